@@ -1,0 +1,216 @@
+#include <memory>
+
+#include "bindings.hpp"
+#include "memplan/buffers.hpp"
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+using Views = std::vector<BasicView<std::string>>;
+using ViewTuples = std::vector<std::tuple<std::string, std::string, Bytes>>;
+
+Views views_of(const ViewTuples& tuples) {
+  Views views;
+  for (const auto& [output, input, offset] : tuples) views.push_back({output, input, offset});
+  return views;
+}
+
+ViewTuples tuples_of(const Views& views) {
+  ViewTuples tuples;
+  for (const auto& view : views) tuples.emplace_back(view.output, view.input, view.offset);
+  return tuples;
+}
+
+std::vector<std::string> names_of(const Graph& graph, const std::vector<Index>& tensors) {
+  std::vector<std::string> names;
+  for (Index t : tensors) names.push_back(graph.tensor(t).name);
+  return names;
+}
+
+Views named(const Graph& graph, const std::vector<View>& views) {
+  Views result;
+  for (const View& view : views)
+    result.push_back({graph.tensor(view.output).name, graph.tensor(view.input).name, view.offset});
+  return result;
+}
+
+OpSpec named(const Graph& graph, const Op& op) {
+  return {op.name,
+          op.type,
+          names_of(graph, op.inputs),
+          names_of(graph, op.outputs),
+          op.workspace,
+          named(graph, op.aliases),
+          named(graph, op.inplace),
+          named(graph, op.overwrites),
+          op.stream};
+}
+
+std::vector<OpSpec> ops_of(const Graph& graph) {
+  std::vector<OpSpec> ops;
+  for (const Op& op : graph.ops()) ops.push_back(named(graph, op));
+  return ops;
+}
+
+py::list dicts_of(const Views& views) {
+  py::list list;
+  for (const auto& view : views) {
+    py::dict dict;
+    dict["output"] = view.output;
+    dict["input"] = view.input;
+    dict["offset"] = view.offset;
+    list.append(std::move(dict));
+  }
+  return list;
+}
+
+py::dict dict_of(const Tensor& tensor) {
+  py::dict dict;
+  dict["name"] = tensor.name;
+  dict["bytes"] = tensor.bytes;
+  dict["kind"] = std::string(to_string(tensor.kind));
+  if (tensor.shape) dict["shape"] = *tensor.shape;
+  if (!tensor.dtype.empty()) dict["dtype"] = tensor.dtype;
+  return dict;
+}
+
+py::dict dict_of(const OpSpec& op) {
+  py::dict dict;
+  dict["name"] = op.name;
+  if (!op.type.empty()) dict["type"] = op.type;
+  dict["inputs"] = op.inputs;
+  dict["outputs"] = op.outputs;
+  if (op.workspace != 0) dict["workspace"] = op.workspace;
+  if (!op.aliases.empty()) dict["alias"] = dicts_of(op.aliases);
+  if (!op.inplace.empty()) dict["inplace"] = dicts_of(op.inplace);
+  if (!op.overwrites.empty()) dict["overwrite"] = dicts_of(op.overwrites);
+  if (op.stream != 0) dict["stream"] = op.stream;
+  return dict;
+}
+
+py::dict dict_of(const Graph& graph) {
+  py::list tensors;
+  for (const Tensor& tensor : graph.tensors()) tensors.append(dict_of(tensor));
+  py::list ops;
+  for (const OpSpec& op : ops_of(graph)) ops.append(dict_of(op));
+  py::dict dict;
+  dict["tensors"] = std::move(tensors);
+  dict["ops"] = std::move(ops);
+  dict["outputs"] = names_of(graph, graph.outputs());
+  return dict;
+}
+
+void bind_tensor(py::module_& m) {
+  const auto make = [](std::string name, Bytes bytes, const std::string& kind,
+                       std::optional<std::vector<std::int64_t>> shape, std::string dtype) {
+    return Tensor{std::move(name), bytes, tensor_kind(kind), std::move(shape), std::move(dtype)};
+  };
+  py::class_<Tensor>(m, "Tensor", "A value of a graph: name, bytes, kind, and for people its shape and dtype.")
+      .def(py::init(make), py::arg("name"), py::arg("bytes"), py::arg("kind") = "intermediate",
+           py::arg("shape") = py::none(), py::arg("dtype") = "")
+      .def_readonly("name", &Tensor::name)
+      .def_readonly("bytes", &Tensor::bytes)
+      .def_property_readonly("kind", [](const Tensor& t) { return std::string(to_string(t.kind)); })
+      .def_readonly("shape", &Tensor::shape)
+      .def_readonly("dtype", &Tensor::dtype)
+      .def("__eq__", [](const Tensor& a, const Tensor& b) { return a == b; }, py::is_operator())
+      .def("__repr__",
+           [](const Tensor& t) {
+             return "Tensor('" + t.name + "', bytes=" + std::to_string(t.bytes) + ", kind='" +
+                    std::string(to_string(t.kind)) + "')";
+           })
+      .def(py::pickle(
+          [](const Tensor& t) {
+            return py::make_tuple(t.name, t.bytes, std::string(to_string(t.kind)), t.shape, t.dtype);
+          },
+          [make](const py::tuple& s) {
+            return make(s[0].cast<std::string>(), s[1].cast<Bytes>(), s[2].cast<std::string>(),
+                        s[3].cast<std::optional<std::vector<std::int64_t>>>(), s[4].cast<std::string>());
+          }));
+}
+
+void bind_op(py::module_& m) {
+  const auto make = [](std::string name, std::string type, std::vector<std::string> inputs,
+                       std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
+                       const ViewTuples& inplace, const ViewTuples& overwrites, int stream) {
+    return OpSpec{std::move(name),  std::move(type),   std::move(inputs),    std::move(outputs), workspace,
+                  views_of(aliases), views_of(inplace), views_of(overwrites), stream};
+  };
+  py::class_<OpSpec>(m, "Op",
+                     "A step of a graph. Tensors are referred to by name; views are (output, input, offset) with the\n"
+                     "offset in bytes from the beginning of the input. workspace is in bytes.")
+      .def(py::init(make), py::arg("name"), py::arg("type") = "", py::arg("inputs") = std::vector<std::string>{},
+           py::arg("outputs") = std::vector<std::string>{}, py::arg("workspace") = 0,
+           py::arg("aliases") = ViewTuples{}, py::arg("inplace") = ViewTuples{},
+           py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0)
+      .def_readonly("name", &OpSpec::name)
+      .def_readonly("type", &OpSpec::type)
+      .def_readonly("inputs", &OpSpec::inputs)
+      .def_readonly("outputs", &OpSpec::outputs)
+      .def_readonly("workspace", &OpSpec::workspace)
+      .def_property_readonly("aliases", [](const OpSpec& op) { return tuples_of(op.aliases); })
+      .def_property_readonly("inplace", [](const OpSpec& op) { return tuples_of(op.inplace); })
+      .def_property_readonly("overwrites", [](const OpSpec& op) { return tuples_of(op.overwrites); })
+      .def_readonly("stream", &OpSpec::stream)
+      .def("__eq__", [](const OpSpec& a, const OpSpec& b) { return a == b; }, py::is_operator())
+      .def("__repr__", [](const OpSpec& op) { return "Op('" + op.name + "', type='" + op.type + "')"; })
+      .def(py::pickle(
+          [](const OpSpec& op) {
+            return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
+                                  tuples_of(op.inplace), tuples_of(op.overwrites), op.stream);
+          },
+          [make](const py::tuple& s) {
+            return make(s[0].cast<std::string>(), s[1].cast<std::string>(), s[2].cast<std::vector<std::string>>(),
+                        s[3].cast<std::vector<std::string>>(), s[4].cast<Bytes>(), s[5].cast<ViewTuples>(),
+                        s[6].cast<ViewTuples>(), s[7].cast<ViewTuples>(), s[8].cast<int>());
+          }));
+}
+
+// Per tensor, the root of its storage (itself unless it is a view) and its offset inside, in bytes.
+py::tuple roots_of(const Graph& graph) {
+  const Storages storages = storages_of(graph);
+  std::vector<Index> roots;
+  for (Index t = 0; t < graph.tensor_count(); ++t) roots.push_back(storages.of(t).root);
+  return py::make_tuple(adopt(std::move(roots)), adopt(storages.offset_of));
+}
+
+}  // namespace
+
+void bind_graph(py::module_& m) {
+  bind_tensor(m);
+  bind_op(m);
+  const auto make = [](std::vector<Tensor> tensors, std::vector<OpSpec> ops, std::vector<std::string> outputs) {
+    return std::make_shared<Graph>(GraphSpec{std::move(tensors), std::move(ops), std::move(outputs)});
+  };
+  py::class_<Graph, std::shared_ptr<Graph>>(
+      m, "Graph",
+      "Tensors, ops in execution order and graph outputs; validated and immutable.\n\n"
+      "Raises GraphError, naming op and tensor, for unknown or repeated names, a tensor written twice or never,\n"
+      "a use before its producer, cycles, negative sizes and views outside their root.")
+      .def(py::init(make), py::arg("tensors"), py::arg("ops"), py::arg("outputs") = std::vector<std::string>{})
+      .def_property_readonly("tensors", [](const Graph& g) { return g.tensors(); }, "All tensors, as declared.")
+      .def_property_readonly("ops", &ops_of, "All ops; op k runs at step k.")
+      .def_property_readonly("outputs", [](const Graph& g) { return names_of(g, g.outputs()); },
+                             "Names of the graph's outputs.")
+      .def("index", &Graph::find, py::arg("name"), "Position of a tensor in `tensors`; None when there is none.")
+      .def("roots", &roots_of,
+           "Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).")
+      .def("to_dict", [](const Graph& g) { return dict_of(g); }, "The graph as a graph dict.")
+      .def("__eq__", [](const Graph& a, const Graph& b) { return a == b; }, py::is_operator())
+      .def("__repr__",
+           [](const Graph& g) {
+             return "<memplan.Graph: " + std::to_string(g.tensor_count()) + " tensors, " +
+                    std::to_string(g.op_count()) + " ops, " + std::to_string(g.outputs().size()) + " outputs>";
+           })
+      .def(py::pickle(
+          [](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs())); },
+          [make](const py::tuple& s) {
+            return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
+                        s[2].cast<std::vector<std::string>>());
+          }));
+}
+
+}  // namespace memplan::bindings

@@ -1,0 +1,34 @@
+#include "bindings.hpp"
+#include "memplan/registry.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+std::vector<std::string> supported(const PlannerInfo& planner) {
+  std::vector<std::string> names;
+  for (std::string_view name : feature_names(planner.supports)) names.emplace_back(name);
+  return names;
+}
+
+}  // namespace
+
+void bind_planners(py::module_& m) {
+  py::class_<PlannerInfo>(m, "PlannerInfo", "A row of the registry: what a planner is, supports, and comes from.")
+      .def_readonly("name", &PlannerInfo::name)
+      .def_readonly("title", &PlannerInfo::title)
+      .def_readonly("exact", &PlannerInfo::exact, "Whether it finds an optimum, given time.")
+      .def_property_readonly("supports", &supported, "Names of the features that it supports.")
+      .def_readonly("complexity", &PlannerInfo::complexity, "For n buffers and k pairs that overlap in time.")
+      .def_readonly("source", &PlannerInfo::source, "Document, paper or project.")
+      .def("__repr__", [](const PlannerInfo& p) { return "<memplan planner '" + std::string(p.name) + "'>"; });
+  m.def(
+      "planners",
+      [] {
+        const auto rows = planners();
+        return std::vector<PlannerInfo>(rows.begin(), rows.end());
+      },
+      "The registry's rows, in its order.");
+}
+
+}  // namespace memplan::bindings

@@ -1,0 +1,126 @@
+#include <memory>
+#include <string>
+
+#include "bindings.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+using Column = py::array_t<std::int64_t>;
+
+[[noreturn]] void refuse(const char* name, const std::string& expected, const std::string& got) {
+  throw ProblemError(std::string(name) + " must " + expected + ", got " + got);
+}
+
+std::string dtype_name(const py::array& array) { return py::str(array.dtype()).cast<std::string>(); }
+
+void check_fits_int64(const py::array& array, const char* name) {
+  if (array.size() == 0 || array.dtype().kind() != 'u' || array.itemsize() < 8) return;
+  const py::object highest = array.attr("max")();
+  if (highest.attr("item")() > py::int_(kMaxBytes)) refuse(name, "fit int64", py::str(highest).cast<std::string>());
+}
+
+// Numpy memory has to be released with the GIL held, wherever the last Problem that uses it goes.
+std::shared_ptr<const void> owner_of(std::vector<Column> columns) {
+  auto* kept = new std::vector<Column>(std::move(columns));
+  return {kept, [](const void* pointer) {
+            py::gil_scoped_acquire gil;
+            delete static_cast<const std::vector<Column>*>(pointer);
+          }};
+}
+
+Column alignment_column(py::handle source, py::ssize_t count) {
+  if (!py::isinstance<py::int_>(source)) return int64_column(source, "alignment");
+  Column column(count);
+  std::fill_n(column.mutable_data(), count, source.cast<std::int64_t>());
+  return column;
+}
+
+Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment,
+                     std::vector<std::string> names) {
+  std::vector<Column> columns{int64_column(size, "size"), int64_column(first, "first"), int64_column(last, "last")};
+  columns.push_back(alignment_column(alignment, columns[0].size()));
+  const Problem::Columns spans{span_of(columns[0]), span_of(columns[1]), span_of(columns[2]), span_of(columns[3])};
+  return Problem(spans, owner_of(std::move(columns)), std::move(names));
+}
+
+template <class Span>
+auto column_property(Span (Problem::*column)() const) {
+  return [column](py::object self) {
+    return read_only(std::span<const std::int64_t>((self.cast<const Problem&>().*column)()), self);
+  };
+}
+
+py::tuple load_curve_arrays(const Problem& problem) {
+  LoadCurve curve = load_curve(problem);
+  return py::make_tuple(adopt(std::move(curve.step)), adopt(std::move(curve.bytes)));
+}
+
+}  // namespace
+
+py::array_t<std::int64_t> int64_column(py::handle source, const char* name) {
+  const py::array array = py::array::ensure(source);
+  if (!array) {
+    PyErr_Clear();
+    refuse(name, "be a sequence of integers", py::str(py::type::handle_of(source)).cast<std::string>());
+  }
+  if (array.ndim() != 1) refuse(name, "have one dimension", std::to_string(array.ndim()));
+  const char kind = array.dtype().kind();
+  if (array.size() > 0 && kind != 'i' && kind != 'u') refuse(name, "hold integers that fit int64", dtype_name(array));
+  check_fits_int64(array, name);
+  return py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
+}
+
+void bind_problem(py::module_& m) {
+  py::class_<Problem>(
+      m, "Problem",
+      "Buffers to be placed: buffer i has size[i] bytes, lives in the half-open steps [first[i], last[i]), and its\n"
+      "offset must be a multiple of alignment[i].\n\n"
+      "Parameters\n----------\n"
+      "size, first, last : (n,) int64\n"
+      "    Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:\n"
+      "    do not change them afterwards. Anything else that holds integers is converted.\n"
+      "alignment : int or (n,) int64\n    Bytes, >= 1.\n"
+      "names : sequence of str, optional\n    One name per buffer.\n\n"
+      "Raises\n------\n"
+      "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
+      "    that add up to more than int64.")
+      .def(py::init([](py::handle size, py::handle first, py::handle last, py::handle alignment,
+                       std::optional<std::vector<std::string>> names) {
+             return make_problem(size, first, last, alignment, names ? std::move(*names) : std::vector<std::string>{});
+           }),
+           py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1, py::arg("names") = py::none())
+      .def_property_readonly("size", column_property(
+                                         static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
+      .def_property_readonly("first", column_property(
+                                          static_cast<std::span<const Step> (Problem::*)() const>(&Problem::first)))
+      .def_property_readonly("last", column_property(
+                                         static_cast<std::span<const Step> (Problem::*)() const>(&Problem::last)))
+      .def_property_readonly(
+          "alignment",
+          column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
+      .def_property_readonly("names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
+      .def("name", &Problem::name, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
+      .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
+      .def("load_curve", &load_curve_arrays,
+           "The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in\n"
+           "[step[k], step[k + 1]), and the last entry is 0.")
+      .def("__len__", &Problem::count)
+      .def("__eq__", [](const Problem& a, const Problem& b) { return a == b; }, py::is_operator())
+      .def("__repr__",
+           [](const Problem& p) { return "<memplan.Problem: " + std::to_string(p.count()) + " buffers>"; })
+      .def(py::pickle(
+          [](const Problem& p) {
+            const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
+            return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names());
+          },
+          [](const py::tuple& s) {
+            return make_problem(s[0], s[1], s[2], s[3], s[4].cast<std::vector<std::string>>());
+          }));
+}
+
+}  // namespace memplan::bindings

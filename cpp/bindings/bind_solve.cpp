@@ -1,0 +1,87 @@
+#include <memory>
+
+#include "bindings.hpp"
+#include "memplan/solve.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+PlanOptions options_of(std::optional<double> time_limit, std::uint64_t seed, int threads) {
+  PlanOptions options;
+  options.time_limit = time_limit;
+  options.seed = seed;
+  options.threads = threads;
+  return options;
+}
+
+Place place_of(const std::vector<std::string>& kinds) {
+  Place place({});
+  for (const std::string& kind : kinds) place.add(tensor_kind(kind));
+  return place;
+}
+
+Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
+                   std::uint64_t seed, int threads) {
+  const PlanOptions options = options_of(time_limit, seed, threads);
+  py::gil_scoped_release release;
+  return solve(problem, planner, options);
+}
+
+std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner,
+                                     const std::vector<std::string>& place, Bytes alignment,
+                                     std::optional<double> time_limit, std::uint64_t seed, int threads) {
+  const PlanOptions options = options_of(time_limit, seed, threads);
+  const Place kinds = place_of(place);
+  py::gil_scoped_release release;
+  GraphPlan result = solve(graph, planner, kinds, alignment, options);
+  return {std::move(result.buffers), std::move(result.plan)};
+}
+
+template <class Owner, class T>
+auto column_property(std::vector<T> Owner::*column) {
+  return [column](py::object self) {
+    return read_only(std::span<const T>(self.cast<const Owner&>().*column), self);
+  };
+}
+
+void bind_buffers(py::module_& m) {
+  py::class_<Buffers>(m, "Buffers", "The problem of a graph, and the way back from its buffers to tensors and ops.")
+      .def_readonly("problem", &Buffers::problem)
+      .def_property_readonly("buffer_of_tensor", column_property(&Buffers::buffer_of_tensor),
+                             "(tensors,) int32; -1 where the tensor is not placed.")
+      .def_property_readonly("offset_in_buffer", column_property(&Buffers::offset_in_buffer),
+                             "(tensors,) int64, bytes.")
+      .def_property_readonly("buffer_of_workspace", column_property(&Buffers::buffer_of_workspace),
+                             "(ops,) int32; -1 where the op has no placed workspace.")
+      .def(py::pickle(
+          [](const Buffers& b) {
+            return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.buffer_of_workspace);
+          },
+          [](const py::tuple& s) {
+            return Buffers{s[0].cast<Problem>(), s[1].cast<std::vector<Index>>(), s[2].cast<std::vector<Bytes>>(),
+                           s[3].cast<std::vector<Index>>()};
+          }));
+}
+
+}  // namespace
+
+void bind_solve(py::module_& m) {
+  bind_buffers(m);
+  py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
+      .def_property_readonly("offsets", column_property(&Plan::offsets), "(n,) int64, bytes; read-only.")
+      .def_readonly("peak", &Plan::peak)
+      .def_readonly("lower_bound", &Plan::lower_bound)
+      .def_readonly("optimal", &Plan::optimal)
+      .def_readonly("planner", &Plan::planner)
+      .def_readonly("winner", &Plan::winner)
+      .def_readonly("seconds", &Plan::seconds);
+  m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
+        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
+        "Plans a problem and verifies the result; the GIL is released.");
+  m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("place"), py::arg("alignment") = 1,
+        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
+        "Plans a graph, verifies and replays the result; the GIL is released.");
+}
+
+}  // namespace memplan::bindings

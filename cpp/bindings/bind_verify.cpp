@@ -1,0 +1,73 @@
+#include <memory>
+
+#include "bindings.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/replay.hpp"
+#include "memplan/reuse.hpp"
+#include "memplan/solve.hpp"
+#include "memplan/verify.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+std::size_t limit_of(std::optional<std::size_t> limit) { return limit.value_or(kAllViolations); }
+
+std::vector<Violation> verify_problem(const Problem& problem, py::handle offsets, std::optional<Bytes> capacity,
+                                      std::optional<std::size_t> limit) {
+  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+  const std::span<const std::int64_t> values = span_of(column);
+  py::gil_scoped_release release;
+  return verify(problem, values, capacity.value_or(kMaxBytes), limit_of(limit));
+}
+
+std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers, py::handle offsets,
+                                      std::optional<std::size_t> limit) {
+  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+  const std::vector<Bytes> values(column.data(), column.data() + column.size());
+  if (values.size() != buffers.problem.size().size())
+    throw ProblemError("offsets must have one entry per buffer: the problem has " +
+                       std::to_string(buffers.problem.count()) + ", offsets has " + std::to_string(values.size()));
+  py::gil_scoped_release release;
+  const Addresses addresses = addresses_of(buffers, values);
+  return replay(graph, addresses.tensor, addresses.workspace, limit_of(limit));
+}
+
+}  // namespace
+
+void bind_verify(py::module_& m) {
+  py::class_<Violation>(m, "Violation", "One way in which a plan breaks its problem.")
+      .def_property_readonly("kind", [](const Violation& v) { return std::string(to_string(v.kind)); },
+                             "'overlap', 'misaligned' or 'outside'.")
+      .def_readonly("buffer", &Violation::buffer, "Position of the buffer.")
+      .def_property_readonly("other",
+                             [](const Violation& v) { return v.other == kNone ? std::nullopt : std::optional(v.other); },
+                             "Position of the second buffer of an overlap, or None.")
+      .def_readonly("message", &Violation::message)
+      .def("__repr__", [](const Violation& v) { return "<memplan.Violation: " + v.message + ">"; })
+      .def("__str__", [](const Violation& v) { return v.message; });
+  py::class_<ReplayFault>(m, "ReplayFault", "A step of a graph at which a plan has destroyed a value.")
+      .def_readonly("op", &ReplayFault::op, "Position of the op; the number of ops for what the caller gets at the end.")
+      .def_property_readonly(
+          "tensor", [](const ReplayFault& f) { return f.tensor == kNone ? std::nullopt : std::optional(f.tensor); },
+          "Position of the tensor; None for a workspace.")
+      .def_readonly("message", &ReplayFault::message)
+      .def("__repr__", [](const ReplayFault& f) { return "<memplan.ReplayFault: " + f.message + ">"; })
+      .def("__str__", [](const ReplayFault& f) { return f.message; });
+  m.def("verify", &verify_problem, py::arg("problem"), py::arg("offsets"), py::arg("capacity") = py::none(),
+        py::arg("limit") = py::none(),
+        "All violations of offsets (int64, bytes) on a problem, at most `limit`; shares no code with planners.");
+  m.def(
+      "reused_by",
+      [](const Problem& problem, py::handle offsets) {
+        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+        return adopt(reused_by(problem, span_of(column)));
+      },
+      py::arg("problem"), py::arg("offsets"),
+      "Per buffer, the first one born later that takes over some of its bytes (int32; -1 for none).");
+  m.def("replay", &replay_graph, py::arg("graph"), py::arg("buffers"), py::arg("offsets"),
+        py::arg("limit") = py::none(),
+        "All steps at which the planned graph would read destroyed bytes; shares no code with liveness.");
+}
+
+}  // namespace memplan::bindings

@@ -1,0 +1,13 @@
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_core, m) {
+  namespace b = memplan::bindings;
+  m.doc() = "The C++ core of memplan.";
+  m.attr("__version__") = MEMPLAN_VERSION;
+  b::bind_errors(m);
+  b::bind_graph(m);
+  b::bind_problem(m);
+  b::bind_planners(m);
+  b::bind_solve(m);
+  b::bind_verify(m);
+}

@@ -1,0 +1,26 @@
+// Bounds: what no plan can go below.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The load over time as a staircase: bytes[k] are alive in [step[k], step[k + 1]). Steps ascend, the last
+// entry has 0 bytes; both columns are empty when there are no buffers. O(n log n).
+struct LoadCurve {
+  std::vector<Step> step;
+  std::vector<Bytes> bytes;
+};
+
+LoadCurve load_curve(const Problem& problem);
+
+// The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
+Bytes load(const Problem& problem);
+
+// The number of pairs of buffers whose lifetimes intersect; what a planner pays that looks at pairs. O(n log n).
+std::int64_t overlapping_pairs(const Problem& problem);
+
+}  // namespace memplan

@@ -1,0 +1,103 @@
+// Graph: tensors, the ops that read and write them in execution order, and which tensors the caller gets.
+//
+// A GraphSpec is what a caller writes down, by name. A Graph is the same thing validated and resolved to
+// indices; it is immutable, so that no later stage has to check it again. Op k runs at step k.
+//
+//   x ──▶ conv1 ──▶ t1 ──▶ relu1 ──▶ y        tensors: x (input), w (weight), t1 (intermediate), y (output)
+//         ▲                                   ops: conv1 (inputs x, w; outputs t1), relu1 (inputs t1; outputs y)
+//         w
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+enum class TensorKind : std::uint8_t { input, weight, intermediate, output, workspace };
+inline constexpr int kTensorKinds = 5;
+
+std::string_view to_string(TensorKind kind);
+
+// The kind of that name; throws GraphError that lists the kinds.
+TensorKind tensor_kind(std::string_view name);
+
+struct Tensor {
+  std::string name;
+  Bytes bytes = 0;
+  TensorKind kind = TensorKind::intermediate;
+  std::optional<std::vector<std::int64_t>> shape = std::nullopt;  // for people to read; bytes decide
+  std::string dtype = {};
+
+  bool operator==(const Tensor&) const = default;
+};
+
+// An op's output that lives inside the bytes of one of its inputs, `offset` bytes from where that begins.
+template <class Ref>
+struct BasicView {
+  Ref output;
+  Ref input;
+  Bytes offset = 0;
+
+  bool operator==(const BasicView&) const = default;
+};
+
+template <class Ref>
+struct BasicOp {
+  std::string name;
+  std::string type;
+  std::vector<Ref> inputs;
+  std::vector<Ref> outputs;
+  Bytes workspace = 0;                          // scratch bytes that live in this op alone
+  std::vector<BasicView<Ref>> aliases = {};     // output IS these bytes of input, unchanged
+  std::vector<BasicView<Ref>> inplace = {};     // output MAY take input's bytes where that is safe
+  std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
+  int stream = 0;
+
+  bool operator==(const BasicOp&) const = default;
+};
+
+using OpSpec = BasicOp<std::string>;  // refers to tensors by name
+using Op = BasicOp<Index>;            // refers to tensors by index
+using View = BasicView<Index>;
+
+struct GraphSpec {
+  std::vector<Tensor> tensors;
+  std::vector<OpSpec> ops;
+  std::vector<std::string> outputs;
+};
+
+class Graph {
+ public:
+  // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a
+  // tensor written twice or never, a use before its producer, cycles, views outside their root, reads of
+  // bytes that an overwrite has destroyed. An intermediate listed in `outputs` becomes an output.
+  explicit Graph(GraphSpec spec);
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const std::vector<Op>& ops() const { return ops_; }
+  const std::vector<Index>& outputs() const { return outputs_; }
+
+  Index tensor_count() const { return static_cast<Index>(tensors_.size()); }
+  Index op_count() const { return static_cast<Index>(ops_.size()); }
+  const Tensor& tensor(Index t) const { return tensors_[static_cast<std::size_t>(t)]; }
+  const Op& op(Index k) const { return ops_[static_cast<std::size_t>(k)]; }
+
+  std::optional<Index> find(std::string_view tensor_name) const;
+
+  bool operator==(const Graph& other) const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<Op> ops_;
+  std::vector<Index> outputs_;
+  std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
+};
+
+}  // namespace memplan

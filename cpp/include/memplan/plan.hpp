@@ -1,0 +1,21 @@
+// Plan: an offset for every buffer, and what is known about how good it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+struct Plan {
+  std::vector<Bytes> offsets;  // per buffer of the problem
+  Bytes peak = 0;              // the highest offset + size: what must be allocated
+  Bytes lower_bound = 0;       // no plan of this problem peaks below it
+  bool optimal = false;        // proven: peak equals the lower bound
+  std::string planner;         // the name asked for
+  std::string winner;          // the planner whose offsets these are; differs for portfolios
+  double seconds = 0;          // wall time of planning, without the verification
+};
+
+}  // namespace memplan

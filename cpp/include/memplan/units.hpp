@@ -1,0 +1,33 @@
+// Units: what the numbers of the core mean, and arithmetic on them that cannot wrap around.
+//
+// Bytes and steps are signed 64-bit. Every span of time is half-open: a lifetime [first, last) contains
+// first and does not contain last; a byte range [offset, offset + size) likewise.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace memplan {
+
+using Bytes = std::int64_t;  // sizes, offsets, alignments
+using Step = std::int64_t;   // moments: op k of an order runs at step k
+using Index = std::int32_t;  // position of a tensor, op, storage or buffer in its table
+
+inline constexpr Bytes kMaxBytes = std::numeric_limits<Bytes>::max();
+inline constexpr Index kNone = -1;  // "no such tensor, op, storage or buffer"
+
+// a + b for a, b >= 0; nothing when the sum exceeds int64.
+constexpr std::optional<Bytes> checked_add(Bytes a, Bytes b) {
+  if (a > kMaxBytes - b) return std::nullopt;
+  return a + b;
+}
+
+// The least multiple of `alignment` (>= 1, any integer) that is >= offset (>= 0). A Problem guarantees
+// that this stays within int64 for every offset that a planner can reach.
+constexpr Bytes align_up(Bytes offset, Bytes alignment) {
+  const Bytes excess = offset % alignment;
+  return excess == 0 ? offset : offset + (alignment - excess);
+}
+
+}  // namespace memplan

@@ -1,0 +1,67 @@
+#include "memplan/bounds.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memplan {
+
+namespace {
+
+std::vector<Index> sorted_by(std::span<const Step> key) {
+  std::vector<Index> order(key.size());
+  std::iota(order.begin(), order.end(), Index{0});
+  std::sort(order.begin(), order.end(), [key](Index a, Index b) {
+    return key[static_cast<std::size_t>(a)] < key[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+// Calls at(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
+// before what is born there comes.
+template <class At>
+void sweep(const Problem& problem, At&& at) {
+  const std::vector<Index> births = sorted_by(problem.first());
+  const std::vector<Index> deaths = sorted_by(problem.last());
+  Bytes alive = 0;
+  std::size_t born = 0;
+  for (std::size_t dead = 0; dead < deaths.size();) {
+    Step step = problem.last(deaths[dead]);
+    if (born < births.size()) step = std::min(step, problem.first(births[born]));
+    while (dead < deaths.size() && problem.last(deaths[dead]) == step) alive -= problem.size(deaths[dead++]);
+    while (born < births.size() && problem.first(births[born]) == step) alive += problem.size(births[born++]);
+    at(step, alive);
+  }
+}
+
+}  // namespace
+
+LoadCurve load_curve(const Problem& problem) {
+  LoadCurve curve;
+  sweep(problem, [&](Step step, Bytes alive) {
+    curve.step.push_back(step);
+    curve.bytes.push_back(alive);
+  });
+  return curve;
+}
+
+Bytes load(const Problem& problem) {
+  Bytes highest = 0;
+  sweep(problem, [&](Step, Bytes alive) { highest = std::max(highest, alive); });
+  return highest;
+}
+
+std::int64_t overlapping_pairs(const Problem& problem) {
+  std::vector<Step> births(problem.first().begin(), problem.first().end());
+  std::vector<Step> deaths(problem.last().begin(), problem.last().end());
+  std::sort(births.begin(), births.end());
+  std::sort(deaths.begin(), deaths.end());
+  std::int64_t pairs = 0;
+  std::size_t dead = 0;
+  for (std::size_t born = 0; born < births.size(); ++born) {
+    while (deaths[dead] <= births[born]) ++dead;
+    pairs += static_cast<std::int64_t>(born - dead);
+  }
+  return pairs;
+}
+
+}  // namespace memplan

@@ -1,0 +1,130 @@
+#include "memplan/graph.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "graph_checks.hpp"
+#include "memplan/errors.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::array<std::string_view, kTensorKinds> kKindNames = {"input", "weight", "intermediate", "output",
+                                                                   "workspace"};
+
+std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+
+void check_tensor(const Tensor& tensor, std::size_t position) {
+  if (tensor.name.empty()) throw GraphError("tensor " + std::to_string(position) + " has an empty name");
+  if (tensor.bytes < 0)
+    throw GraphError("tensor " + quoted(tensor.name) + ": bytes must be >= 0, got " + std::to_string(tensor.bytes));
+}
+
+void check_op_names(const std::vector<OpSpec>& ops) {
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t k = 0; k < ops.size(); ++k) {
+    if (ops[k].name.empty()) throw GraphError("op " + std::to_string(k) + " has an empty name");
+    if (!seen.insert(ops[k].name).second)
+      throw GraphError("two ops are named " + quoted(ops[k].name) + "; names of ops must be unique");
+  }
+}
+
+// Turns the names in one op into indices.
+class Resolver {
+ public:
+  Resolver(const Graph& graph, const OpSpec& op) : graph_(graph), op_(op) {}
+
+  std::vector<Index> tensors(const std::vector<std::string>& names, std::string_view role) const {
+    std::vector<Index> indices;
+    indices.reserve(names.size());
+    for (const std::string& name : names) indices.push_back(tensor(name, role));
+    return indices;
+  }
+
+  std::vector<View> views(const std::vector<BasicView<std::string>>& specs, std::string_view role) const {
+    std::vector<View> views;
+    views.reserve(specs.size());
+    for (const auto& spec : specs)
+      views.push_back({tensor(spec.output, role), tensor(spec.input, role), spec.offset});
+    return views;
+  }
+
+ private:
+  Index tensor(const std::string& name, std::string_view role) const {
+    if (const auto index = graph_.find(name)) return *index;
+    throw GraphError("op " + quoted(op_.name) + ": " + std::string(role) + " " + quoted(name) +
+                     " is not among the graph's tensors");
+  }
+
+  const Graph& graph_;
+  const OpSpec& op_;
+};
+
+Op resolve(const Graph& graph, OpSpec spec) {
+  const Resolver resolver(graph, spec);
+  Op op;
+  op.inputs = resolver.tensors(spec.inputs, "input");
+  op.outputs = resolver.tensors(spec.outputs, "output");
+  op.aliases = resolver.views(spec.aliases, "alias");
+  op.inplace = resolver.views(spec.inplace, "inplace");
+  op.overwrites = resolver.views(spec.overwrites, "overwrite");
+  op.workspace = spec.workspace;
+  op.stream = spec.stream;
+  op.name = std::move(spec.name);
+  op.type = std::move(spec.type);
+  return op;
+}
+
+}  // namespace
+
+std::string_view to_string(TensorKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+
+TensorKind tensor_kind(std::string_view name) {
+  const auto found = std::find(kKindNames.begin(), kKindNames.end(), name);
+  if (found != kKindNames.end()) return static_cast<TensorKind>(found - kKindNames.begin());
+  throw GraphError("kind must be one of input, weight, intermediate, output, workspace, got " + quoted(name));
+}
+
+Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)) {
+  index_of_.reserve(tensors_.size());
+  for (std::size_t t = 0; t < tensors_.size(); ++t) {
+    check_tensor(tensors_[t], t);
+    if (!index_of_.emplace(tensors_[t].name, static_cast<Index>(t)).second)
+      throw GraphError("two tensors are named " + quoted(tensors_[t].name) + "; names of tensors must be unique");
+  }
+  check_op_names(spec.ops);
+  ops_.reserve(spec.ops.size());
+  for (OpSpec& op : spec.ops) ops_.push_back(resolve(*this, std::move(op)));
+
+  std::vector<bool> listed(tensors_.size(), false);
+  const auto add_output = [&](Index t) {
+    if (listed[static_cast<std::size_t>(t)]) return;
+    listed[static_cast<std::size_t>(t)] = true;
+    outputs_.push_back(t);
+    TensorKind& kind = tensors_[static_cast<std::size_t>(t)].kind;
+    if (kind == TensorKind::intermediate) kind = TensorKind::output;
+  };
+  for (const std::string& name : spec.outputs) {
+    const auto index = find(name);
+    if (!index) throw GraphError("graph output " + quoted(name) + " is not among the graph's tensors");
+    add_output(*index);
+  }
+  for (Index t = 0; t < tensor_count(); ++t)
+    if (tensor(t).kind == TensorKind::output) add_output(t);
+
+  check_graph(*this);
+}
+
+std::optional<Index> Graph::find(std::string_view tensor_name) const {
+  const auto found = index_of_.find(tensor_name);
+  if (found == index_of_.end()) return std::nullopt;
+  return found->second;
+}
+
+bool Graph::operator==(const Graph& other) const {
+  return tensors_ == other.tensors_ && ops_ == other.ops_ && outputs_ == other.outputs_;
+}
+
+}  // namespace memplan

@@ -1,0 +1,209 @@
+#include "graph_checks.hpp"
+
+#include <algorithm>
+
+#include "memplan/errors.hpp"
+
+namespace memplan {
+
+namespace {
+
+std::string op_name(const Graph& graph, Index k) { return "op '" + graph.op(k).name + "'"; }
+std::string tensor_name(const Graph& graph, Index t) { return "tensor '" + graph.tensor(t).name + "'"; }
+std::string range(Bytes begin, Bytes size) {
+  return "[" + std::to_string(begin) + ", " + std::to_string(begin) + " + " + std::to_string(size) + ")";
+}
+
+bool contains(const std::vector<Index>& tensors, Index t) {
+  return std::find(tensors.begin(), tensors.end(), t) != tensors.end();
+}
+
+// Per tensor, the op that writes it; kNone for inputs and weights.
+std::vector<Index> producers_of(const Graph& graph) {
+  std::vector<Index> producer(graph.tensors().size(), kNone);
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (Index t : graph.op(k).outputs) {
+      const TensorKind kind = graph.tensor(t).kind;
+      if (kind == TensorKind::input || kind == TensorKind::weight)
+        throw GraphError(op_name(graph, k) + " writes " + tensor_name(graph, t) + ", which is an " +
+                         std::string(to_string(kind)) + "; only intermediates, outputs and workspaces are written");
+      Index& writer = producer[static_cast<std::size_t>(t)];
+      if (writer != kNone)
+        throw GraphError(tensor_name(graph, t) + " is written twice, by " + op_name(graph, writer) + " and by " +
+                         op_name(graph, k));
+      writer = k;
+    }
+  }
+  return producer;
+}
+
+void check_produced(const Graph& graph, const std::vector<Index>& producer) {
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const TensorKind kind = graph.tensor(t).kind;
+    const bool given = kind == TensorKind::input || kind == TensorKind::weight;
+    if (!given && producer[static_cast<std::size_t>(t)] == kNone)
+      throw GraphError(tensor_name(graph, t) + " is an " + std::string(to_string(kind)) + " that no op writes");
+  }
+}
+
+// A cycle among the ops through what they read, if there is one: "a -> b -> a". Depth first, without recursion.
+std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
+  enum State : char { unseen, open, done };
+  std::vector<char> state(graph.ops().size(), unseen);
+  std::vector<std::pair<Index, std::size_t>> path;  // op and how many of its inputs have been followed
+  for (Index start = 0; start < graph.op_count(); ++start) {
+    if (state[static_cast<std::size_t>(start)] == unseen) path.emplace_back(start, 0);
+    while (!path.empty()) {
+      const Index k = path.back().first;
+      state[static_cast<std::size_t>(k)] = open;
+      const auto& inputs = graph.op(k).inputs;
+      if (path.back().second == inputs.size()) {
+        state[static_cast<std::size_t>(k)] = done;
+        path.pop_back();
+        continue;
+      }
+      const Index next = producer[static_cast<std::size_t>(inputs[path.back().second++])];
+      if (next == kNone || state[static_cast<std::size_t>(next)] == done) continue;
+      if (state[static_cast<std::size_t>(next)] == unseen) {
+        path.emplace_back(next, 0);
+        continue;
+      }
+      std::string cycle = "'" + graph.op(next).name + "'";  // the path runs from readers to producers
+      for (auto it = path.rbegin(); it != path.rend(); ++it) {
+        cycle = cycle + " -> '" + graph.op(it->first).name + "'";
+        if (it->first == next) break;
+      }
+      return cycle;
+    }
+  }
+  return {};
+}
+
+[[noreturn]] void throw_used_early(const Graph& graph, const std::vector<Index>& producer, Index k, Index t) {
+  const Index writer = producer[static_cast<std::size_t>(t)];
+  if (const std::string cycle = find_cycle(graph, producer); !cycle.empty())
+    throw GraphError("the graph has a cycle: ops " + cycle + "; " + op_name(graph, k) + " reads " +
+                     tensor_name(graph, t) + ", which " + op_name(graph, writer) + " writes");
+  throw GraphError(op_name(graph, k) + " (step " + std::to_string(k) + ") reads " + tensor_name(graph, t) +
+                   " before " + op_name(graph, writer) + " (step " + std::to_string(writer) +
+                   ") writes it; ops must be listed in execution order");
+}
+
+void check_order(const Graph& graph, const std::vector<Index>& producer) {
+  for (Index k = 0; k < graph.op_count(); ++k)
+    for (Index t : graph.op(k).inputs)
+      if (producer[static_cast<std::size_t>(t)] >= k) throw_used_early(graph, producer, k, t);
+}
+
+void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
+    if (op.workspace < 0)
+      throw GraphError(op_name(graph, k) + ": workspace must be >= 0 bytes, got " + std::to_string(op.workspace));
+    for (Index t : op.inputs)
+      if (graph.tensor(t).kind == TensorKind::workspace)
+        throw GraphError(op_name(graph, k) + " reads " + tensor_name(graph, t) + ", the workspace of " +
+                         op_name(graph, producer[static_cast<std::size_t>(t)]) + "; a workspace lives in its op alone");
+  }
+  for (Index t : graph.outputs())
+    if (graph.tensor(t).kind == TensorKind::workspace)
+      throw GraphError(tensor_name(graph, t) + " is a workspace and cannot be a graph output");
+}
+
+// Follows views through the graph: where each tensor lies in its root, and whether what it held is still there.
+class ViewChecker {
+ public:
+  explicit ViewChecker(const Graph& graph)
+      : graph_(graph),
+        root_(graph.tensors().size()),
+        offset_(graph.tensors().size(), 0),
+        written_(graph.tensors().size(), kNone),
+        overwritten_(graph.tensors().size()) {
+    for (Index t = 0; t < graph.tensor_count(); ++t) root_[at(t)] = t;
+  }
+
+  void run() {
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const Op& op = graph_.op(k);
+      for (Index t : op.inputs) check_intact(t, op_name(graph_, k) + " reads ");
+      for (Index t : op.outputs) written_[at(t)] = k;
+      for (const View& view : op.aliases) place(k, view, "alias");
+      for (const View& view : op.aliases) written_[at(view.output)] = written_[at(view.input)];
+      for (const View& view : op.overwrites) overwrite(k, view);
+      for (const View& view : op.inplace) check_ends(k, view, "inplace");
+    }
+    for (Index t : graph_.outputs()) check_intact(t, "the caller gets output ");
+  }
+
+ private:
+  struct Overwrite {
+    Index op;
+    Bytes begin;
+    Bytes end;
+  };
+
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+  void check_ends(Index k, const View& view, const std::string& relation) const {
+    const Op& op = graph_.op(k);
+    if (!contains(op.outputs, view.output))
+      throw GraphError(op_name(graph_, k) + ": " + relation + " output " + tensor_name(graph_, view.output) +
+                       " is not an output of that op");
+    if (!contains(op.inputs, view.input))
+      throw GraphError(op_name(graph_, k) + ": " + relation + " input " + tensor_name(graph_, view.input) +
+                       " is not an input of that op");
+  }
+
+  void place(Index k, const View& view, const std::string& relation) {
+    check_ends(k, view, relation);
+    const Index output = view.output;
+    if (root_[at(output)] != output)
+      throw GraphError(op_name(graph_, k) + ": " + tensor_name(graph_, output) +
+                       " is placed by two views; an output has one alias or one overwrite at most");
+    const Index root = root_[at(view.input)];
+    const Bytes bytes = graph_.tensor(output).bytes;
+    const Bytes room = graph_.tensor(root).bytes - offset_[at(view.input)];
+    if (view.offset < 0 || view.offset > room || bytes > room - view.offset)
+      throw GraphError(op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, output) + " at bytes " +
+                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) +
+                       ", outside its root " + tensor_name(graph_, root) + " (" +
+                       std::to_string(graph_.tensor(root).bytes) + " bytes, of which " + std::to_string(room) +
+                       " from there)");
+    root_[at(output)] = root;
+    offset_[at(output)] = offset_[at(view.input)] + view.offset;
+  }
+
+  void overwrite(Index k, const View& view) {
+    place(k, view, "overwrite");
+    const Bytes begin = offset_[at(view.output)];
+    const Bytes end = begin + graph_.tensor(view.output).bytes;
+    if (begin < end) overwritten_[at(root_[at(view.output)])].push_back({k, begin, end});
+  }
+
+  void check_intact(Index t, const std::string& who) const {
+    const Bytes begin = offset_[at(t)];
+    const Bytes end = begin + graph_.tensor(t).bytes;
+    for (const Overwrite& by : overwritten_[at(root_[at(t)])])
+      if (by.op > written_[at(t)] && by.begin < end && begin < by.end)
+        throw GraphError(who + tensor_name(graph_, t) + " after " + op_name(graph_, by.op) +
+                         " has overwritten its bytes");
+  }
+
+  const Graph& graph_;
+  std::vector<Index> root_;                          // per tensor
+  std::vector<Bytes> offset_;                        // per tensor, from the beginning of its root
+  std::vector<Index> written_;                       // per tensor: the op that wrote the value that it shows
+  std::vector<std::vector<Overwrite>> overwritten_;  // per root
+};
+
+}  // namespace
+
+void check_graph(const Graph& graph) {
+  const std::vector<Index> producer = producers_of(graph);
+  check_produced(graph, producer);
+  check_order(graph, producer);
+  check_workspaces(graph, producer);
+  ViewChecker(graph).run();
+}
+
+}  // namespace memplan

@@ -1,0 +1,157 @@
+#include "free_blocks.hpp"
+
+#include <algorithm>
+
+namespace memplan {
+
+namespace {
+
+bool fits(Bytes begin, Bytes block, Bytes size, Bytes alignment) {
+  return align_up(begin, alignment) - begin <= block - size;
+}
+
+// Scrambles a counter into a priority: splitmix64 (Steele, Lea, Flood 2014), the same in every run.
+std::uint64_t scrambled(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::optional<Bytes> FreeBlocks::lowest(Bytes size, Bytes alignment) const {
+  const Node node = lowest_fit(root_, size, alignment);
+  if (node == 0) return std::nullopt;
+  return align_up(at(node).begin, alignment);
+}
+
+std::optional<Bytes> FreeBlocks::tightest(Bytes size, Bytes alignment) const {
+  for (auto it = by_size_.lower_bound({size, 0}); it != by_size_.end(); ++it)
+    if (fits(it->second, it->first, size, alignment)) return align_up(it->second, alignment);
+  return std::nullopt;
+}
+
+std::optional<Bytes> FreeBlocks::largest(Bytes size, Bytes alignment) const {
+  for (auto it = by_size_.rbegin(); it != by_size_.rend() && it->first >= size; ++it)
+    if (fits(it->second, it->first, size, alignment)) return align_up(it->second, alignment);
+  return std::nullopt;
+}
+
+Bytes FreeBlocks::on_top(Bytes alignment) const {
+  const Node last = last_at_or_before(top_);
+  return align_up(last != 0 && end(last) == top_ ? at(last).begin : top_, alignment);
+}
+
+void FreeBlocks::take(Bytes offset, Bytes size) {
+  const Node node = last_at_or_before(offset);
+  const bool inside = node != 0 && offset < end(node);
+  const Bytes begin = inside ? at(node).begin : top_;
+  const Bytes limit = inside ? end(node) : top_;
+  if (inside) erase(begin, limit - begin);
+  insert(begin, offset);
+  insert(offset + size, limit);
+  top_ = std::max(top_, offset + size);
+}
+
+void FreeBlocks::give_back(Bytes offset, Bytes size) {
+  Bytes begin = offset;
+  Bytes limit = offset + size;
+  if (const Node before = last_at_or_before(offset); before != 0 && end(before) == offset) {
+    begin = at(before).begin;
+    erase(begin, offset - begin);
+  }
+  if (const Node after = first_after(offset); after != 0 && at(after).begin == limit) {
+    limit = end(after);
+    erase(at(after).begin, at(after).size);
+  }
+  insert(begin, limit);
+}
+
+FreeBlocks::Node FreeBlocks::last_at_or_before(Bytes address) const {
+  Node best = 0;
+  for (Node node = root_; node != 0;) {
+    const bool candidate = at(node).begin <= address;
+    if (candidate) best = node;
+    node = candidate ? at(node).right : at(node).left;
+  }
+  return best;
+}
+
+FreeBlocks::Node FreeBlocks::first_after(Bytes address) const {
+  Node best = 0;
+  for (Node node = root_; node != 0;) {
+    const bool candidate = at(node).begin > address;
+    if (candidate) best = node;
+    node = candidate ? at(node).left : at(node).right;
+  }
+  return best;
+}
+
+FreeBlocks::Node FreeBlocks::lowest_fit(Node node, Bytes size, Bytes alignment) const {
+  if (node == 0 || at(node).largest < size) return 0;
+  if (const Node found = lowest_fit(at(node).left, size, alignment); found != 0) return found;
+  if (at(node).size >= size && fits(at(node).begin, at(node).size, size, alignment)) return node;
+  return lowest_fit(at(node).right, size, alignment);
+}
+
+void FreeBlocks::insert(Bytes begin, Bytes end) {
+  if (begin >= end) return;
+  by_size_.emplace(end - begin, begin);
+  const Node node = make(begin, end - begin);
+  const auto [low, high] = split(root_, begin);
+  root_ = join(join(low, node), high);
+}
+
+void FreeBlocks::erase(Bytes begin, Bytes size) {
+  by_size_.erase({size, begin});
+  const auto [low, rest] = split(root_, begin);
+  const auto [node, high] = split(rest, begin + 1);
+  unused_.push_back(node);
+  root_ = join(low, high);
+}
+
+std::pair<FreeBlocks::Node, FreeBlocks::Node> FreeBlocks::split(Node node, Bytes begin) {
+  if (node == 0) return {0, 0};
+  if (at(node).begin < begin) {
+    const auto [low, high] = split(at(node).right, begin);
+    at(node).right = low;
+    refresh(node);
+    return {node, high};
+  }
+  const auto [low, high] = split(at(node).left, begin);
+  at(node).left = high;
+  refresh(node);
+  return {low, node};
+}
+
+FreeBlocks::Node FreeBlocks::join(Node low, Node high) {
+  if (low == 0 || high == 0) return low == 0 ? high : low;
+  if (at(low).priority > at(high).priority) {
+    at(low).right = join(at(low).right, high);
+    refresh(low);
+    return low;
+  }
+  at(high).left = join(low, at(high).left);
+  refresh(high);
+  return high;
+}
+
+FreeBlocks::Node FreeBlocks::make(Bytes begin, Bytes size) {
+  Node node;
+  if (unused_.empty()) {
+    node = static_cast<Node>(nodes_.size());
+    nodes_.emplace_back();
+  } else {
+    node = unused_.back();
+    unused_.pop_back();
+  }
+  at(node) = {begin, size, size, 0, 0, scrambled(made_++)};
+  return node;
+}
+
+void FreeBlocks::refresh(Node node) {
+  at(node).largest = std::max({at(node).size, at(at(node).left).largest, at(at(node).right).largest});
+}
+
+}  // namespace memplan

@@ -1,0 +1,73 @@
+// Free blocks of an arena that grows: by address for the lowest fit, by size for the tightest and the largest.
+//
+//     0                                        top
+//     ├─ used ─┤  free  ├─ used ─┤ free ├─ used ─┤      no two free blocks touch
+//
+// The arena is [0, top). When nothing inside fits, it grows; a free block that touches the top is used as the
+// beginning of what is added. By address the blocks form a treap that knows the largest block below each node,
+// so every operation is O(log n); only alignment can make a search pass over blocks that are large enough but
+// badly placed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+class FreeBlocks {
+ public:
+  // Where a buffer would begin in the lowest, the tightest, or the largest free block that holds it.
+  std::optional<Bytes> lowest(Bytes size, Bytes alignment) const;
+  std::optional<Bytes> tightest(Bytes size, Bytes alignment) const;
+  std::optional<Bytes> largest(Bytes size, Bytes alignment) const;
+
+  // Where it would begin if the arena grew for it.
+  Bytes on_top(Bytes alignment) const;
+
+  // Marks [offset, offset + size) as used; it lies in one free block, or reaches from on_top() beyond the top.
+  void take(Bytes offset, Bytes size);
+
+  // Marks it as free again and joins it with free neighbours.
+  void give_back(Bytes offset, Bytes size);
+
+ private:
+  using Node = std::int32_t;  // position in nodes_; 0 is "none"
+
+  struct Block {
+    Bytes begin = 0;
+    Bytes size = 0;
+    Bytes largest = 0;  // size of the largest block in this subtree
+    Node left = 0;
+    Node right = 0;
+    std::uint64_t priority = 0;  // heap order, from the top
+  };
+
+  Block& at(Node node) { return nodes_[static_cast<std::size_t>(node)]; }
+  const Block& at(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  Bytes end(Node node) const { return at(node).begin + at(node).size; }
+
+  Node last_at_or_before(Bytes address) const;  // the block with the highest begin <= address
+  Node first_after(Bytes address) const;        // the block with the lowest begin > address
+  Node lowest_fit(Node node, Bytes size, Bytes alignment) const;
+
+  void insert(Bytes begin, Bytes end);  // ignores empty ranges
+  void erase(Bytes begin, Bytes size);
+  std::pair<Node, Node> split(Node node, Bytes begin);  // blocks before `begin`, the others
+  Node join(Node low, Node high);
+  Node make(Bytes begin, Bytes size);
+  void refresh(Node node);
+
+  std::vector<Block> nodes_ = std::vector<Block>(1);
+  std::vector<Node> unused_;
+  Node root_ = 0;
+  std::set<std::pair<Bytes, Bytes>> by_size_;  // (size, begin)
+  Bytes top_ = 0;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,20 @@
+// naive: every buffer its own bytes, one after another in the problem's order.
+//
+// Complexity: O(n). Guarantee: none; it is the "no reuse" column that other planners are compared with.
+#include "planners.hpp"
+
+namespace memplan {
+
+Placement naive(const Problem& problem, const PlanOptions&) {
+  Placement placement;
+  placement.offsets.reserve(problem.size().size());
+  Bytes top = 0;
+  for (Index i = 0; i < problem.count(); ++i) {
+    const Bytes offset = problem.size(i) > 0 ? align_up(top, problem.alignment(i)) : 0;
+    placement.offsets.push_back(offset);
+    if (problem.size(i) > 0) top = offset + problem.size(i);
+  }
+  return placement;
+}
+
+}  // namespace memplan

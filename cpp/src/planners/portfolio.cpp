@@ -1,0 +1,66 @@
+// auto: keeps the best of a few. Runs its members in order of their cost, and stops as soon as a peak equals the
+// load, which proves it, or when the time limit has passed.
+//
+// greedy_by_size looks at every pair of buffers that overlap in time; where there are too many of those it would
+// run for minutes, and it is left out. Which members run depends on the problem alone, unless a time limit is set.
+//
+// Complexity: O((n + k) log n) for k overlapping pairs, k bounded as said. Guarantee: none below the best member's.
+#include <array>
+#include <chrono>
+
+#include "memplan/bounds.hpp"
+#include "planners.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::int64_t kMostPairs = 200'000'000;
+
+struct Member {
+  std::string_view name;
+  Placement (*run)(const Problem&, const PlanOptions&);
+  bool looks_at_pairs;
+};
+
+constexpr std::array<Member, 3> kMembers = {{
+    {"first_fit", first_fit, false},
+    {"best_fit", best_fit, false},
+    {"greedy_by_size", greedy_by_size, true},
+}};
+
+Bytes peak_of(const Problem& problem, const Placement& placement) {
+  Bytes peak = 0;
+  for (Index i = 0; i < problem.count(); ++i)
+    if (problem.size(i) > 0)
+      peak = std::max(peak, placement.offsets[static_cast<std::size_t>(i)] + problem.size(i));
+  return peak;
+}
+
+bool time_is_up(const PlanOptions& options, std::chrono::steady_clock::time_point start) {
+  if (!options.time_limit) return false;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= *options.time_limit;
+}
+
+}  // namespace
+
+Placement portfolio(const Problem& problem, const PlanOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Bytes bound = load(problem);
+  Placement best;
+  Bytes best_peak = kMaxBytes;
+  for (const Member& member : kMembers) {
+    if (member.looks_at_pairs && overlapping_pairs(problem) > kMostPairs) continue;
+    Placement candidate = member.run(problem, options);
+    const Bytes peak = peak_of(problem, candidate);
+    if (best.winner.empty() || peak < best_peak) {
+      best = std::move(candidate);
+      best.winner = member.name;
+      best_peak = peak;
+    }
+    if (best_peak == bound || time_is_up(options, start)) break;
+  }
+  return best;
+}
+
+}  // namespace memplan

@@ -1,0 +1,102 @@
+#include "memplan/problem.hpp"
+
+#include <algorithm>
+
+#include "memplan/errors.hpp"
+
+namespace memplan {
+
+namespace {
+
+void check_lengths(const Problem::Columns& columns, const std::vector<std::string>& names) {
+  const std::size_t n = columns.size.size();
+  if (n > static_cast<std::size_t>(std::numeric_limits<Index>::max()))
+    throw ProblemError("a problem holds at most 2^31 - 1 buffers, got " + std::to_string(n));
+  const auto check = [n](std::size_t length, const char* column) {
+    if (length != n)
+      throw ProblemError(std::string(column) + " must have one entry per buffer: size has " + std::to_string(n) +
+                         ", " + column + " has " + std::to_string(length));
+  };
+  check(columns.first.size(), "first");
+  check(columns.last.size(), "last");
+  check(columns.alignment.size(), "alignment");
+  if (!names.empty()) check(names.size(), "names");
+}
+
+std::string cell(const char* column, std::size_t i, const std::vector<std::string>& names) {
+  const std::string row = std::string(column) + "[" + std::to_string(i) + "]";
+  return names.empty() ? row : row + " (buffer '" + names[i] + "')";
+}
+
+void check_rows(const Problem::Columns& columns, const std::vector<std::string>& names) {
+  const auto& [size, first, last, alignment] = columns;
+  const auto require = [&](bool holds, const char* column, std::size_t i, const std::string& expected, Bytes got) {
+    if (!holds) throw ProblemError(cell(column, i, names) + " must be " + expected + ", got " + std::to_string(got));
+  };
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    if (size[i] < 0) require(false, "size", i, ">= 0", size[i]);
+    if (last[i] <= first[i])
+      require(false, "last", i, "> first[" + std::to_string(i) + "] = " + std::to_string(first[i]), last[i]);
+    if (alignment[i] < 1) require(false, "alignment", i, ">= 1", alignment[i]);
+  }
+}
+
+// Every planner stays below the sum of the sizes with their padding, so this is what has to fit into int64.
+void check_total(const Problem::Columns& columns, const std::vector<std::string>& names) {
+  std::optional<Bytes> total = 0;
+  for (std::size_t i = 0; i < columns.size.size(); ++i) {
+    total = checked_add(*total, columns.size[i]);
+    if (total && columns.size[i] > 0) total = checked_add(*total, columns.alignment[i] - 1);
+    if (!total)
+      throw ProblemError("sizes with alignment padding must add up to at most 2^63 - 1 bytes; the sum exceeds that at " +
+                         cell("size", i, names) + " = " + std::to_string(columns.size[i]));
+  }
+}
+
+struct OwnedColumns {
+  std::vector<Bytes> size, alignment;
+  std::vector<Step> first, last;
+};
+
+std::shared_ptr<const OwnedColumns> own(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
+                                        std::vector<Bytes> alignment) {
+  if (alignment.empty()) alignment.assign(size.size(), 1);
+  return std::make_shared<const OwnedColumns>(
+      OwnedColumns{std::move(size), std::move(alignment), std::move(first), std::move(last)});
+}
+
+Problem problem_of(std::shared_ptr<const OwnedColumns> owned, std::vector<std::string> names) {
+  const Problem::Columns columns{owned->size, owned->first, owned->last, owned->alignment};
+  return Problem(columns, std::move(owned), std::move(names));
+}
+
+template <class T>
+bool same(std::span<const T> a, std::span<const T> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+}  // namespace
+
+Problem::Problem(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names)
+    : columns_(columns), owner_(std::move(owner)) {
+  check_lengths(columns_, names);
+  check_rows(columns_, names);
+  check_total(columns_, names);
+  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
+Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
+                 std::vector<Bytes> alignment, std::vector<std::string> names)
+    : Problem(problem_of(own(std::move(size), std::move(first), std::move(last), std::move(alignment)),
+                         std::move(names))) {}
+
+std::string Problem::name(Index i) const {
+  return names_->empty() ? "#" + std::to_string(i) : (*names_)[static_cast<std::size_t>(i)];
+}
+
+bool Problem::operator==(const Problem& other) const {
+  return same(size(), other.size()) && same(first(), other.first()) && same(last(), other.last()) &&
+         same(alignment(), other.alignment()) && names() == other.names();
+}
+
+}  // namespace memplan

@@ -1,0 +1,85 @@
+#include "memplan/solve.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "memplan/bounds.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/registry.hpp"
+#include "memplan/replay.hpp"
+#include "memplan/verify.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::size_t kListed = 20;  // violations that an error message lists
+
+template <class Fault>
+void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
+  if (faults.empty()) return;
+  std::string message = "planner '" + std::string(planner) + "' made an invalid plan (a bug in memplan):";
+  for (const Fault& fault : faults) message += "\n  " + fault.message;
+  throw InvalidPlanError(message);
+}
+
+void check_options(const PlanOptions& options) {
+  if (options.time_limit && !(*options.time_limit > 0))
+    throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
+  if (options.threads < 1)
+    throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
+}
+
+Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets) {
+  Bytes peak = 0;
+  for (Index i = 0; i < problem.count(); ++i)
+    if (problem.size(i) > 0) peak = std::max(peak, offsets[static_cast<std::size_t>(i)] + problem.size(i));
+  return peak;
+}
+
+}  // namespace
+
+Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options) {
+  const PlannerInfo& info = find_planner(planner);
+  check_options(options);
+  require_support(info, problem);
+
+  const auto start = std::chrono::steady_clock::now();
+  Placement placement = info.run(problem, options);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), info.name);
+
+  Plan plan;
+  plan.offsets = std::move(placement.offsets);
+  plan.peak = peak_of(problem, plan.offsets);
+  plan.lower_bound = load(problem);
+  plan.optimal = plan.peak == plan.lower_bound;
+  plan.planner = info.name;
+  plan.winner = placement.winner.empty() ? info.name : placement.winner;
+  plan.seconds = seconds.count();
+  return plan;
+}
+
+GraphPlan solve(const Graph& graph, std::string_view planner, const Place& place, Bytes alignment,
+                const PlanOptions& options) {
+  Buffers buffers = buffers_of(graph, place, alignment);
+  Plan plan = solve(buffers.problem, planner, options);
+  const Addresses addresses = addresses_of(buffers, plan.offsets);
+  throw_if_any(replay(graph, addresses.tensor, addresses.workspace, kListed), planner);
+  return {std::move(buffers), std::move(plan)};
+}
+
+Addresses addresses_of(const Buffers& buffers, const std::vector<Bytes>& offsets) {
+  Addresses addresses;
+  for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
+    const Index b = buffers.buffer_of_tensor[t];
+    addresses.tensor.push_back(
+        b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)] + buffers.offset_in_buffer[t]);
+  }
+  for (Index b : buffers.buffer_of_workspace)
+    addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)]);
+  return addresses;
+}
+
+}  // namespace memplan

@@ -1,0 +1,167 @@
+#include "memplan/verify.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "memplan/errors.hpp"
+
+namespace memplan {
+
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+std::string half_open(std::int64_t begin, std::int64_t end) {
+  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+}
+
+// The byte ranges alive at one moment, by rank of their offsets: a tree whose nodes hold the highest end below
+// them, so that the next range that reaches beyond an address is found in O(log n).
+class AliveRanges {
+ public:
+  explicit AliveRanges(std::size_t ranks)
+      : leaves_(std::bit_ceil(std::max<std::size_t>(ranks, 1))), highest_end_(2 * leaves_, kDead) {}
+
+  void set(std::size_t rank, Bytes end) {
+    std::size_t node = leaves_ + rank;
+    highest_end_[node] = end;
+    for (node /= 2; node > 0; node /= 2)
+      highest_end_[node] = std::max(highest_end_[2 * node], highest_end_[2 * node + 1]);
+  }
+
+  void clear(std::size_t rank) { set(rank, kDead); }
+
+  // The first rank >= from whose range is alive and ends after `address`; npos when there is none.
+  std::size_t next(std::size_t from, Bytes address) const {
+    std::size_t node = leaves_ + from;
+    if (from >= leaves_) return npos;
+    while (highest_end_[node] <= address) {  // climb until a subtree to the right has one
+      while (node & 1) node /= 2;
+      if (node == 0) return npos;
+      ++node;
+    }
+    while (node < leaves_) {
+      node *= 2;
+      if (highest_end_[node] <= address) ++node;
+    }
+    return node - leaves_;
+  }
+
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+
+ private:
+  static constexpr Bytes kDead = std::numeric_limits<Bytes>::min();
+  std::size_t leaves_;
+  std::vector<Bytes> highest_end_;
+};
+
+class Verifier {
+ public:
+  Verifier(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity, std::size_t limit)
+      : problem_(problem), offsets_(offsets), capacity_(capacity), limit_(limit) {}
+
+  std::vector<Violation> run() {
+    for (Index i = 0; i < problem_.count() && !full(); ++i) check_alone(i);
+    if (!full()) check_pairs();
+    return std::move(found_);
+  }
+
+ private:
+  bool full() const { return found_.size() >= limit_; }
+  Bytes begin(Index i) const { return offsets_[at(i)]; }
+
+  // Where the buffer ends; an end beyond int64 is reported by check_alone and cut off here.
+  Bytes end(Index i) const {
+    if (begin(i) > kMaxBytes - problem_.size(i)) return kMaxBytes;
+    return begin(i) + problem_.size(i);
+  }
+
+  std::string label(Index i) const { return "buffer '" + problem_.name(i) + "'"; }
+
+  void add(ViolationKind kind, Index buffer, Index other, std::string message) {
+    if (!full()) found_.push_back({kind, buffer, other, std::move(message)});
+  }
+
+  void check_alone(Index i) {
+    const std::string where = " at offset " + std::to_string(begin(i));
+    if (begin(i) < 0) {
+      add(ViolationKind::outside, i, kNone, label(i) + where + " begins before the arena");
+    } else if (problem_.size(i) > capacity_ || begin(i) > capacity_ - problem_.size(i)) {
+      add(ViolationKind::outside, i, kNone,
+          label(i) + " of " + std::to_string(problem_.size(i)) + " bytes" + where + " ends beyond the arena of " +
+              std::to_string(capacity_) + " bytes");
+    }
+    if (begin(i) % problem_.alignment(i) != 0)
+      add(ViolationKind::misaligned, i, kNone,
+          label(i) + where + " is not aligned to " + std::to_string(problem_.alignment(i)));
+  }
+
+  void add_overlap(Index a, Index b) {
+    if (a > b) std::swap(a, b);
+    const std::string bytes = half_open(std::max(begin(a), begin(b)), std::min(end(a), end(b)));
+    const std::string steps = half_open(std::max(problem_.first(a), problem_.first(b)),
+                                        std::min(problem_.last(a), problem_.last(b)));
+    add(ViolationKind::overlap, a, b,
+        label(a) + " at bytes " + half_open(begin(a), end(a)) + " and " + label(b) + " at bytes " +
+            half_open(begin(b), end(b)) + " share bytes " + bytes + " while both are alive in steps " + steps);
+  }
+
+  template <class Key>
+  std::vector<Index> with_bytes_sorted_by(Key key) const {
+    std::vector<Index> order;
+    order.reserve(at(problem_.count()));
+    for (Index i = 0; i < problem_.count(); ++i)
+      if (problem_.size(i) > 0) order.push_back(i);
+    std::sort(order.begin(), order.end(),
+              [&](Index a, Index b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+    return order;
+  }
+
+  void check_pairs() {
+    const std::vector<Index> by_offset = with_bytes_sorted_by([&](Index i) { return begin(i); });
+    const std::vector<Index> by_birth = with_bytes_sorted_by([&](Index i) { return problem_.first(i); });
+    const std::vector<Index> by_death = with_bytes_sorted_by([&](Index i) { return problem_.last(i); });
+    std::vector<std::size_t> rank(at(problem_.count()));
+    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[at(by_offset[r])] = r;
+
+    AliveRanges alive(by_offset.size());
+    std::size_t dead = 0;
+    for (Index born : by_birth) {
+      while (problem_.last(by_death[dead]) <= problem_.first(born)) alive.clear(rank[at(by_death[dead++])]);
+      for (std::size_t r = alive.next(0, begin(born)); r != AliveRanges::npos; r = alive.next(r + 1, begin(born))) {
+        if (begin(by_offset[r]) >= end(born)) break;
+        add_overlap(by_offset[r], born);
+        if (full()) return;
+      }
+      alive.set(rank[at(born)], end(born));
+    }
+  }
+
+  const Problem& problem_;
+  std::span<const Bytes> offsets_;
+  Bytes capacity_;
+  std::size_t limit_;
+  std::vector<Violation> found_;
+};
+
+}  // namespace
+
+std::string_view to_string(ViolationKind kind) {
+  switch (kind) {
+    case ViolationKind::overlap: return "overlap";
+    case ViolationKind::misaligned: return "misaligned";
+    case ViolationKind::outside: return "outside";
+  }
+  return "unknown";
+}
+
+std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity,
+                              std::size_t limit) {
+  if (offsets.size() != at(problem.count()))
+    throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem.count()) +
+                       ", offsets has " + std::to_string(offsets.size()));
+  return Verifier(problem, offsets, capacity, limit).run();
+}
+
+}  // namespace memplan

@@ -1,0 +1,40 @@
+"""Static memory planning for neural networks.
+
+``memplan.plan(source)`` gives every tensor of a network an offset in one arena, so that tensors that are alive
+together never overlap; every plan is verified before it is returned.
+"""
+
+from ._core import Graph, Op, PlannerInfo, Problem, Tensor, __version__, planners
+from .api import capture, plan
+from .errors import (
+    GraphError,
+    InvalidPlanError,
+    MissingDependencyError,
+    ProblemError,
+    SourceError,
+    UnsupportedError,
+)
+from .importers.csv import read_plan, read_problem
+from .plan import Plan, Slot
+
+__all__ = [
+    "Graph",
+    "GraphError",
+    "InvalidPlanError",
+    "MissingDependencyError",
+    "Op",
+    "Plan",
+    "PlannerInfo",
+    "Problem",
+    "ProblemError",
+    "Slot",
+    "SourceError",
+    "Tensor",
+    "UnsupportedError",
+    "__version__",
+    "capture",
+    "plan",
+    "planners",
+    "read_plan",
+    "read_problem",
+]

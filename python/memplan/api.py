@@ -1,0 +1,131 @@
+"""The one way in: from any source to a verified plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .importers import capture_source
+from .plan import Plan
+
+PLACE = ("intermediate", "output", "workspace")
+
+
+def capture(
+    source: Any,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    train: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inclusive: bool = False,
+) -> _core.Graph | _core.Problem:
+    """Import a source without planning it.
+
+    Parameters
+    ----------
+    source
+        A graph dict, Graph, Problem, (size, first, last) arrays; a path to .onnx, .json (graph dict), .csv
+        (lifetimes) or .pt2; an onnx.ModelProto; a torch.nn.Module, torch.fx.GraphModule or
+        torch.export.ExportedProgram; ``"example:NAME"`` for a graph shipped with memplan.
+    args, kwargs
+        Example arguments for a torch source; only their shapes and dtypes matter.
+    train
+        For a torch source: trace forward and backward jointly; the loss and the gradients are the outputs.
+    dims
+        Sizes of symbolic dimensions, by name.
+    inclusive
+        For a .csv source: the ends of lifetimes are the last step alive, not the step after it.
+
+    Raises
+    ------
+    TypeError
+        An unknown kind of source, or an option that this kind does not take; lists what is accepted.
+    SourceError, GraphError, ProblemError
+        Bad input; the message names the thing, what was expected and what came. All are ValueErrors.
+    """
+    return capture_source(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
+
+
+def plan(
+    source: Any,
+    planner: str = "auto",
+    *,
+    alignment: int = 1,
+    place: Collection[str] = PLACE,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    train: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inclusive: bool = False,
+) -> Plan:
+    """Give every buffer of a source an offset in one arena.
+
+    Parameters
+    ----------
+    source, args, kwargs, train, dims, inclusive
+        What to plan; see `capture`.
+    planner
+        A name from `planners()`.
+    alignment
+        Bytes, >= 1: every offset is a multiple of it. A Problem or a .csv that brings alignments of its own keeps
+        them where they are stricter (the least common multiple is used).
+    place
+        Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
+        "output", "workspace".
+    time_limit
+        Seconds; planners that work in rounds stop after it with the best plan so far.
+    seed, threads
+        For planners that use chance, or several threads; the plan for a seed is the same for any `threads`.
+
+    Returns
+    -------
+    Plan
+        Verified on the problem and, for a graph, replayed on the graph.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Bad input, an unknown planner, or a feature that the planner does not support.
+    """
+    captured = capture(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
+    alignment = _checked_alignment(alignment)
+    options = (time_limit, seed, threads)
+    if isinstance(captured, _core.Graph):
+        kinds = _checked_place(place)
+        buffers, solution = _core.solve_graph(captured, planner, kinds, alignment, *options)
+        return Plan.of(solution, buffers.problem, captured, buffers)
+    problem = _aligned(captured, alignment)
+    return Plan.of(_core.solve_problem(problem, planner, *options), problem)
+
+
+def _checked_alignment(alignment: int) -> int:
+    if isinstance(alignment, bool) or not isinstance(alignment, (int, np.integer)):
+        raise TypeError(f"alignment must be an integer number of bytes, got {alignment!r}")
+    if not 1 <= alignment < 2**63:
+        raise ValueError(f"alignment must be >= 1 and fit int64, got {alignment}")
+    return int(alignment)
+
+
+def _checked_place(place: Collection[str]) -> list[str]:
+    if isinstance(place, str):
+        raise TypeError(f"place must be a collection of kinds such as ('intermediate', 'output'), got {place!r}")
+    return list(place)
+
+
+def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
+    if alignment == 1:
+        return problem
+    values, inverse = np.unique(problem.alignment, return_inverse=True)
+    stricter = [math.lcm(value, alignment) for value in values.tolist()]
+    if max(stricter, default=1) >= 2**63:
+        raise ValueError(f"alignment {alignment} and the buffers' own have no common multiple that fits int64")
+    column = np.array(stricter, dtype=np.int64)[inverse]
+    return _core.Problem(problem.size, problem.first, problem.last, column, problem.names or None)

@@ -1,0 +1,243 @@
+"""The command line: ``memplan plan``, ``memplan verify``, ``memplan planners``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import __version__, planners
+from .api import PLACE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .plan import Plan
+
+OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
+
+_PLAN_EXAMPLES = """examples:
+  memplan plan example:resnet50_infer --plot resnet50.png
+  memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
+  memplan plan lifetimes.csv --planner first_fit --layout layout.txt
+"""
+_VERIFY_EXAMPLES = """examples:
+  memplan verify lifetimes.csv plan.csv
+  memplan verify lifetimes.csv plan.json --capacity 1048576
+"""
+_EXAMPLES = _PLAN_EXAMPLES + _VERIFY_EXAMPLES.removeprefix("examples:\n") + "  memplan planners\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0, 1 for a plan that does not hold, 2 for an error."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        print("memplan: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        print(f"memplan: error: {_one_line(error)}", file=sys.stderr)
+        return ERROR
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _new_parser(None, "Static memory planning for neural networks.", _EXAMPLES)
+    parser.add_argument("--version", action="version", version=f"memplan {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_plan(commands)
+    _add_verify(commands)
+    _add_planners(commands)
+    return parser
+
+
+def _new_parser(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] | None, text: str, examples: str, name: str = ""
+) -> argparse.ArgumentParser:
+    style = argparse.RawDescriptionHelpFormatter
+    if commands is None:
+        return argparse.ArgumentParser("memplan", description=text, epilog=examples, formatter_class=style)
+    return commands.add_parser(name, help=text, description=text, epilog=examples, formatter_class=style)
+
+
+def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _new_parser(commands, "plan the memory of a network or of a list of lifetimes", _PLAN_EXAMPLES, "plan")
+    command.set_defaults(run=_plan)
+    command.add_argument("source", metavar="SOURCE", help="a .onnx, .json, .csv or .pt2 file, or example:NAME")
+    names = [row.name for row in planners()]
+    command.add_argument("--planner", default="auto", choices=names, metavar="P", help=f"one of {', '.join(names)}")
+    command.add_argument("--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple")
+    command.add_argument("--dims", nargs="+", default=[], metavar="NAME=N", help="sizes of symbolic dimensions")
+    command.add_argument(
+        "--place", nargs="+", default=list(PLACE), metavar="KIND", help=f"kinds to place (default: {' '.join(PLACE)})"
+    )
+    command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
+    command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
+    command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
+    command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
+    command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
+    command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
+    command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
+    command.add_argument("--time-limit", type=float, metavar="S", help="seconds that planning may take")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance")
+    command.add_argument("--threads", type=int, default=1, metavar="N", help="for planners that can use several")
+
+
+def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "check a plan against a list of lifetimes"
+    command = _new_parser(commands, text, _VERIFY_EXAMPLES, "verify")
+    command.set_defaults(run=_verify)
+    command.add_argument("problem", metavar="PROBLEM.csv", help="lifetimes: id,lower,upper,size[,alignment]")
+    command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
+    command.add_argument("--capacity", type=int, metavar="N", help="bytes of the arena that the plan must fit")
+    command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
+    command.add_argument("--limit", type=int, default=1000, metavar="N", help="violations listed at most (1000)")
+
+
+def _add_planners(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _new_parser(commands, "list the planners", "examples:\n  memplan planners\n", "planners")
+    command.set_defaults(run=_planners)
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from .api import capture, plan
+
+    _check_targets(options)
+    with _waiting(f"reading {options.source}"):
+        captured = capture(
+            options.source, dims=_dims(options.dims), train=options.train, inclusive=options.inclusive
+        )
+    with _waiting("planning"):
+        result = plan(
+            captured,
+            options.planner,
+            alignment=options.alignment,
+            place=options.place,
+            time_limit=options.time_limit,
+            seed=options.seed,
+            threads=options.threads,
+        )
+    _print_summary(options.source, result)
+    with _waiting("writing"):
+        _write(options, result)
+    return OK
+
+
+def _dims(pairs: list[str]) -> dict[str, int]:
+    dims = {}
+    for pair in pairs:
+        name, equals, size = pair.rpartition("=")
+        if not equals or not name or not size.isdecimal():
+            raise ValueError(f"--dims takes NAME=N with N >= 0, such as batch=8, got {pair!r}")
+        dims[name] = int(size)
+    return dims
+
+
+def _check_targets(options: argparse.Namespace) -> None:
+    """Refuse before any work what could not be written after it."""
+    for target in (options.csv, options.json, options.layout, options.plot):
+        if target is not None and not target.parent.is_dir():
+            raise ValueError(f"{target}: the folder {target.parent} does not exist")
+    if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
+
+
+def _write(options: argparse.Namespace, result: Plan) -> None:
+    if options.csv is not None:
+        result.to_csv(options.csv, form=options.csv_form)
+    if options.json is not None:
+        result.to_json(options.json)
+    if options.layout is not None:
+        result.to_layout(options.layout)
+    if options.plot is not None:
+        from .present.gantt import save_plot
+
+        save_plot(result, options.plot)
+
+
+def _print_summary(source: str, result: Plan) -> None:
+    from rich.table import Table
+
+    from .present.layout import summary_rows
+
+    table = Table(title=source, title_justify="left", show_header=False, box=None)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in summary_rows(result):
+        table.add_row(label, value)
+    _console().print(table)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from . import _core
+    from .importers.csv import read_problem
+    from .importers.match import match_offsets, placed_rows
+
+    with _waiting("verifying"):
+        problem = read_problem(options.problem, inclusive=options.inclusive)
+        offsets, mismatches = match_offsets(problem, placed_rows(options.plan, inclusive=options.inclusive))
+        messages = mismatches or [
+            violation.message
+            for violation in _core.verify(problem, offsets, capacity=options.capacity, limit=options.limit + 1)
+        ]
+    for message in messages[: options.limit]:
+        print(message)
+    if len(messages) > options.limit:
+        print("… and more")
+    if messages:
+        return INVALID
+    peak = int((offsets + problem.size)[problem.size > 0].max(initial=0))
+    print(f"valid: {len(problem)} buffers, peak {peak} bytes, load {problem.load} bytes")
+    return OK
+
+
+def _planners(_: argparse.Namespace) -> int:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("name", "what it does", "exact", "supports", "complexity", "source"):
+        table.add_column(title, overflow="fold")
+    for row in planners():
+        exact = "yes" if row.exact else "no"
+        table.add_row(row.name, row.title, exact, ", ".join(row.supports), row.complexity, row.source)
+    _console().print(table)
+    return OK
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False, emoji=False)
+
+
+class _waiting:
+    """A line with a spinner on stderr while something takes more than a second; on a terminal only."""
+
+    def __init__(self, what: str) -> None:
+        from threading import Timer
+
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        self._status = console.status(what) if console.is_terminal else None
+        self._timer = Timer(1.0, self._status.start) if self._status is not None else None
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None and self._status is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._status.stop()

@@ -1,0 +1,1 @@
+"""Export: plans as files for people and programs."""

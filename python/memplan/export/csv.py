@@ -1,0 +1,42 @@
+"""Plans as CSV, in the two forms that the field uses."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .files import replacing
+
+if TYPE_CHECKING:
+    from ..plan import Plan, Slot
+
+FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] = {
+    "minimalloc": (
+        ("id", "lower", "upper", "size", "alignment", "offset"),
+        lambda s: (s.name, s.first, s.last, s.bytes, s.alignment, s.offset),
+    ),
+    "gantt": (
+        ("tensor_name", "size", "offset", "start_time", "end_time"),
+        lambda s: (s.name, s.bytes, s.offset, s.first, s.last),
+    ),
+}
+
+
+def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "minimalloc") -> None:
+    """Write one row per buffer, in the plan's order; ends of lifetimes are half-open.
+
+    Parameters
+    ----------
+    form
+        "minimalloc": id,lower,upper,size,alignment,offset, or "gantt":
+        tensor_name,size,offset,start_time,end_time.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
+    header, row = FORMS[form]
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(row(slot) for slot in plan)

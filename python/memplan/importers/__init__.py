@@ -1,0 +1,118 @@
+"""Importers: from what people have to a Graph or a Problem. One file per kind of source."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import _core
+
+ACCEPTED = (
+    "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "
+    ".pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram"
+)
+
+
+def capture_source(
+    source: Any,
+    *,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    train: bool,
+    dims: Mapping[str, int] | None,
+    inclusive: bool,
+) -> _core.Graph | _core.Problem:
+    """Import any accepted source; see `memplan.capture`."""
+    given = {"args": len(args) > 0, "kwargs": bool(kwargs), "train": train, "dims": bool(dims), "inclusive": inclusive}
+    kind = _kind_of(source)
+    _refuse_options(kind, {option for option, used in given.items() if used})
+    if kind in ("graph", "problem"):
+        return source  # type: ignore[no-any-return]
+    if kind == "arrays":
+        return _core.Problem(*source)
+    if kind == ".csv":
+        from .csv import read_problem
+
+        return read_problem(source, inclusive=inclusive)
+    return _graph_of(_dict_of(kind, source, args=args, kwargs=kwargs, train=train, dims=dims))
+
+
+_OPTIONS = {
+    ".csv": {"inclusive"},
+    ".onnx": {"dims"},
+    "onnx": {"dims"},
+    ".pt2": {"train", "dims"},
+    "torch": {"args", "kwargs", "train", "dims"},
+}
+
+
+def _refuse_options(kind: str, used: set[str]) -> None:
+    for option in sorted(used - _OPTIONS.get(kind, set())):
+        takers = ", ".join(k for k, options in _OPTIONS.items() if option in options)
+        raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
+
+
+def _kind_of(source: Any) -> str:
+    if isinstance(source, _core.Graph):
+        return "graph"
+    if isinstance(source, _core.Problem):
+        return "problem"
+    if isinstance(source, Mapping):
+        return "dict"
+    if isinstance(source, str) and source.startswith("example:"):
+        return "example"
+    if isinstance(source, (str, os.PathLike)):
+        return _kind_of_path(Path(source))
+    if isinstance(source, (tuple, list)) and len(source) == 3 and not any(isinstance(c, str) for c in source):
+        return "arrays"
+    if _is_onnx_model(source):
+        return "onnx"
+    if "torch" in sys.modules:
+        from .torch import accepts
+
+        if accepts(source):
+            return "torch"
+    raise TypeError(f"source must be {ACCEPTED}; got {type(source).__module__}.{type(source).__qualname__}")
+
+
+def _kind_of_path(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".onnx", ".json", ".csv", ".pt2"):
+        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}")
+    return suffix
+
+
+def _is_onnx_model(source: object) -> bool:
+    onnx = sys.modules.get("onnx")
+    return onnx is not None and isinstance(source, onnx.ModelProto)
+
+
+def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
+    if kind == "dict":
+        return source  # type: ignore[no-any-return]
+    if kind == "example":
+        from .examples import read_example
+
+        return read_example(source.removeprefix("example:"))
+    if kind == ".json":
+        from .graph_dict import read_graph_dict
+
+        return read_graph_dict(source)
+    if kind in ("onnx", ".onnx"):
+        from .onnx import import_onnx
+
+        return import_onnx(source, dims=options["dims"])
+    from .torch import import_pt2, import_torch
+
+    if kind == ".pt2":
+        return import_pt2(source, train=options["train"], dims=options["dims"])
+    return import_torch(source, **options)
+
+
+def _graph_of(spec: Mapping[str, Any]) -> _core.Graph:
+    from .graph_dict import graph_of
+
+    return graph_of(spec)

@@ -1,0 +1,196 @@
+"""Lifetimes and plans in CSV files, in the two forms that the field uses.
+
+``id,lower,upper,size[,alignment][,offset]`` (minimalloc, idealloc, OmniMalloc) and
+``tensor_name,size,offset,start_time,end_time[,alignment]``. Columns may come in any order.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .. import _core
+from ..errors import InvalidPlanError, SourceError
+from ..plan import Plan
+
+_FORMS = (
+    {"name": "id", "first": "lower", "last": "upper", "size": "size"},
+    {"name": "tensor_name", "first": "start_time", "last": "end_time", "size": "size"},
+)
+_OPTIONAL = ("alignment", "offset")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass
+class Rows:
+    """The columns of a file: names, and int columns of equal length; `offset` is empty without that column."""
+
+    name: list[str] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    alignment: list[int] = field(default_factory=list)
+    offset: list[int] = field(default_factory=list)
+
+    def problem(self) -> _core.Problem:
+        """The buffers, without their offsets."""
+        columns = (np.array(c, dtype=np.int64) for c in (self.size, self.first, self.last, self.alignment))
+        return _core.Problem(*columns, names=self.name)
+
+
+def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _core.Problem:
+    """Read buffers from a CSV file; a column of offsets is ignored.
+
+    Parameters
+    ----------
+    inclusive
+        Read the ends of lifetimes as the last step alive, as TFLM, Vela, OpenVINO and ExecuTorch write them,
+        and not as the step after it.
+
+    Raises
+    ------
+    SourceError
+        Naming file, line and column: unknown, missing or repeated columns, bad numbers, duplicate ids, empty
+        lifetimes.
+    """
+    return _problem_of(read_rows(path, inclusive=inclusive), path)
+
+
+def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
+    """Read a plan from a CSV file with a column of offsets, or from the JSON that `Plan.to_json` writes.
+
+    Raises
+    ------
+    SourceError
+        The file is not one of these.
+    InvalidPlanError
+        The plan that it holds breaks its own problem.
+    """
+    if str(path).lower().endswith(".json"):
+        from .plan_json import read_plan_json
+
+        rows, planner = read_plan_json(path)
+    else:
+        rows, planner = read_rows(path, inclusive=inclusive, offsets=True), "file"
+    problem = _problem_of(rows, path)
+    offsets = np.array(rows.offset, dtype=np.int64)
+    offsets.flags.writeable = False
+    violations = _core.verify(problem, offsets)
+    if violations:
+        listed = "\n".join(f"  {violation.message}" for violation in violations)
+        error = InvalidPlanError(f"{path}: the plan is not valid:\n{listed}")
+        error.violations = violations  # type: ignore[attr-defined]
+        raise error
+    used = problem.size > 0
+    peak = int((offsets + problem.size)[used].max(initial=0))
+    load = problem.load
+    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0)
+
+
+def _problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
+    try:
+        return rows.problem()
+    except ValueError as error:
+        raise SourceError(f"{path}: {error}") from None
+
+
+def read_rows(path: str | os.PathLike[str], *, inclusive: bool = False, offsets: bool = False) -> Rows:
+    """Read the columns of a file; `offsets` makes that column a required one."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return _Reader(path, inclusive, offsets).read(csv.reader(file, strict=True))
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
+
+
+class _Reader:
+    def __init__(self, path: str | os.PathLike[str], inclusive: bool, offsets: bool) -> None:
+        self.path = path
+        self.inclusive = inclusive
+        self.offsets = offsets
+        self.line = 1
+
+    def read(self, lines: Iterator[list[str]]) -> Rows:
+        try:
+            header = next(lines, None)
+            if not header:
+                raise self._error("expected a header such as id,lower,upper,size, got an empty line or file")
+            column_of = self._columns([cell.strip() for cell in header])
+            rows = Rows()
+            seen: dict[str, int] = {}
+            for cells in lines:
+                self.line = lines.line_num  # type: ignore[attr-defined]
+                if cells:
+                    self._append(rows, cells, column_of, len(header), seen)
+            return rows
+        except csv.Error as error:
+            raise self._error(str(error)) from None
+
+    def _columns(self, header: list[str]) -> dict[str, int]:
+        for form in _FORMS:
+            if form["name"] in header:
+                return self._columns_of_form(header, form)
+        expected = " or ".join(form["name"] for form in _FORMS)
+        raise self._error(f"expected a column {expected}, got {', '.join(header)}", 1)
+
+    def _columns_of_form(self, header: list[str], form: dict[str, str]) -> dict[str, int]:
+        role_of = {column: role for role, column in form.items()} | {column: column for column in _OPTIONAL}
+        column_of: dict[str, int] = {}
+        for i, column in enumerate(header):
+            if column not in role_of:
+                raise self._error(f"unknown column {column!r}; expected {', '.join(role_of)}", i + 1)
+            if role_of[column] in column_of:
+                raise self._error(f"column {column!r} comes twice", i + 1)
+            column_of[role_of[column]] = i
+        required = [*form.items(), *([("offset", "offset")] if self.offsets else [])]
+        for role, column in required:
+            if role not in column_of:
+                raise self._error(f"column {column!r} is missing; got {', '.join(header)}", len(header))
+        return column_of
+
+    def _append(
+        self, rows: Rows, cells: list[str], column_of: dict[str, int], width: int, seen: dict[str, int]
+    ) -> None:
+        if len(cells) != width:
+            column = min(len(cells), width) + (len(cells) > width)
+            raise self._error(f"expected {width} columns, got {len(cells)}", column)
+        name = cells[column_of["name"]].strip()
+        if name in seen:
+            raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
+        seen[name] = self.line
+        rows.name.append(name)
+        number = {role: self._integer(cells[i], role, i) for role, i in column_of.items() if role != "name"}
+        self._check(number, column_of)
+        rows.size.append(number["size"])
+        rows.first.append(number["first"])
+        rows.last.append(number["last"] + self.inclusive)
+        rows.alignment.append(number.get("alignment", 1))
+        if "offset" in number:
+            rows.offset.append(number["offset"])
+
+    def _check(self, number: dict[str, int], column_of: dict[str, int]) -> None:
+        if number["size"] < 0:
+            raise self._error(f"size must be >= 0, got {number['size']}", column_of["size"] + 1)
+        if number["last"] + self.inclusive <= number["first"]:
+            than = ">=" if self.inclusive else ">"
+            problem = f"the end of the lifetime must be {than} its start {number['first']}, got {number['last']}"
+            raise self._error(problem, column_of["last"] + 1)
+        if number.get("alignment", 1) < 1:
+            raise self._error(f"alignment must be >= 1, got {number['alignment']}", column_of["alignment"] + 1)
+
+    def _integer(self, cell: str, role: str, column: int) -> int:
+        text = cell.strip()
+        if not _INTEGER.fullmatch(text):
+            raise self._error(f"{role} must be an integer, got {text!r}", column + 1)
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**63 - 1:
+            raise self._error(f"{role} must fit int64, got {text}", column + 1)
+        return int(text)
+
+    def _error(self, problem: str, column: int | None = None) -> SourceError:
+        where = f"line {self.line}" + (f", column {column}" if column else "")
+        return SourceError(f"{self.path}: {where}: {problem}")

@@ -1,0 +1,151 @@
+"""Graph dicts: the plain form of a graph, as Python objects or as JSON.
+
+::
+
+    {"tensors": [{"name": "x", "bytes": 602112, "kind": "input"},
+                 {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
+     "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
+              "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
+              "stream": 0}],
+     "outputs": ["y"]}
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .. import _core
+from ..dtypes import nbytes
+from ..errors import GraphError, SourceError
+
+_INT64_MAX = 2**63 - 1
+_TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
+_OP_KEYS = {"name", "type", "inputs", "outputs", "workspace", "alias", "inplace", "overwrite", "stream"}
+_GRAPH_KEYS = {"tensors", "ops", "outputs"}
+
+
+def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """Read a graph dict from a JSON file; SourceError names the file, line and column of what is not JSON."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            spec = json.load(file)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
+    if not isinstance(spec, dict):
+        raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got {type(spec).__name__}")
+    return spec
+
+
+def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
+    """Build the Graph of a graph dict.
+
+    Raises
+    ------
+    GraphError
+        Naming the entry ("tensors[3].bytes"), what was expected and what came; or, once every entry is well
+        formed, the op and tensor that break a rule of the graph.
+    """
+    _check_keys(spec, "graph", _GRAPH_KEYS, required=("tensors", "ops", "outputs"))
+    tensors = [_tensor(entry, f"tensors[{i}]") for i, entry in enumerate(_list(spec["tensors"], "tensors"))]
+    ops = [_op(entry, i) for i, entry in enumerate(_list(spec["ops"], "ops"))]
+    return _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
+
+
+def _tensor(entry: Any, where: str) -> _core.Tensor:
+    _check_keys(entry, where, _TENSOR_KEYS, required=("name",))
+    name = _string(entry["name"], f"{where}.name")
+    shape, dtype = _shape(entry.get("shape"), where), _string(entry.get("dtype", ""), f"{where}.dtype")
+    if "bytes" in entry:
+        size = _integer(entry["bytes"], f"{where}.bytes")
+    elif shape is not None and dtype:
+        size = _bytes_of(shape, dtype, f"{where} ('{name}')")
+    else:
+        raise GraphError(f"{where} ('{name}') needs bytes, or shape and dtype")
+    return _core.Tensor(name, size, _string(entry.get("kind", "intermediate"), f"{where}.kind"), shape, dtype)
+
+
+def _op(entry: Any, position: int) -> _core.Op:
+    where = f"ops[{position}]"
+    _check_keys(entry, where, _OP_KEYS, required=("inputs", "outputs"))
+    return _core.Op(
+        _string(entry.get("name", f"op{position}"), f"{where}.name"),
+        _string(entry.get("type", ""), f"{where}.type"),
+        _names(entry["inputs"], f"{where}.inputs"),
+        _names(entry["outputs"], f"{where}.outputs"),
+        _integer(entry.get("workspace", 0), f"{where}.workspace"),
+        _views(entry.get("alias", []), f"{where}.alias"),
+        _views(entry.get("inplace", []), f"{where}.inplace"),
+        _views(entry.get("overwrite", []), f"{where}.overwrite"),
+        _integer(entry.get("stream", 0), f"{where}.stream", limit=2**31 - 1),
+    )
+
+
+def _views(entries: Any, where: str) -> list[tuple[str, str, int]]:
+    views = []
+    for i, entry in enumerate(_list(entries, where)):
+        at = f"{where}[{i}]"
+        _check_keys(entry, at, {"output", "input", "offset"}, required=("output", "input"))
+        offset = _integer(entry.get("offset", 0), f"{at}.offset")
+        views.append((_string(entry["output"], f"{at}.output"), _string(entry["input"], f"{at}.input"), offset))
+    return views
+
+
+def _check_keys(entry: Any, where: str, known: set[str], required: tuple[str, ...]) -> None:
+    if not isinstance(entry, Mapping):
+        raise GraphError(f"{where} must be a dict with {', '.join(sorted(known))}, got {type(entry).__name__}")
+    for key in required:
+        if key not in entry:
+            raise GraphError(f"{where} has no '{key}'; expected {', '.join(required)}")
+    for key in entry:
+        if key not in known:
+            raise GraphError(f"{where} has an unknown key {key!r}; known are {', '.join(sorted(known))}")
+
+
+def _list(value: Any, where: str) -> list[Any] | tuple[Any, ...]:
+    if not isinstance(value, (list, tuple)):
+        raise GraphError(f"{where} must be a list, got {type(value).__name__}")
+    return value
+
+
+def _string(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise GraphError(f"{where} must be a string, got {value!r}")
+    return value
+
+
+def _names(value: Any, where: str) -> list[str]:
+    return [_string(name, f"{where}[{i}]") for i, name in enumerate(_list(value, where))]
+
+
+def _integer(value: Any, where: str, limit: int = _INT64_MAX) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise GraphError(f"{where} must be an integer, got {value!r}")
+    if not -limit <= number <= limit:
+        raise GraphError(f"{where} must be at most {limit}, got {number}")
+    return number
+
+
+def _shape(value: Any, where: str) -> list[int] | None:
+    if value is None:
+        return None
+    return [_integer(d, f"{where}.shape[{i}]") for i, d in enumerate(_list(value, f"{where}.shape"))]
+
+
+def _bytes_of(shape: list[int], dtype: str, where: str) -> int:
+    try:
+        size = nbytes(dtype, shape)
+    except ValueError as error:
+        raise GraphError(f"{where}: {error}") from None
+    if size > _INT64_MAX:
+        raise GraphError(f"{where}: {dtype} of shape {shape} takes {size} bytes, more than int64 holds")
+    return size

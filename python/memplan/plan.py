@@ -1,0 +1,239 @@
+"""Plan: an offset for every buffer of a problem, and what is known about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .errors import InvalidPlanError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last)."""
+
+    name: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    alignment: int
+
+    @property
+    def end(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """A verified layout of one arena.
+
+    Attributes
+    ----------
+    problem : Problem
+        The buffers that were placed.
+    offsets : (n,) int64
+        Bytes from the beginning of the arena, in the order of the problem's buffers; read-only.
+    peak : int
+        Bytes that the arena needs: the highest offset + size.
+    lower_bound : int
+        Bytes below which no plan of this problem can peak.
+    optimal : bool
+        Proven: the peak equals the lower bound.
+    planner, winner : str
+        The planner asked for, and the one whose offsets these are (they differ for "auto").
+    seconds : float
+        Wall time of planning, without import and verification.
+    graph : Graph or None
+        The graph that was planned, when the source was one.
+    """
+
+    problem: _core.Problem
+    offsets: npt.NDArray[np.int64]
+    peak: int
+    lower_bound: int
+    optimal: bool
+    planner: str
+    winner: str
+    seconds: float
+    graph: _core.Graph | None = None
+    buffers: _core.Buffers | None = field(default=None)
+
+    @staticmethod
+    def of(
+        solution: _core.Solution,
+        problem: _core.Problem,
+        graph: _core.Graph | None = None,
+        buffers: _core.Buffers | None = None,
+    ) -> Plan:
+        """The plan that a planner found for a problem, with the graph that the problem came from."""
+        return Plan(
+            problem=problem,
+            offsets=solution.offsets,
+            peak=solution.peak,
+            lower_bound=solution.lower_bound,
+            optimal=solution.optimal,
+            planner=solution.planner,
+            winner=solution.winner,
+            seconds=solution.seconds,
+            graph=graph,
+            buffers=buffers,
+        )
+
+    @property
+    def gap(self) -> float:
+        """How far the peak may be from the best possible: peak / lower_bound - 1."""
+        return self.peak / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def naive(self) -> int:
+        """Bytes that the buffers would need without any reuse."""
+        return int(self.problem.size.sum())
+
+    @property
+    def load(self) -> int:
+        """The largest sum of bytes alive at one step."""
+        return self.problem.load
+
+    def __len__(self) -> int:
+        return len(self.problem)
+
+    def __iter__(self) -> Iterator[Slot]:
+        """The buffers' slots, in the problem's order."""
+        columns = (self.offsets, self.problem.size, self.problem.first, self.problem.last, self.problem.alignment)
+        for i, (offset, size, first, last, alignment) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
+            yield Slot(self.problem.name(i), offset, size, first, last, alignment)
+
+    def __getitem__(self, key: str | int) -> Slot:
+        """The slot of a tensor or buffer by name, or of a buffer by position.
+
+        A tensor that is a view lies inside its storage's buffer and has that buffer's lifetime.
+        """
+        if isinstance(key, str):
+            return self._slot_by_name(key)
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"buffer {key} is out of range: the plan has {len(self)} buffers")
+        return self._slot(int(key) % len(self))
+
+    def _slot(self, buffer: int) -> Slot:
+        p = self.problem
+        return Slot(
+            p.name(buffer),
+            int(self.offsets[buffer]),
+            int(p.size[buffer]),
+            int(p.first[buffer]),
+            int(p.last[buffer]),
+            int(p.alignment[buffer]),
+        )
+
+    def _slot_by_name(self, name: str) -> Slot:
+        tensor = self.graph.index(name) if self.graph is not None else None
+        if tensor is not None:
+            return self._slot_of_tensor(name, tensor)
+        buffer = self._buffer_by_name().get(name)
+        if buffer is None:
+            raise KeyError(f"the plan has no tensor or buffer named {name!r}")
+        return self._slot(buffer)
+
+    def _slot_of_tensor(self, name: str, tensor: int) -> Slot:
+        assert self.graph is not None
+        assert self.buffers is not None
+        buffer = int(self.buffers.buffer_of_tensor[tensor])
+        info = self.graph.tensors[tensor]
+        if buffer < 0:
+            raise KeyError(f"{name!r} ({info.kind}) is not placed in the arena; see the option `place`")
+        whole = self._slot(buffer)
+        offset = whole.offset + int(self.buffers.offset_in_buffer[tensor])
+        return Slot(name, offset, info.bytes, whole.first, whole.last, whole.alignment)
+
+    def _buffer_by_name(self) -> dict[str, int]:
+        return {self.problem.name(i): i for i in range(len(self))}
+
+    def verify(self) -> None:
+        """Check the plan again, independently of every planner.
+
+        Raises
+        ------
+        InvalidPlanError
+            With all violations in the message and in its attribute `violations`: on the problem (pairs alive
+            together that share bytes, alignment, offsets outside the arena), and for a graph on its replay.
+        """
+        faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak))
+        if self.graph is not None and self.buffers is not None:
+            faults += _core.replay(self.graph, self.buffers, self.offsets)
+        if faults:
+            error = InvalidPlanError("\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)]))
+            error.violations = faults  # type: ignore[attr-defined]
+            raise error
+
+    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""
+        from .present.gantt import plot_plan
+
+        return plot_plan(self, ax, title=title)
+
+    def layout(self, limit: int | None = None) -> str:
+        """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""
+        from .present.layout import layout_text
+
+        return layout_text(self, limit)
+
+    def summary(self) -> str:
+        """One paragraph of figures: naive bytes, load, peak, gap, planner, seconds."""
+        from .present.layout import summary_text
+
+        return summary_text(self)
+
+    def to_csv(self, path: str | os.PathLike[str], *, form: str = "minimalloc") -> None:
+        """Write the plan as CSV; `form` is "minimalloc" (id,lower,upper,size,alignment,offset) or "gantt"
+        (tensor_name,size,offset,start_time,end_time). Half-open ends in both."""
+        from .export.csv import write_plan_csv
+
+        write_plan_csv(self, path, form=form)
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as versioned JSON."""
+        from .export.json import write_plan_json
+
+        write_plan_json(self, path)
+
+    def to_layout(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole layout table as text."""
+        from .export.files import write_text
+
+        write_text(path, self.layout())
+
+    def __str__(self) -> str:
+        return f"{self.summary()}\n\n{self.layout(limit=40)}"
+
+    def __repr__(self) -> str:
+        state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
+        return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything but `seconds`."""
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (
+            self._identity() == other._identity()
+            and bool(np.array_equal(self.offsets, other.offsets))
+            and self.problem == other.problem
+            and self.graph == other.graph
+        )
+
+    __hash__ = None  # type: ignore[assignment]

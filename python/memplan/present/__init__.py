@@ -1,0 +1,1 @@
+"""Present: plans for people, as text and as pictures."""

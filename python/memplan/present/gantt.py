@@ -1,0 +1,134 @@
+"""The Gantt picture of a plan: steps across, bytes up, one box per buffer."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..export.files import replacing
+from .units import format_bytes, unit_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..plan import Plan
+
+# Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
+PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
+_MOST_LABELS = 300
+
+
+def plot_plan(plan: Plan, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Draw a plan.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; a new figure of 12 by 7 inches when not given.
+    title
+        By default planner, peak and gap.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With one collection for all boxes, names where they fit, the load as a staircase, and the peak as a line.
+    """
+    from matplotlib import pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(12, 7), layout="constrained")
+    shown = np.flatnonzero(plan.problem.size > 0)
+    _draw_boxes(plan, shown, ax)
+    _draw_lines(plan, ax)
+    _scale(plan, ax)
+    _label_boxes(plan, shown, ax)
+    ax.set_title(title if title is not None else _default_title(plan))
+    return ax
+
+
+def save_plot(plan: Plan, path: str | os.PathLike[str]) -> None:
+    """Draw a plan into a file; its suffix says the format (png, svg, pdf)."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    plot_plan(plan, figure.add_subplot())
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=150)
+
+
+def _default_title(plan: Plan) -> str:
+    state = "optimal" if plan.optimal else f"at most {plan.gap:.2%} above the optimum"
+    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}, {state}"
+
+
+def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
+    from matplotlib.collections import PolyCollection
+
+    problem = plan.problem
+    left, right = problem.first[shown], problem.last[shown]
+    bottom, top = plan.offsets[shown], plan.offsets[shown] + problem.size[shown]
+    corners = np.stack([left, bottom, left, top, right, top, right, bottom], axis=1).reshape(-1, 4, 2)
+    rank = np.empty(len(shown), dtype=np.int64)
+    rank[np.lexsort((bottom, left))] = np.arange(len(shown))
+    colours = np.array(PALETTE, dtype=object)[rank % len(PALETTE)]
+    width = 0.6 if len(shown) <= 500 else 0.15
+    boxes = PolyCollection(corners, facecolors=colours.tolist(), edgecolors="black", linewidths=width, alpha=0.85)
+    ax.add_collection(boxes)
+
+
+def _draw_lines(plan: Plan, ax: Axes) -> None:
+    step, load = plan.problem.load_curve()
+    ax.step(step, load, where="post", color="black", linewidth=1.4, label=f"load, at most {format_bytes(plan.load)}")
+    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}")
+    ax.legend(loc="upper right", framealpha=0.9)
+
+
+def _scale(plan: Plan, ax: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+
+    problem = plan.problem
+    begin, end = (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
+    ax.set_xlim(begin, end)
+    ax.set_ylim(0, max(plan.peak, 1) * 1.08)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    scale, unit = unit_of(max(plan.peak, 1))
+    ax.yaxis.set_major_locator(MultipleLocator(_tick(max(plan.peak, 1) / scale) * scale))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
+    ax.set_xlabel("step")
+    ax.set_ylabel(f"address ({unit})")
+
+
+def _tick(span: float) -> float:
+    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
+    return float(2.0 ** np.floor(np.log2(span / 4)))
+
+
+def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
+    """Write names into the boxes that can hold them, the largest first."""
+    size_in_points = 7.0
+    area = ax.get_window_extent()
+    points = 72 / float(ax.figure.get_dpi())
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    problem = plan.problem
+    width = (problem.last[shown] - problem.first[shown]) * (area.width * points / (x1 - x0))
+    height = problem.size[shown] * (area.height * points / (y1 - y0))
+    candidates = np.flatnonzero((height > 1.4 * size_in_points) & (width > 2 * size_in_points))
+    labels = 0
+    for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
+        name = problem.name(int(shown[k]))
+        if len(name) * 0.62 * size_in_points <= width[k]:
+            _write(ax, plan, int(shown[k]), name, fontsize=size_in_points)
+            labels += 1
+        if labels == _MOST_LABELS:
+            break
+
+
+def _write(ax: Axes, plan: Plan, buffer: int, name: str, **style: Any) -> None:
+    slot = plan[buffer]
+    x, y = (slot.first + slot.last) / 2, slot.offset + slot.bytes / 2
+    ax.text(x, y, name, ha="center", va="center", clip_on=True, parse_math=False, **style)

@@ -1,0 +1,17 @@
+"""Bytes for people."""
+
+from __future__ import annotations
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def unit_of(size: int) -> tuple[int, str]:
+    """The largest binary unit that is not above `size` bytes: its bytes and its name."""
+    power = max(0, (int(size).bit_length() - 1) // 10)
+    return 1024 ** min(power, len(UNITS) - 1), UNITS[min(power, len(UNITS) - 1)]
+
+
+def format_bytes(size: int) -> str:
+    """Bytes in a readable unit: ``format_bytes(1536)`` is ``'1.50 KiB'``."""
+    scale, unit = unit_of(size)
+    return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
