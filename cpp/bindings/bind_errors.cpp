@@ -9,7 +9,6 @@ template <class Error>
 void bind_error(py::module_& m, const char* name, const char* doc) {
   py::exception<Error>& type = py::register_exception<Error>(m, name, PyExc_ValueError);
   type.attr("__doc__") = doc;
-  type.attr("__module__") = "memplan";
 }
 
 }  // namespace

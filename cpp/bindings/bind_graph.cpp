@@ -116,7 +116,7 @@ void bind_tensor(py::module_& m) {
       .def_property_readonly("kind", [](const Tensor& t) { return std::string(to_string(t.kind)); })
       .def_readonly("shape", &Tensor::shape)
       .def_readonly("dtype", &Tensor::dtype)
-      .def("__eq__", [](const Tensor& a, const Tensor& b) { return a == b; }, py::is_operator())
+      .def("__eq__", &equal<Tensor>, py::arg("other"))
       .def("__repr__",
            [](const Tensor& t) {
              return "Tensor('" + t.name + "', bytes=" + std::to_string(t.bytes) + ", kind='" +
@@ -136,16 +136,16 @@ void bind_op(py::module_& m) {
   const auto make = [](std::string name, std::string type, std::vector<std::string> inputs,
                        std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream) {
-    return OpSpec{std::move(name),  std::move(type),   std::move(inputs),    std::move(outputs), workspace,
-                  views_of(aliases), views_of(inplace), views_of(overwrites), stream};
+    return OpSpec{std::move(name), std::move(type),   std::move(inputs), std::move(outputs),
+                  workspace,       views_of(aliases), views_of(inplace), views_of(overwrites),
+                  stream};
   };
   py::class_<OpSpec>(m, "Op",
                      "A step of a graph. Tensors are referred to by name; views are (output, input, offset) with the\n"
                      "offset in bytes from the beginning of the input. workspace is in bytes.")
       .def(py::init(make), py::arg("name"), py::arg("type") = "", py::arg("inputs") = std::vector<std::string>{},
-           py::arg("outputs") = std::vector<std::string>{}, py::arg("workspace") = 0,
-           py::arg("aliases") = ViewTuples{}, py::arg("inplace") = ViewTuples{},
-           py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0)
+           py::arg("outputs") = std::vector<std::string>{}, py::arg("workspace") = 0, py::arg("aliases") = ViewTuples{},
+           py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0)
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -155,7 +155,7 @@ void bind_op(py::module_& m) {
       .def_property_readonly("inplace", [](const OpSpec& op) { return tuples_of(op.inplace); })
       .def_property_readonly("overwrites", [](const OpSpec& op) { return tuples_of(op.overwrites); })
       .def_readonly("stream", &OpSpec::stream)
-      .def("__eq__", [](const OpSpec& a, const OpSpec& b) { return a == b; }, py::is_operator())
+      .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op('" + op.name + "', type='" + op.type + "')"; })
       .def(py::pickle(
           [](const OpSpec& op) {
@@ -170,7 +170,7 @@ void bind_op(py::module_& m) {
 }
 
 // Per tensor, the root of its storage (itself unless it is a view) and its offset inside, in bytes.
-py::tuple roots_of(const Graph& graph) {
+py::typing::Tuple<py::array_t<Index>, py::array_t<Bytes>> roots_of(const Graph& graph) {
   const Storages storages = storages_of(graph);
   std::vector<Index> roots;
   for (Index t = 0; t < graph.tensor_count(); ++t) roots.push_back(storages.of(t).root);
@@ -191,26 +191,28 @@ void bind_graph(py::module_& m) {
       "Raises GraphError, naming op and tensor, for unknown or repeated names, a tensor written twice or never,\n"
       "a use before its producer, cycles, negative sizes and views outside their root.")
       .def(py::init(make), py::arg("tensors"), py::arg("ops"), py::arg("outputs") = std::vector<std::string>{})
-      .def_property_readonly("tensors", [](const Graph& g) { return g.tensors(); }, "All tensors, as declared.")
+      .def_property_readonly(
+          "tensors", [](const Graph& g) { return g.tensors(); }, "All tensors, as declared.")
       .def_property_readonly("ops", &ops_of, "All ops; op k runs at step k.")
-      .def_property_readonly("outputs", [](const Graph& g) { return names_of(g, g.outputs()); },
-                             "Names of the graph's outputs.")
+      .def_property_readonly(
+          "outputs", [](const Graph& g) { return names_of(g, g.outputs()); }, "Names of the graph's outputs.")
       .def("index", &Graph::find, py::arg("name"), "Position of a tensor in `tensors`; None when there is none.")
       .def("roots", &roots_of,
            "Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).")
-      .def("to_dict", [](const Graph& g) { return dict_of(g); }, "The graph as a graph dict.")
-      .def("__eq__", [](const Graph& a, const Graph& b) { return a == b; }, py::is_operator())
+      .def(
+          "to_dict", [](const Graph& g) { return py::typing::Dict<py::str, py::object>(dict_of(g)); },
+          "The graph as a graph dict.")
+      .def("__eq__", &equal<Graph>, py::arg("other"))
       .def("__repr__",
            [](const Graph& g) {
              return "<memplan.Graph: " + std::to_string(g.tensor_count()) + " tensors, " +
                     std::to_string(g.op_count()) + " ops, " + std::to_string(g.outputs().size()) + " outputs>";
            })
-      .def(py::pickle(
-          [](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs())); },
-          [make](const py::tuple& s) {
-            return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
-                        s[2].cast<std::vector<std::string>>());
-          }));
+      .def(py::pickle([](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs())); },
+                      [make](const py::tuple& s) {
+                        return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
+                                    s[2].cast<std::vector<std::string>>());
+                      }));
 }
 
 }  // namespace memplan::bindings

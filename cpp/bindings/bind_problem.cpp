@@ -45,7 +45,7 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
   std::vector<Column> columns{int64_column(size, "size"), int64_column(first, "first"), int64_column(last, "last")};
   columns.push_back(alignment_column(alignment, columns[0].size()));
   const Problem::Columns spans{span_of(columns[0]), span_of(columns[1]), span_of(columns[2]), span_of(columns[3])};
-  return Problem(spans, owner_of(std::move(columns)), std::move(names));
+  return Problem::view(spans, owner_of(std::move(columns)), std::move(names));
 }
 
 template <class Span>
@@ -55,7 +55,7 @@ auto column_property(Span (Problem::*column)() const) {
   };
 }
 
-py::tuple load_curve_arrays(const Problem& problem) {
+py::typing::Tuple<Column, Column> load_curve_arrays(const Problem& problem) {
   LoadCurve curve = load_curve(problem);
   return py::make_tuple(adopt(std::move(curve.step)), adopt(std::move(curve.bytes)));
 }
@@ -72,7 +72,7 @@ py::array_t<std::int64_t> int64_column(py::handle source, const char* name) {
   const char kind = array.dtype().kind();
   if (array.size() > 0 && kind != 'i' && kind != 'u') refuse(name, "hold integers that fit int64", dtype_name(array));
   check_fits_int64(array, name);
-  return py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>::ensure(array);
+  return py::array_t < std::int64_t, py::array::c_style | py::array::forcecast > ::ensure(array);
 }
 
 void bind_problem(py::module_& m) {
@@ -94,25 +94,24 @@ void bind_problem(py::module_& m) {
              return make_problem(size, first, last, alignment, names ? std::move(*names) : std::vector<std::string>{});
            }),
            py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1, py::arg("names") = py::none())
-      .def_property_readonly("size", column_property(
-                                         static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
-      .def_property_readonly("first", column_property(
-                                          static_cast<std::span<const Step> (Problem::*)() const>(&Problem::first)))
-      .def_property_readonly("last", column_property(
-                                         static_cast<std::span<const Step> (Problem::*)() const>(&Problem::last)))
+      .def_property_readonly("size",
+                             column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
+      .def_property_readonly("first",
+                             column_property(static_cast<std::span<const Step> (Problem::*)() const>(&Problem::first)))
+      .def_property_readonly("last",
+                             column_property(static_cast<std::span<const Step> (Problem::*)() const>(&Problem::last)))
       .def_property_readonly(
-          "alignment",
-          column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
-      .def_property_readonly("names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
+          "alignment", column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
+      .def_property_readonly(
+          "names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
       .def("name", &Problem::name, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
            "The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in\n"
            "[step[k], step[k + 1]), and the last entry is 0.")
       .def("__len__", &Problem::count)
-      .def("__eq__", [](const Problem& a, const Problem& b) { return a == b; }, py::is_operator())
-      .def("__repr__",
-           [](const Problem& p) { return "<memplan.Problem: " + std::to_string(p.count()) + " buffers>"; })
+      .def("__eq__", &equal<Problem>, py::arg("other"))
+      .def("__repr__", [](const Problem& p) { return "<memplan.Problem: " + std::to_string(p.count()) + " buffers>"; })
       .def(py::pickle(
           [](const Problem& p) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };

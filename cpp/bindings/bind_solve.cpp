@@ -39,10 +39,8 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
 }
 
 template <class Owner, class T>
-auto column_property(std::vector<T> Owner::*column) {
-  return [column](py::object self) {
-    return read_only(std::span<const T>(self.cast<const Owner&>().*column), self);
-  };
+auto column_property(std::vector<T> Owner::* column) {
+  return [column](py::object self) { return read_only(std::span<const T>(self.cast<const Owner&>().*column), self); };
 }
 
 void bind_buffers(py::module_& m) {

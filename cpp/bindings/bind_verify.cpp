@@ -37,17 +37,19 @@ std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers
 
 void bind_verify(py::module_& m) {
   py::class_<Violation>(m, "Violation", "One way in which a plan breaks its problem.")
-      .def_property_readonly("kind", [](const Violation& v) { return std::string(to_string(v.kind)); },
-                             "'overlap', 'misaligned' or 'outside'.")
+      .def_property_readonly(
+          "kind", [](const Violation& v) { return std::string(to_string(v.kind)); },
+          "'overlap', 'misaligned' or 'outside'.")
       .def_readonly("buffer", &Violation::buffer, "Position of the buffer.")
-      .def_property_readonly("other",
-                             [](const Violation& v) { return v.other == kNone ? std::nullopt : std::optional(v.other); },
-                             "Position of the second buffer of an overlap, or None.")
+      .def_property_readonly(
+          "other", [](const Violation& v) { return v.other == kNone ? std::nullopt : std::optional(v.other); },
+          "Position of the second buffer of an overlap, or None.")
       .def_readonly("message", &Violation::message)
       .def("__repr__", [](const Violation& v) { return "<memplan.Violation: " + v.message + ">"; })
       .def("__str__", [](const Violation& v) { return v.message; });
   py::class_<ReplayFault>(m, "ReplayFault", "A step of a graph at which a plan has destroyed a value.")
-      .def_readonly("op", &ReplayFault::op, "Position of the op; the number of ops for what the caller gets at the end.")
+      .def_readonly("op", &ReplayFault::op,
+                    "Position of the op; the number of ops for what the caller gets at the end.")
       .def_property_readonly(
           "tensor", [](const ReplayFault& f) { return f.tensor == kNone ? std::nullopt : std::optional(f.tensor); },
           "Position of the tensor; None for a workspace.")

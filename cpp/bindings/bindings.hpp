@@ -5,6 +5,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <span>
 #include <utility>
@@ -27,6 +28,12 @@ py::array_t<std::int64_t> int64_column(py::handle source, const char* name);
 
 inline std::span<const std::int64_t> span_of(const py::array_t<std::int64_t>& column) {
   return {column.data(), static_cast<std::size_t>(column.size())};
+}
+
+// == by value; anything of another type is unequal.
+template <class T>
+bool equal(const T& self, const py::object& other) {
+  return py::isinstance<T>(other) && self == other.cast<const T&>();
 }
 
 // A read-only numpy array over memory that `owner` keeps alive.

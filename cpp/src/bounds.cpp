@@ -10,9 +10,8 @@ namespace {
 std::vector<Index> sorted_by(std::span<const Step> key) {
   std::vector<Index> order(key.size());
   std::iota(order.begin(), order.end(), Index{0});
-  std::sort(order.begin(), order.end(), [key](Index a, Index b) {
-    return key[static_cast<std::size_t>(a)] < key[static_cast<std::size_t>(b)];
-  });
+  std::sort(order.begin(), order.end(),
+            [key](Index a, Index b) { return key[static_cast<std::size_t>(a)] < key[static_cast<std::size_t>(b)]; });
   return order;
 }
 

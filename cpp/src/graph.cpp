@@ -46,8 +46,7 @@ class Resolver {
   std::vector<View> views(const std::vector<BasicView<std::string>>& specs, std::string_view role) const {
     std::vector<View> views;
     views.reserve(specs.size());
-    for (const auto& spec : specs)
-      views.push_back({tensor(spec.output, role), tensor(spec.input, role), spec.offset});
+    for (const auto& spec : specs) views.push_back({tensor(spec.output, role), tensor(spec.input, role), spec.offset});
     return views;
   }
 

@@ -84,8 +84,8 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
   if (const std::string cycle = find_cycle(graph, producer); !cycle.empty())
     throw GraphError("the graph has a cycle: ops " + cycle + "; " + op_name(graph, k) + " reads " +
                      tensor_name(graph, t) + ", which " + op_name(graph, writer) + " writes");
-  throw GraphError(op_name(graph, k) + " (step " + std::to_string(k) + ") reads " + tensor_name(graph, t) +
-                   " before " + op_name(graph, writer) + " (step " + std::to_string(writer) +
+  throw GraphError(op_name(graph, k) + " (step " + std::to_string(k) + ") reads " + tensor_name(graph, t) + " before " +
+                   op_name(graph, writer) + " (step " + std::to_string(writer) +
                    ") writes it; ops must be listed in execution order");
 }
 
@@ -165,10 +165,9 @@ class ViewChecker {
     const Bytes room = graph_.tensor(root).bytes - offset_[at(view.input)];
     if (view.offset < 0 || view.offset > room || bytes > room - view.offset)
       throw GraphError(op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, output) + " at bytes " +
-                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) +
-                       ", outside its root " + tensor_name(graph_, root) + " (" +
-                       std::to_string(graph_.tensor(root).bytes) + " bytes, of which " + std::to_string(room) +
-                       " from there)");
+                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", outside its root " +
+                       tensor_name(graph_, root) + " (" + std::to_string(graph_.tensor(root).bytes) +
+                       " bytes, of which " + std::to_string(room) + " from there)");
     root_[at(output)] = root;
     offset_[at(output)] = offset_[at(view.input)] + view.offset;
   }

@@ -15,11 +15,13 @@ OverlapIndex::OverlapIndex(const Problem& problem)
   std::iota(by_birth_.begin(), by_birth_.end(), Index{0});
   std::stable_sort(by_birth_.begin(), by_birth_.end(),
                    [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
-  for (std::size_t r = 0; r < by_birth_.size(); ++r) rank_[static_cast<std::size_t>(by_birth_[r])] = static_cast<Index>(r);
+  for (std::size_t r = 0; r < by_birth_.size(); ++r)
+    rank_[static_cast<std::size_t>(by_birth_[r])] = static_cast<Index>(r);
 }
 
 void OverlapIndex::mark(Index buffer) {
-  std::size_t node = static_cast<std::size_t>(leaves_) + static_cast<std::size_t>(rank_[static_cast<std::size_t>(buffer)]);
+  std::size_t node =
+      static_cast<std::size_t>(leaves_) + static_cast<std::size_t>(rank_[static_cast<std::size_t>(buffer)]);
   for (; node > 0; node /= 2) latest_death_[node] = std::max(latest_death_[node], problem_.last(buffer));
 }
 

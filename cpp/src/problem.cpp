@@ -14,8 +14,8 @@ void check_lengths(const Problem::Columns& columns, const std::vector<std::strin
     throw ProblemError("a problem holds at most 2^31 - 1 buffers, got " + std::to_string(n));
   const auto check = [n](std::size_t length, const char* column) {
     if (length != n)
-      throw ProblemError(std::string(column) + " must have one entry per buffer: size has " + std::to_string(n) +
-                         ", " + column + " has " + std::to_string(length));
+      throw ProblemError(std::string(column) + " must have one entry per buffer: size has " + std::to_string(n) + ", " +
+                         column + " has " + std::to_string(length));
   };
   check(columns.first.size(), "first");
   check(columns.last.size(), "last");
@@ -48,8 +48,9 @@ void check_total(const Problem::Columns& columns, const std::vector<std::string>
     total = checked_add(*total, columns.size[i]);
     if (total && columns.size[i] > 0) total = checked_add(*total, columns.alignment[i] - 1);
     if (!total)
-      throw ProblemError("sizes with alignment padding must add up to at most 2^63 - 1 bytes; the sum exceeds that at " +
-                         cell("size", i, names) + " = " + std::to_string(columns.size[i]));
+      throw ProblemError(
+          "sizes with alignment padding must add up to at most 2^63 - 1 bytes; the sum exceeds that at " +
+          cell("size", i, names) + " = " + std::to_string(columns.size[i]));
   }
 }
 
@@ -65,11 +66,6 @@ std::shared_ptr<const OwnedColumns> own(std::vector<Bytes> size, std::vector<Ste
       OwnedColumns{std::move(size), std::move(alignment), std::move(first), std::move(last)});
 }
 
-Problem problem_of(std::shared_ptr<const OwnedColumns> owned, std::vector<std::string> names) {
-  const Problem::Columns columns{owned->size, owned->first, owned->last, owned->alignment};
-  return Problem(columns, std::move(owned), std::move(names));
-}
-
 template <class T>
 bool same(std::span<const T> a, std::span<const T> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -77,18 +73,23 @@ bool same(std::span<const T> a, std::span<const T> b) {
 
 }  // namespace
 
-Problem::Problem(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names)
-    : columns_(columns), owner_(std::move(owner)) {
-  check_lengths(columns_, names);
-  check_rows(columns_, names);
-  check_total(columns_, names);
-  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+Problem Problem::view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names) {
+  check_lengths(columns, names);
+  check_rows(columns, names);
+  check_total(columns, names);
+  Problem problem;
+  problem.columns_ = columns;
+  problem.owner_ = std::move(owner);
+  problem.names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  return problem;
 }
 
-Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
-                 std::vector<Bytes> alignment, std::vector<std::string> names)
-    : Problem(problem_of(own(std::move(size), std::move(first), std::move(last), std::move(alignment)),
-                         std::move(names))) {}
+Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment,
+                 std::vector<std::string> names) {
+  auto owned = own(std::move(size), std::move(first), std::move(last), std::move(alignment));
+  const Columns columns{owned->size, owned->first, owned->last, owned->alignment};
+  *this = view(columns, std::move(owned), std::move(names));
+}
 
 std::string Problem::name(Index i) const {
   return names_->empty() ? "#" + std::to_string(i) : (*names_)[static_cast<std::size_t>(i)];

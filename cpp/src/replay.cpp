@@ -71,7 +71,12 @@ class Shadow {
 class Replay {
  public:
   Replay(const Graph& graph, std::span<const Bytes> offset, std::span<const Bytes> workspace, std::size_t limit)
-      : graph_(graph), offset_(offset), workspace_(workspace), limit_(limit), value_(graph.tensors().size()) {
+      : graph_(graph),
+        offset_(offset),
+        workspace_(workspace),
+        limit_(limit),
+        value_(graph.tensors().size()),
+        replaced_(graph.tensors().size(), false) {
     std::iota(value_.begin(), value_.end(), Index{0});
   }
 
@@ -91,9 +96,9 @@ class Replay {
   std::string tensor_label(Index t) const { return "tensor '" + graph_.tensor(t).name + "'"; }
 
   void fault(Index op, Index tensor, std::string message) {
-    const bool known = std::any_of(faults_.rbegin(), faults_.rend(),
-                                   [&](const ReplayFault& f) { return f.op == op && f.tensor == tensor; });
-    if (!known) faults_.push_back({op, tensor, std::move(message)});
+    for (auto it = faults_.rbegin(); it != faults_.rend() && it->op == op; ++it)
+      if (it->tensor == tensor) return;
+    faults_.push_back({op, tensor, std::move(message)});
   }
 
   bool has_bytes(Index t) const { return offset_[at(t)] != kNotPlaced && graph_.tensor(t).bytes > 0; }
@@ -114,7 +119,8 @@ class Replay {
     if (!has_bytes(t)) return;
     const Bytes begin = offset_[at(t)];
     const auto wrong = shadow_.mismatch(begin, begin + graph_.tensor(t).bytes, {value_[at(t)], kNone});
-    if (wrong) fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin) + ", but " + describe(*wrong));
+    if (wrong)
+      fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin) + ", but " + describe(*wrong));
   }
 
   void check_view(Index k, const View& view) {
@@ -123,7 +129,8 @@ class Replay {
     if (offset_[at(view.output)] != expected && graph_.tensor(view.output).bytes > 0)
       fault(k, view.output,
             op_label(k) + ": " + tensor_label(view.output) + " must be at offset " + std::to_string(expected) +
-                " as a view of " + tensor_label(view.input) + ", but is at " + std::to_string(offset_[at(view.output)]));
+                " as a view of " + tensor_label(view.input) + ", but is at " +
+                std::to_string(offset_[at(view.output)]));
   }
 
   void write_workspace(Index k) {
@@ -136,7 +143,8 @@ class Replay {
     const Bytes begin = workspace_[at(k)];
     const auto wrong = shadow_.mismatch(begin, begin + graph_.op(k).workspace, {kNone, k});
     if (wrong)
-      fault(k, kNone, op_label(k) + " uses its workspace at offset " + std::to_string(begin) + ", but " + describe(*wrong));
+      fault(k, kNone,
+            op_label(k) + " uses its workspace at offset " + std::to_string(begin) + ", but " + describe(*wrong));
   }
 
   void execute(Index k) {
@@ -168,7 +176,7 @@ class Replay {
         check(k, op.inputs[i], op_label(k) + " writes while it reads ");
     for (Index t : op.outputs) check(k, t, op_label(k) + " writes ");
     check_workspace(k);
-    for (Index value : overwritten) replaced_.push_back(value);
+    for (Index value : overwritten) replaced_[at(value)] = true;
   }
 
   // The caller gets the outputs, and the next run needs the weights.
@@ -176,8 +184,7 @@ class Replay {
     const Index end = graph_.op_count();
     for (Index t : graph_.outputs()) check(end, t, "at the end the caller gets ");
     for (Index t = 0; t < graph_.tensor_count(); ++t) {
-      const bool replaced = std::find(replaced_.begin(), replaced_.end(), t) != replaced_.end();
-      if (graph_.tensor(t).kind == TensorKind::weight && !replaced) check(end, t, "the next run needs ");
+      if (graph_.tensor(t).kind == TensorKind::weight && !replaced_[at(t)]) check(end, t, "the next run needs ");
     }
   }
 
@@ -185,8 +192,8 @@ class Replay {
   std::span<const Bytes> offset_;
   std::span<const Bytes> workspace_;
   std::size_t limit_;
-  std::vector<Index> value_;     // per tensor: the tensor whose value it shows, itself unless it is an alias
-  std::vector<Index> replaced_;  // values that overwrites have changed on purpose
+  std::vector<Index> value_;    // per tensor: the tensor whose value it shows, itself unless it is an alias
+  std::vector<bool> replaced_;  // per tensor: an overwrite has changed its value on purpose
   Shadow shadow_;
   std::vector<ReplayFault> faults_;
 };

@@ -27,8 +27,7 @@ void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
 void check_options(const PlanOptions& options) {
   if (options.time_limit && !(*options.time_limit > 0))
     throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
-  if (options.threads < 1)
-    throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
+  if (options.threads < 1) throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
 }
 
 Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets) {
@@ -74,8 +73,8 @@ Addresses addresses_of(const Buffers& buffers, const std::vector<Bytes>& offsets
   Addresses addresses;
   for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
     const Index b = buffers.buffer_of_tensor[t];
-    addresses.tensor.push_back(
-        b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)] + buffers.offset_in_buffer[t]);
+    addresses.tensor.push_back(b == kNone ? kNotPlaced
+                                          : offsets[static_cast<std::size_t>(b)] + buffers.offset_in_buffer[t]);
   }
   for (Index b : buffers.buffer_of_workspace)
     addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)]);

@@ -100,8 +100,8 @@ class Verifier {
   void add_overlap(Index a, Index b) {
     if (a > b) std::swap(a, b);
     const std::string bytes = half_open(std::max(begin(a), begin(b)), std::min(end(a), end(b)));
-    const std::string steps = half_open(std::max(problem_.first(a), problem_.first(b)),
-                                        std::min(problem_.last(a), problem_.last(b)));
+    const std::string steps =
+        half_open(std::max(problem_.first(a), problem_.first(b)), std::min(problem_.last(a), problem_.last(b)));
     add(ViolationKind::overlap, a, b,
         label(a) + " at bytes " + half_open(begin(a), end(a)) + " and " + label(b) + " at bytes " +
             half_open(begin(b), end(b)) + " share bytes " + bytes + " while both are alive in steps " + steps);
@@ -113,8 +113,7 @@ class Verifier {
     order.reserve(at(problem_.count()));
     for (Index i = 0; i < problem_.count(); ++i)
       if (problem_.size(i) > 0) order.push_back(i);
-    std::sort(order.begin(), order.end(),
-              [&](Index a, Index b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+    std::sort(order.begin(), order.end(), [&](Index a, Index b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
     return order;
   }
 

@@ -116,7 +116,9 @@ def _checked_alignment(alignment: int) -> int:
 
 def _checked_place(place: Collection[str]) -> list[str]:
     if isinstance(place, str):
-        raise TypeError(f"place must be a collection of kinds such as ('intermediate', 'output'), got {place!r}")
+        raise TypeError(
+            f"place must be a collection of kinds such as ('intermediate', 'output'), got {place!r}"
+        )
     return list(place)
 
 
@@ -126,6 +128,8 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
     values, inverse = np.unique(problem.alignment, return_inverse=True)
     stricter = [math.lcm(value, alignment) for value in values.tolist()]
     if max(stricter, default=1) >= 2**63:
-        raise ValueError(f"alignment {alignment} and the buffers' own have no common multiple that fits int64")
+        raise ValueError(
+            f"alignment {alignment} and the buffers' own have no common multiple that fits int64"
+        )
     column = np.array(stricter, dtype=np.int64)[inverse]
     return _core.Problem(problem.size, problem.first, problem.last, column, problem.names or None)

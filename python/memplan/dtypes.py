@@ -1,7 +1,7 @@
 """Sizes of dtypes: how many bytes a dense tensor of a dtype and a shape takes.
 
-Elements narrower than a byte are packed, so sizes are counted in bits and rounded up to whole bytes once per tensor.
-Underscores in a name are ignored: `float8_e4m3fn` and `float8e4m3fn` are the same dtype.
+Elements narrower than a byte are packed, so sizes are counted in bits and rounded up to whole bytes once per
+tensor. Underscores in a name are ignored: `float8_e4m3fn` and `float8e4m3fn` are the same dtype.
 """
 
 from __future__ import annotations

@@ -110,7 +110,13 @@ class Plan:
 
     def __iter__(self) -> Iterator[Slot]:
         """The buffers' slots, in the problem's order."""
-        columns = (self.offsets, self.problem.size, self.problem.first, self.problem.last, self.problem.alignment)
+        columns = (
+            self.offsets,
+            self.problem.size,
+            self.problem.first,
+            self.problem.last,
+            self.problem.alignment,
+        )
         for i, (offset, size, first, last, alignment) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)
         ):
@@ -174,7 +180,9 @@ class Plan:
         if self.graph is not None and self.buffers is not None:
             faults += _core.replay(self.graph, self.buffers, self.offsets)
         if faults:
-            error = InvalidPlanError("\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)]))
+            error = InvalidPlanError(
+                "\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)])
+            )
             error.violations = faults  # type: ignore[attr-defined]
             raise error
 
@@ -220,7 +228,9 @@ class Plan:
 
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
-        return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+        return (
+            f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+        )
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner)

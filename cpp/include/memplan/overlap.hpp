@@ -41,10 +41,10 @@ class OverlapIndex {
   }
 
   const Problem& problem_;
-  Index leaves_;                     // a power of two >= the number of buffers
-  std::vector<Index> by_birth_;      // buffers in order of first step
-  std::vector<Index> rank_;          // position of each buffer in by_birth_
-  std::vector<Step> latest_death_;   // node 1 is the root; leaves begin at leaves_
+  Index leaves_;                    // a power of two >= the number of buffers
+  std::vector<Index> by_birth_;     // buffers in order of first step
+  std::vector<Index> rank_;         // position of each buffer in by_birth_
+  std::vector<Step> latest_death_;  // node 1 is the root; leaves begin at leaves_
 };
 
 }  // namespace memplan

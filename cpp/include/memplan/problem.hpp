@@ -31,14 +31,14 @@ class Problem {
     std::span<const Bytes> alignment;
   };
 
-  // Views columns that `owner` keeps alive. Throws ProblemError, naming column and row, for columns of
-  // unequal length, size < 0, last <= first, alignment < 1, and when the sizes, each with its alignment's
-  // padding, add up to more than int64. `names` is empty or has one name per buffer.
-  Problem(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names = {});
+  // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer.
+  // Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
+  // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
+  Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
+          std::vector<std::string> names = {});
 
-  // Takes the columns over; an empty `alignment` means 1 everywhere.
-  Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
-          std::vector<Bytes> alignment = {}, std::vector<std::string> names = {});
+  // Looks at columns that `owner` keeps alive, without a copy. Throws as the constructor does.
+  static Problem view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names = {});
 
   Index count() const { return static_cast<Index>(columns_.size.size()); }
   std::span<const Bytes> size() const { return columns_.size; }
@@ -58,6 +58,8 @@ class Problem {
   bool operator==(const Problem& other) const;
 
  private:
+  Problem() = default;
+
   Columns columns_;
   std::shared_ptr<const void> owner_;
   std::shared_ptr<const std::vector<std::string>> names_;

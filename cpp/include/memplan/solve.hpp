@@ -23,8 +23,8 @@ struct GraphPlan {
 };
 
 // Plans a graph; the plan is verified on the problem and replayed on the graph.
-GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const Place& place = {},
-                Bytes alignment = 1, const PlanOptions& options = {});
+GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const Place& place = {}, Bytes alignment = 1,
+                const PlanOptions& options = {});
 
 // Where every tensor and workspace of a planned graph is, in bytes from the beginning of the arena;
 // kNotPlaced for what lives elsewhere.

@@ -18,15 +18,15 @@
 namespace memplan {
 
 struct Storage {
-  Index root = kNone;                           // the tensor that owns the bytes
-  Bytes bytes = 0;                              // the root's size
-  TensorKind kind = TensorKind::intermediate;   // the root's kind; output if any member is a graph output
+  Index root = kNone;                          // the tensor that owns the bytes
+  Bytes bytes = 0;                             // the root's size
+  TensorKind kind = TensorKind::intermediate;  // the root's kind; output if any member is a graph output
 };
 
 struct Storages {
-  std::vector<Storage> storages;      // in the order of their roots in the graph
-  std::vector<Index> storage_of;      // per tensor
-  std::vector<Bytes> offset_of;       // per tensor: bytes from the beginning of its storage
+  std::vector<Storage> storages;  // in the order of their roots in the graph
+  std::vector<Index> storage_of;  // per tensor
+  std::vector<Bytes> offset_of;   // per tensor: bytes from the beginning of its storage
 
   const Storage& of(Index tensor) const {
     return storages[static_cast<std::size_t>(storage_of[static_cast<std::size_t>(tensor)])];

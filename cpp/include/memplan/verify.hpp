@@ -27,7 +27,7 @@ inline constexpr std::size_t kAllViolations = static_cast<std::size_t>(-1);
 // All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
 // beyond `capacity`; offsets that are no multiple of the alignment; pairs alive together that share bytes.
 // A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per buffer.
-std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets,
-                              Bytes capacity = kMaxBytes, std::size_t limit = kAllViolations);
+std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
+                              std::size_t limit = kAllViolations);
 
 }  // namespace memplan

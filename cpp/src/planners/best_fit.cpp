@@ -9,9 +9,8 @@
 namespace memplan {
 
 Placement best_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
-    return blocks.tightest(size, alignment);
-  });
+  return simulate(
+      problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.tightest(size, alignment); });
 }
 
 }  // namespace memplan

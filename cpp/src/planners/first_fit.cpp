@@ -9,9 +9,8 @@
 namespace memplan {
 
 Placement first_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
-    return blocks.lowest(size, alignment);
-  });
+  return simulate(problem,
+                  [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.lowest(size, alignment); });
 }
 
 }  // namespace memplan

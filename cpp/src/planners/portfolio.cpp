@@ -5,6 +5,7 @@
 // run for minutes, and it is left out. Which members run depends on the problem alone, unless a time limit is set.
 //
 // Complexity: O((n + k) log n) for k overlapping pairs, k bounded as said. Guarantee: none below the best member's.
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -32,8 +33,7 @@ constexpr std::array<Member, 3> kMembers = {{
 Bytes peak_of(const Problem& problem, const Placement& placement) {
   Bytes peak = 0;
   for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0)
-      peak = std::max(peak, placement.offsets[static_cast<std::size_t>(i)] + problem.size(i));
+    if (problem.size(i) > 0) peak = std::max(peak, placement.offsets[static_cast<std::size_t>(i)] + problem.size(i));
   return peak;
 }
 

@@ -9,9 +9,8 @@
 namespace memplan {
 
 Placement worst_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
-    return blocks.largest(size, alignment);
-  });
+  return simulate(
+      problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.largest(size, alignment); });
 }
 
 }  // namespace memplan

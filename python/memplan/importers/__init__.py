@@ -26,7 +26,13 @@ def capture_source(
     inclusive: bool,
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
-    given = {"args": len(args) > 0, "kwargs": bool(kwargs), "train": train, "dims": bool(dims), "inclusive": inclusive}
+    given = {
+        "args": len(args) > 0,
+        "kwargs": bool(kwargs),
+        "train": train,
+        "dims": bool(dims),
+        "inclusive": inclusive,
+    }
     kind = _kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind in ("graph", "problem"):
@@ -81,7 +87,9 @@ def _kind_of(source: Any) -> str:
 def _kind_of_path(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in (".onnx", ".json", ".csv", ".pt2"):
-        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}")
+        raise TypeError(
+            f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}"
+        )
     return suffix
 
 

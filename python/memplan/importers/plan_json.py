@@ -20,11 +20,17 @@ def read_plan_json(path: str | os.PathLike[str]) -> tuple[Rows, str]:
         got = f"{spec.get('format')!r} version {spec.get('version')!r}"
         raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
     rows = Rows()
+    columns: tuple[list[Any], ...] = (
+        rows.name,
+        rows.size,
+        rows.first,
+        rows.last,
+        rows.alignment,
+        rows.offset,
+    )
     for i, entry in enumerate(spec.get("buffers", [])):
-        values = [_value(entry, key, f"{path}: buffers[{i}].{key}") for key in _KEYS]
-        columns = (rows.name, rows.size, rows.first, rows.last, rows.alignment, rows.offset)
-        for column, value in zip(columns, values, strict=True):
-            column.append(value)
+        for column, key in zip(columns, _KEYS, strict=True):
+            column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))
     return rows, str(spec.get("planner", "file"))
 
 

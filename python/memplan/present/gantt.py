@@ -45,7 +45,7 @@ def plot_plan(plan: Plan, ax: Axes | None = None, *, title: str | None = None) -
     _draw_lines(plan, ax)
     _scale(plan, ax)
     _label_boxes(plan, shown, ax)
-    ax.set_title(title if title is not None else _default_title(plan))
+    ax.set_title(title if title is not None else _default_title(plan), loc="left")
     return ax
 
 
@@ -77,15 +77,34 @@ def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
     rank[np.lexsort((bottom, left))] = np.arange(len(shown))
     colours = np.array(PALETTE, dtype=object)[rank % len(PALETTE)]
     width = 0.6 if len(shown) <= 500 else 0.15
-    boxes = PolyCollection(corners, facecolors=colours.tolist(), edgecolors="black", linewidths=width, alpha=0.85)
+    boxes = PolyCollection(
+        corners,  # type: ignore[arg-type]  # an array is what it is made for
+        facecolors=colours.tolist(),
+        edgecolors="black",
+        linewidths=width,
+        alpha=0.85,
+    )
     ax.add_collection(boxes)
 
 
 def _draw_lines(plan: Plan, ax: Axes) -> None:
+    from matplotlib import patheffects
+
     step, load = plan.problem.load_curve()
-    ax.step(step, load, where="post", color="black", linewidth=1.4, label=f"load, at most {format_bytes(plan.load)}")
-    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}")
-    ax.legend(loc="upper right", framealpha=0.9)
+    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
+    ax.step(
+        step,
+        load,
+        where="post",
+        color="black",
+        linewidth=1.2,
+        path_effects=halo,
+        label=f"load, at most {format_bytes(plan.load)}",
+    )
+    ax.axhline(
+        plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}"
+    )
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0.2)
 
 
 def _scale(plan: Plan, ax: Axes) -> None:
@@ -94,7 +113,7 @@ def _scale(plan: Plan, ax: Axes) -> None:
     problem = plan.problem
     begin, end = (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
     ax.set_xlim(begin, end)
-    ax.set_ylim(0, max(plan.peak, 1) * 1.08)
+    ax.set_ylim(0, max(plan.peak, 1) * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     scale, unit = unit_of(max(plan.peak, 1))
     ax.yaxis.set_major_locator(MultipleLocator(_tick(max(plan.peak, 1) / scale) * scale))
@@ -109,26 +128,41 @@ def _tick(span: float) -> float:
 
 
 def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
-    """Write names into the boxes that can hold them, the largest first."""
-    size_in_points = 7.0
+    """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
+    font = 7.0
     area = ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
     (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
     problem = plan.problem
     width = (problem.last[shown] - problem.first[shown]) * (area.width * points / (x1 - x0))
     height = problem.size[shown] * (area.height * points / (y1 - y0))
-    candidates = np.flatnonzero((height > 1.4 * size_in_points) & (width > 2 * size_in_points))
+    candidates = np.flatnonzero((height > 1.4 * font) & (width > 1.4 * font))
     labels = 0
     for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
         name = problem.name(int(shown[k]))
-        if len(name) * 0.62 * size_in_points <= width[k]:
-            _write(ax, plan, int(shown[k]), name, fontsize=size_in_points)
+        length = (len(name) + 1) * 0.6 * font
+        if length <= max(width[k], height[k]):
+            _write(ax, plan, int(shown[k]), name, fontsize=font, rotation=0 if length <= width[k] else 90)
             labels += 1
         if labels == _MOST_LABELS:
             break
 
 
 def _write(ax: Axes, plan: Plan, buffer: int, name: str, **style: Any) -> None:
+    from matplotlib import patheffects
+
     slot = plan[buffer]
+    halo = [patheffects.withStroke(linewidth=2, foreground="white", alpha=0.7)]
     x, y = (slot.first + slot.last) / 2, slot.offset + slot.bytes / 2
-    ax.text(x, y, name, ha="center", va="center", clip_on=True, parse_math=False, **style)
+    ax.text(
+        x,
+        y,
+        name,
+        ha="center",
+        va="center",
+        clip_on=True,
+        parse_math=False,
+        zorder=4,
+        path_effects=halo,
+        **style,
+    )

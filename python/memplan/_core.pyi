@@ -1,0 +1,428 @@
+"""
+The C++ core of memplan.
+"""
+
+from __future__ import annotations
+import collections.abc
+import numpy
+import numpy.typing
+import typing
+
+__all__: list[str] = [
+    "Buffers",
+    "Graph",
+    "GraphError",
+    "InvalidPlanError",
+    "Op",
+    "PlannerInfo",
+    "Problem",
+    "ProblemError",
+    "ReplayFault",
+    "Solution",
+    "Tensor",
+    "UnsupportedError",
+    "Violation",
+    "planners",
+    "replay",
+    "reused_by",
+    "solve_graph",
+    "solve_problem",
+    "verify",
+]
+
+class GraphError(ValueError):
+    """
+    A graph that cannot be; the message names op and tensor.
+    """
+
+class ProblemError(ValueError):
+    """
+    Buffers that cannot be; the message names column and row.
+    """
+
+class UnsupportedError(ValueError):
+    """
+    A feature that a planner or a stage does not support.
+    """
+
+class InvalidPlanError(ValueError):
+    """
+    A plan that breaks its problem or graph; lists how.
+    """
+
+class Tensor:
+    """
+    A value of a graph: name, bytes, kind, and for people its shape and dtype.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __getstate__(self) -> tuple[str, int, str, list[int] | None, str]: ...
+    def __init__(
+        self,
+        name: str,
+        bytes: typing.SupportsInt | typing.SupportsIndex,
+        kind: str = "intermediate",
+        shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
+        dtype: str = "",
+    ) -> None: ...
+    def __repr__(self) -> str: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> list[int] | None: ...
+
+class Op:
+    """
+    A step of a graph. Tensors are referred to by name; views are (output, input, offset) with the
+    offset in bytes from the beginning of the input. workspace is in bytes.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __getstate__(
+        self,
+    ) -> tuple[
+        str,
+        str,
+        list[str],
+        list[str],
+        int,
+        list[tuple[str, str, int]],
+        list[tuple[str, str, int]],
+        list[tuple[str, str, int]],
+        int,
+    ]: ...
+    def __init__(
+        self,
+        name: str,
+        type: str = "",
+        inputs: collections.abc.Sequence[str] = [],
+        outputs: collections.abc.Sequence[str] = [],
+        workspace: typing.SupportsInt | typing.SupportsIndex = 0,
+        aliases: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        inplace: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        overwrites: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        stream: typing.SupportsInt | typing.SupportsIndex = 0,
+    ) -> None: ...
+    def __repr__(self) -> str: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    @property
+    def aliases(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def inplace(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def inputs(self) -> list[str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def outputs(self) -> list[str]: ...
+    @property
+    def overwrites(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def stream(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def workspace(self) -> int: ...
+
+class Graph:
+    """
+    Tensors, ops in execution order and graph outputs; validated and immutable.
+
+    Raises GraphError, naming op and tensor, for unknown or repeated names, a tensor written twice or never,
+    a use before its producer, cycles, negative sizes and views outside their root.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __getstate__(self) -> tuple[list[Tensor], list[Op], list[str]]: ...
+    def __init__(
+        self,
+        tensors: collections.abc.Sequence[Tensor],
+        ops: collections.abc.Sequence[Op],
+        outputs: collections.abc.Sequence[str] = [],
+    ) -> None: ...
+    def __repr__(self) -> str: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    def index(self, name: str) -> int | None:
+        """
+        Position of a tensor in `tensors`; None when there is none.
+        """
+    def roots(self) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
+        """
+        Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).
+        """
+    def to_dict(self) -> dict[str, typing.Any]:
+        """
+        The graph as a graph dict.
+        """
+    @property
+    def ops(self) -> list[Op]:
+        """
+        All ops; op k runs at step k.
+        """
+    @property
+    def outputs(self) -> list[str]:
+        """
+        Names of the graph's outputs.
+        """
+    @property
+    def tensors(self) -> list[Tensor]:
+        """
+        All tensors, as declared.
+        """
+
+class Problem:
+    """
+    Buffers to be placed: buffer i has size[i] bytes, lives in the half-open steps [first[i], last[i]), and its
+    offset must be a multiple of alignment[i].
+
+    Parameters
+    ----------
+    size, first, last : (n,) int64
+        Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:
+        do not change them afterwards. Anything else that holds integers is converted.
+    alignment : int or (n,) int64
+        Bytes, >= 1.
+    names : sequence of str, optional
+        One name per buffer.
+
+    Raises
+    ------
+    ProblemError
+        Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes
+        that add up to more than int64.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __getstate__(
+        self,
+    ) -> tuple[
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        numpy.typing.NDArray[numpy.int64],
+        list[str],
+    ]: ...
+    def __init__(
+        self,
+        size: typing.Any,
+        first: typing.Any,
+        last: typing.Any,
+        alignment: typing.Any = 1,
+        names: collections.abc.Sequence[str] | None = None,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    def load_curve(self) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        """
+        The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in
+        [step[k], step[k + 1]), and the last entry is 0.
+        """
+    def name(self, buffer: typing.SupportsInt | typing.SupportsIndex) -> str:
+        """
+        The buffer's name, or '#i' where buffers have none.
+        """
+    @property
+    def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def first(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def last(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def load(self) -> int:
+        """
+        The largest sum of bytes alive at one step: no plan peaks below it.
+        """
+    @property
+    def names(self) -> list[str]:
+        """
+        Names, or an empty list.
+        """
+    @property
+    def size(self) -> numpy.typing.NDArray[numpy.int64]: ...
+
+class PlannerInfo:
+    """
+    A row of the registry: what a planner is, supports, and comes from.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def complexity(self) -> str:
+        """
+        For n buffers and k pairs that overlap in time.
+        """
+    @property
+    def exact(self) -> bool:
+        """
+        Whether it finds an optimum, given time.
+        """
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> str:
+        """
+        Document, paper or project.
+        """
+    @property
+    def supports(self) -> list[str]:
+        """
+        Names of the features that it supports.
+        """
+    @property
+    def title(self) -> str: ...
+
+class Buffers:
+    """
+    The problem of a graph, and the way back from its buffers to tensors and ops.
+    """
+    def __getstate__(self) -> tuple[Problem, list[int], list[int], list[int]]: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    @property
+    def buffer_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        (tensors,) int32; -1 where the tensor is not placed.
+        """
+    @property
+    def buffer_of_workspace(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        (ops,) int32; -1 where the op has no placed workspace.
+        """
+    @property
+    def offset_in_buffer(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (tensors,) int64, bytes.
+        """
+    @property
+    def problem(self) -> Problem: ...
+
+class Solution:
+    """
+    What a planner found: offsets and what is known about them.
+    """
+    @property
+    def lower_bound(self) -> int: ...
+    @property
+    def offsets(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (n,) int64, bytes; read-only.
+        """
+    @property
+    def optimal(self) -> bool: ...
+    @property
+    def peak(self) -> int: ...
+    @property
+    def planner(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def winner(self) -> str: ...
+
+class Violation:
+    """
+    One way in which a plan breaks its problem.
+    """
+    def __repr__(self) -> str: ...
+    def __str__(self) -> str: ...
+    @property
+    def buffer(self) -> int:
+        """
+        Position of the buffer.
+        """
+    @property
+    def kind(self) -> str:
+        """
+        'overlap', 'misaligned' or 'outside'.
+        """
+    @property
+    def message(self) -> str: ...
+    @property
+    def other(self) -> int | None:
+        """
+        Position of the second buffer of an overlap, or None.
+        """
+
+class ReplayFault:
+    """
+    A step of a graph at which a plan has destroyed a value.
+    """
+    def __repr__(self) -> str: ...
+    def __str__(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def op(self) -> int:
+        """
+        Position of the op; the number of ops for what the caller gets at the end.
+        """
+    @property
+    def tensor(self) -> int | None:
+        """
+        Position of the tensor; None for a workspace.
+        """
+
+def planners() -> list[PlannerInfo]:
+    """
+    The registry's rows, in its order.
+    """
+
+def replay(
+    graph: Graph,
+    buffers: Buffers,
+    offsets: typing.Any,
+    limit: typing.SupportsInt | typing.SupportsIndex | None = None,
+) -> list[ReplayFault]:
+    """
+    All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
+    """
+
+def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[numpy.int32]:
+    """
+    Per buffer, the first one born later that takes over some of its bytes (int32; -1 for none).
+    """
+
+def solve_graph(
+    graph: Graph,
+    planner: str,
+    place: collections.abc.Sequence[str],
+    alignment: typing.SupportsInt | typing.SupportsIndex = 1,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+) -> tuple[Buffers, Solution]:
+    """
+    Plans a graph, verifies and replays the result; the GIL is released.
+    """
+
+def solve_problem(
+    problem: Problem,
+    planner: str = "auto",
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+) -> Solution:
+    """
+    Plans a problem and verifies the result; the GIL is released.
+    """
+
+def verify(
+    problem: Problem,
+    offsets: typing.Any,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    limit: typing.SupportsInt | typing.SupportsIndex | None = None,
+) -> list[Violation]:
+    """
+    All violations of offsets (int64, bytes) on a problem, at most `limit`; shares no code with planners.
+    """
+
+__version__: str = "0.1.0"

@@ -1,0 +1,38 @@
+"""The C++ package: installed by CMake, found by find_package, and the example of the docs compiled and run."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "docs" / "cpp_example"
+
+
+def cmake(*arguments: object) -> None:
+    subprocess.run(["cmake", *map(str, arguments)], check=True, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scratch = tmp_path_factory.mktemp("cpp")
+    cmake("-S", ROOT, "-B", scratch / "core", "-G", "Ninja")
+    cmake("--build", scratch / "core", "-j", "2")
+    cmake("--install", scratch / "core", "--prefix", scratch / "prefix")
+    cmake("-S", EXAMPLE, "-B", scratch / "example", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
+    cmake("--build", scratch / "example")
+    return scratch / "example" / "example"
+
+
+def test_the_example_of_the_docs_runs(example: Path) -> None:
+    result = subprocess.run([example], check=True, capture_output=True, text=True)
+    assert result.stdout == "0 4096 0 peak 5120 optimal\n"
+
+
+@pytest.mark.parametrize("name", ["main.cpp", "CMakeLists.txt"])
+def test_the_docs_show_the_example_as_it_is(name: str) -> None:
+    text = (ROOT / "docs" / "cpp.md").read_text()
+    assert (EXAMPLE / name).read_text() in text
+    assert "prints `0 4096 0 peak 5120 optimal`" in text
