@@ -197,6 +197,13 @@ void bind_graph(py::module_& m) {
       .def_property_readonly(
           "outputs", [](const Graph& g) { return names_of(g, g.outputs()); }, "Names of the graph's outputs.")
       .def("index", &Graph::find, py::arg("name"), "Position of a tensor in `tensors`; None when there is none.")
+      .def(
+          "tensor",
+          [](const Graph& g, Index t) {
+            if (t < 0 || t >= g.tensor_count()) throw py::index_error("the graph has no tensor " + std::to_string(t));
+            return g.tensor(t);
+          },
+          py::arg("index"), "The tensor at that position in `tensors`.")
       .def("roots", &roots_of,
            "Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).")
       .def(

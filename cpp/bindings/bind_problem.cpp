@@ -11,9 +11,17 @@ namespace memplan::bindings {
 namespace {
 
 using Column = py::array_t<std::int64_t>;
+using Contiguous = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
 [[noreturn]] void refuse(const char* name, const std::string& expected, const std::string& got) {
   throw ProblemError(std::string(name) + " must " + expected + ", got " + got);
+}
+
+py::array array_of(py::handle source, const char* name) {
+  py::array array = py::array::ensure(source);
+  if (array) return array;
+  PyErr_Clear();
+  refuse(name, "be a sequence of integers", py::str(py::type::handle_of(source)).cast<std::string>());
 }
 
 std::string dtype_name(const py::array& array) { return py::str(array.dtype()).cast<std::string>(); }
@@ -33,19 +41,31 @@ std::shared_ptr<const void> owner_of(std::vector<Column> columns) {
           }};
 }
 
+// A scalar counts for every buffer.
 Column alignment_column(py::handle source, py::ssize_t count) {
-  if (!py::isinstance<py::int_>(source)) return int64_column(source, "alignment");
+  if (array_of(source, "alignment").ndim() != 0) return int64_column(source, "alignment");
+  const Column scalar = int64_column(py::make_tuple(source), "alignment");
   Column column(count);
-  std::fill_n(column.mutable_data(), count, source.cast<std::int64_t>());
+  std::fill_n(column.mutable_data(), count, scalar.at(0));
   return column;
 }
 
+std::vector<std::string> names_of(const py::object& source) {
+  if (source.is_none()) return {};
+  std::vector<std::string> names;
+  for (py::handle name : source) {
+    if (!py::isinstance<py::str>(name)) refuse("names", "hold strings", py::repr(name).cast<std::string>());
+    names.push_back(name.cast<std::string>());
+  }
+  return names;
+}
+
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment,
-                     std::vector<std::string> names) {
+                     const py::object& names) {
   std::vector<Column> columns{int64_column(size, "size"), int64_column(first, "first"), int64_column(last, "last")};
   columns.push_back(alignment_column(alignment, columns[0].size()));
   const Problem::Columns spans{span_of(columns[0]), span_of(columns[1]), span_of(columns[2]), span_of(columns[3])};
-  return Problem::view(spans, owner_of(std::move(columns)), std::move(names));
+  return Problem::view(spans, owner_of(std::move(columns)), names_of(names));
 }
 
 template <class Span>
@@ -63,16 +83,12 @@ py::typing::Tuple<Column, Column> load_curve_arrays(const Problem& problem) {
 }  // namespace
 
 py::array_t<std::int64_t> int64_column(py::handle source, const char* name) {
-  const py::array array = py::array::ensure(source);
-  if (!array) {
-    PyErr_Clear();
-    refuse(name, "be a sequence of integers", py::str(py::type::handle_of(source)).cast<std::string>());
-  }
+  const py::array array = array_of(source, name);
   if (array.ndim() != 1) refuse(name, "have one dimension", std::to_string(array.ndim()));
   const char kind = array.dtype().kind();
   if (array.size() > 0 && kind != 'i' && kind != 'u') refuse(name, "hold integers that fit int64", dtype_name(array));
   check_fits_int64(array, name);
-  return py::array_t < std::int64_t, py::array::c_style | py::array::forcecast > ::ensure(array);
+  return Contiguous::ensure(array);
 }
 
 void bind_problem(py::module_& m) {
@@ -89,11 +105,8 @@ void bind_problem(py::module_& m) {
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
-      .def(py::init([](py::handle size, py::handle first, py::handle last, py::handle alignment,
-                       std::optional<std::vector<std::string>> names) {
-             return make_problem(size, first, last, alignment, names ? std::move(*names) : std::vector<std::string>{});
-           }),
-           py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1, py::arg("names") = py::none())
+      .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
+           py::arg("names") = py::none())
       .def_property_readonly("size",
                              column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
       .def_property_readonly("first",
@@ -117,9 +130,7 @@ void bind_problem(py::module_& m) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names());
           },
-          [](const py::tuple& s) {
-            return make_problem(s[0], s[1], s[2], s[3], s[4].cast<std::vector<std::string>>());
-          }));
+          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4]); }));
 }
 
 }  // namespace memplan::bindings

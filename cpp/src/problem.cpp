@@ -74,14 +74,18 @@ bool same(std::span<const T> a, std::span<const T> b) {
 }  // namespace
 
 Problem Problem::view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names) {
-  check_lengths(columns, names);
-  check_rows(columns, names);
-  check_total(columns, names);
   Problem problem;
   problem.columns_ = columns;
   problem.owner_ = std::move(owner);
   problem.names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  problem.check();
   return problem;
+}
+
+void Problem::check() const {
+  check_lengths(columns_, *names_);
+  check_rows(columns_, *names_);
+  check_total(columns_, *names_);
 }
 
 Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment,

@@ -42,6 +42,7 @@ Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets) {
 Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options) {
   const PlannerInfo& info = find_planner(planner);
   check_options(options);
+  problem.check();
   require_support(info, problem);
 
   const auto start = std::chrono::steady_clock::now();

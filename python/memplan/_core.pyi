@@ -160,6 +160,10 @@ class Graph:
         """
         Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).
         """
+    def tensor(self, index: typing.SupportsInt | typing.SupportsIndex) -> Tensor:
+        """
+        The tensor at that position in `tensors`.
+        """
     def to_dict(self) -> dict[str, typing.Any]:
         """
         The graph as a graph dict.
@@ -214,12 +218,7 @@ class Problem:
         list[str],
     ]: ...
     def __init__(
-        self,
-        size: typing.Any,
-        first: typing.Any,
-        last: typing.Any,
-        alignment: typing.Any = 1,
-        names: collections.abc.Sequence[str] | None = None,
+        self, size: typing.Any, first: typing.Any, last: typing.Any, alignment: typing.Any = 1, names: typing.Any = None
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -377,10 +376,7 @@ def planners() -> list[PlannerInfo]:
     """
 
 def replay(
-    graph: Graph,
-    buffers: Buffers,
-    offsets: typing.Any,
-    limit: typing.SupportsInt | typing.SupportsIndex | None = None,
+    graph: Graph, buffers: Buffers, offsets: typing.Any, limit: typing.SupportsInt | typing.SupportsIndex | None = None
 ) -> list[ReplayFault]:
     """
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.

@@ -12,6 +12,7 @@ from . import _core
 from .importers import capture_source
 from .plan import Plan
 
+KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")
 
 
@@ -96,8 +97,14 @@ def plan(
         Bad input, an unknown planner, or a feature that the planner does not support.
     """
     captured = capture(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
-    alignment = _checked_alignment(alignment)
-    options = (time_limit, seed, threads)
+    if not isinstance(planner, str):
+        raise TypeError(f"planner must be a name from planners(), got {planner!r}")
+    alignment = _integer(alignment, "alignment", 1, 2**63 - 1)
+    options = (
+        _seconds(time_limit, "time_limit"),
+        _integer(seed, "seed", 0, 2**64 - 1),
+        _integer(threads, "threads", 1, 2**31 - 1),
+    )
     if isinstance(captured, _core.Graph):
         kinds = _checked_place(place)
         buffers, solution = _core.solve_graph(captured, planner, kinds, alignment, *options)
@@ -106,19 +113,30 @@ def plan(
     return Plan.of(_core.solve_problem(problem, planner, *options), problem)
 
 
-def _checked_alignment(alignment: int) -> int:
-    if isinstance(alignment, bool) or not isinstance(alignment, (int, np.integer)):
-        raise TypeError(f"alignment must be an integer number of bytes, got {alignment!r}")
-    if not 1 <= alignment < 2**63:
-        raise ValueError(f"alignment must be >= 1 and fit int64, got {alignment}")
-    return int(alignment)
+def _integer(value: Any, name: str, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be >= {least} and at most {most}, got {value}")
+    return int(value)
+
+
+def _seconds(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be seconds or None, got {value!r}")
+    if not value > 0:
+        raise ValueError(f"{name} must be > 0 seconds, got {value}")
+    return float(value)
 
 
 def _checked_place(place: Collection[str]) -> list[str]:
-    if isinstance(place, str):
-        raise TypeError(
-            f"place must be a collection of kinds such as ('intermediate', 'output'), got {place!r}"
-        )
+    if isinstance(place, str) or not isinstance(place, Collection):
+        raise TypeError(f"place must be a collection of kinds such as {PLACE}, got {place!r}")
+    for kind in place:
+        if kind not in KINDS:
+            raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}")
     return list(place)
 
 

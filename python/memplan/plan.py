@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,7 +149,7 @@ class Plan:
         tensor = self.graph.index(name) if self.graph is not None else None
         if tensor is not None:
             return self._slot_of_tensor(name, tensor)
-        buffer = self._buffer_by_name().get(name)
+        buffer = self._buffer_by_name.get(name)
         if buffer is None:
             raise KeyError(f"the plan has no tensor or buffer named {name!r}")
         return self._slot(buffer)
@@ -157,13 +158,14 @@ class Plan:
         assert self.graph is not None
         assert self.buffers is not None
         buffer = int(self.buffers.buffer_of_tensor[tensor])
-        info = self.graph.tensors[tensor]
+        info = self.graph.tensor(tensor)
         if buffer < 0:
             raise KeyError(f"{name!r} ({info.kind}) is not placed in the arena; see the option `place`")
         whole = self._slot(buffer)
         offset = whole.offset + int(self.buffers.offset_in_buffer[tensor])
         return Slot(name, offset, info.bytes, whole.first, whole.last, whole.alignment)
 
+    @cached_property
     def _buffer_by_name(self) -> dict[str, int]:
         return {self.problem.name(i): i for i in range(len(self))}
 

@@ -40,6 +40,9 @@ class Problem {
   // Looks at columns that `owner` keeps alive, without a copy. Throws as the constructor does.
   static Problem view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names = {});
 
+  // Checks the columns again, since their owner may have changed them: throws as the constructor does. O(n).
+  void check() const;
+
   Index count() const { return static_cast<Index>(columns_.size.size()); }
   std::span<const Bytes> size() const { return columns_.size; }
   std::span<const Step> first() const { return columns_.first; }

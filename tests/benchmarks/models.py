@@ -1,0 +1,63 @@
+"""Real models: what the importers see, and what planning makes of it.
+
+Plans the light models of the onnx package and the transformers models of tests/models.py, inference and training.
+Run: ``python tests/benchmarks/models.py``
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import memplan
+from memplan.present.units import format_bytes
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+def add_row(table: Table, name: str, capture: Callable[[], Any]) -> None:
+    """Import, plan, verify twice (problem and replay), and print the figures."""
+    start = time.perf_counter()
+    graph = capture()
+    seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    plan = memplan.plan(graph)
+    planning = time.perf_counter() - start
+    plan.verify()
+    figures = (format_bytes(plan.naive), format_bytes(plan.load), format_bytes(plan.peak), f"{plan.gap:.3%}")
+    counts = (str(len(graph.tensors)), str(len(graph.ops)), str(len(plan)))
+    table.add_row(name, *counts, *figures, f"{seconds:.3f}", f"{planning * 1000:.2f}")
+
+
+def main() -> None:
+    """Print the table."""
+    import onnx
+
+    from models import CATALOGUE, inference_inputs, llama_7b
+
+    columns = ("model", "tensors", "ops", "buffers", "naive", "load", "peak", "gap", "import (s)", "plan (ms)")
+    table = Table(*columns)
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    for path in sorted(folder.glob("*.onnx")):
+        add_row(table, path.stem, lambda path=path: memplan.capture(path))
+    for name, build in CATALOGUE.items():
+        example = build()
+        inputs = inference_inputs(example)
+        add_row(table, f"{name} inference", lambda m=example.model, i=inputs: memplan.capture(m, kwargs=i))
+        example.model.train()
+        add_row(table, f"{name} training", lambda e=example: memplan.capture(e.model, kwargs=e.inputs, train=True))
+    import torch
+
+    tokens = torch.zeros(1, 512, dtype=torch.int64)
+    add_row(table, "llama 7B inference", lambda: memplan.capture(llama_7b(), args=(tokens,)))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+if __name__ == "__main__":
+    main()
