@@ -1,0 +1,137 @@
+"""Import ONNX models as graph dicts."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingDependencyError, SourceError
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def import_onnx(
+    source: str | os.PathLike[str] | onnx.ModelProto, *, dims: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Turn an ONNX model into a graph dict.
+
+    Shapes come from onnx's own shape inference; no payload is needed, and external data stays unread.
+    Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
+    dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
+    Unsqueeze and Flatten are aliases.
+
+    If, Loop and Scan read, besides their inputs, the outer values that their bodies capture, and have a
+    workspace: the peak of a plan of the body by itself (of the larger branch of an If). A state that a Loop
+    carries has the same shape in every iteration; what a Loop collects is as long as its trip count, if that
+    is constant.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or onnx.ModelProto
+        A model file, or a model in memory, which is not modified.
+    dims : mapping of str to int, optional
+        Values, >= 0, for symbolic dimensions: `{"batch": 8}`. A dimension of an input that has neither value
+        nor name is called `input[axis]`.
+
+    Returns
+    -------
+    dict
+        `tensors` (each with its name, size in bytes, kind, shape and dtype), `ops` in the model's order (each
+        with a unique name, its type, inputs, outputs, workspace in bytes and aliases) and `outputs`.
+
+    Raises
+    ------
+    SourceError
+        If the file is no ONNX model; a symbolic dimension of an input has no value, or `dims` names one that
+        does not exist or gives a negative value; or a tensor has no known or no fixed size (the message names
+        the tensor).
+    FileNotFoundError
+        If there is no such file.
+    TypeError
+        If `source` is of another type, or `dims` is no mapping to ints.
+    MissingDependencyError
+        If onnx is not installed.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
+    from . import onnx_bodies, onnx_copy, onnx_graph, onnx_schemas, onnx_shapes, onnx_symbols
+
+    values = _checked_dims({} if dims is None else dims)
+    model = source if isinstance(source, onnx.ModelProto) else _load(source)
+    if not model.HasField("graph"):
+        raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
+    copy = _inline(onnx_copy.without_payload(model))
+    onnx_bodies.normalise(copy)
+    onnx_schemas.check_nodes(copy)
+    onnx_symbols.bind(copy, values)
+    copy = onnx_shapes.infer(copy)
+    return onnx_graph.GraphWriter(copy, copy.graph, _peak, {}).write()
+
+
+def _peak(graph: dict[str, Any]) -> int:
+    """The peak in bytes of a graph dict's plan with default settings."""
+    from .. import plan
+
+    return int(plan(graph).peak)
+
+
+def _title(source: object) -> str:
+    return f"{os.fspath(source)!r}" if isinstance(source, (str, os.PathLike)) else "the ModelProto"
+
+
+def _load(source: object) -> onnx.ModelProto:
+    import onnx
+
+    if not isinstance(source, (str, os.PathLike)):
+        kind = type(source).__name__
+        raise TypeError(f"source must be a path or an onnx.ModelProto, got {kind}")
+    try:
+        return onnx.load(source, load_external_data=False)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # the parsers of onnx's file formats share no exception type
+        raise SourceError(f"{_title(source)} is not readable as an ONNX ModelProto: {error}") from error
+
+
+def _checked_dims(dims: object) -> dict[str, int]:
+    if not isinstance(dims, Mapping):
+        raise TypeError(f"dims must be a mapping of symbol to int, got {type(dims).__name__}")
+    return {str(name): _checked_dimension(name, value) for name, value in dims.items()}
+
+
+def _checked_dimension(name: object, value: Any) -> int:
+    expected = f"dims[{name!r}] must be an int >= 0 and < 2**63, got {value!r}"
+    if isinstance(value, bool):
+        raise TypeError(expected)
+    try:
+        dimension = operator.index(value)
+    except TypeError:
+        raise TypeError(expected) from None
+    if not 0 <= dimension < 2**63:
+        raise SourceError(expected)
+    return dimension
+
+
+def _inline(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Put the bodies of model-local functions in place of their calls."""
+    if not model.functions:
+        return model
+    import onnx.inliner
+
+    from .onnx_bodies import label, nested
+
+    try:
+        inlined = onnx.inliner.inline_local_functions(model, convert_version=True)
+    except Exception as error:
+        raise SourceError(f"onnx cannot inline the model's functions: {error}") from error
+    functions = {(function.domain, function.name, function.overload) for function in model.functions}
+    for graph in nested(inlined.graph):
+        for node in graph.node:
+            if (node.domain, node.op_type, node.overload) in functions:
+                raise SourceError(f"{label(node)} calls a function of the model that onnx cannot inline")
+    return inlined

@@ -1,0 +1,154 @@
+"""Shapes that depend on values, found by walking the nodes of an inferred model in order.
+
+Exported models derive shapes by arithmetic (Shape, Gather, Mul, Concat, Range, Where, ... and at last a
+Reshape or Expand), which onnx's inference does not follow. Once the symbolic dimensions have values, that
+arithmetic is constant, and onnx's reference implementation evaluates it, one small node at a time; what
+depends on the results is inferred on the way. Values become initializers, which inference looks at;
+`drop_values` takes them out again and keeps their types.
+
+(Inference has an option to propagate data. It is not used: it spells out every vector, of any length, as one
+symbolic value per element.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from typing import Any
+
+import numpy as np
+import onnx.helper
+import onnx.numpy_helper
+import onnx.shape_inference
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+
+from .onnx_bodies import bodies, nested, small_constants
+from .onnx_copy import KEPT_ELEMENTS
+from .onnx_types import learn, static_shape, types, value_info
+
+_MOVES = "Cast CastLike Concat Expand Flatten Gather GatherElements Identity Reshape Slice Split Squeeze Tile"
+_MAKES = "ConstantOfShape CumSum NonZero Range ReduceMax ReduceMin ReduceProd ReduceSum Transpose Unsqueeze"
+_MATHS = "Abs Add Ceil Clip Div Floor Max Min Mod Mul Neg Pow Round Sign Sqrt Sub Sum Where"
+_LOGIC = "And Equal Greater GreaterOrEqual Less LessOrEqual Not Or Xor"
+_EVALUATED = frozenset(f"{_MOVES} {_MAKES} {_MATHS} {_LOGIC}".split())
+
+Types = ChainMap[str, TypeProto]
+Constants = ChainMap[str, TensorProto]
+
+
+def propagate(model: ModelProto) -> bool:
+    """Evaluate what is constant and shape what follows from it, in place; whether anything became known."""
+    return _walk(model.graph, ChainMap(), ChainMap(), model)
+
+
+def drop_values(model: ModelProto) -> None:
+    """Take out the initializers that nodes of the same graph write, and keep their types."""
+    for graph in nested(model.graph):
+        written = {name for node in graph.node for name in node.output}
+        known = types(graph)
+        for index in reversed(range(len(graph.initializer))):
+            name = graph.initializer[index].name
+            if name in written:
+                learn(value_info(graph, name).type, known[name])
+                del graph.initializer[index]
+
+
+def array(tensor: TensorProto) -> Any:
+    """The value of a tensor; None if its payload does not fit its dims and dtype."""
+    try:
+        return onnx.numpy_helper.to_array(tensor)
+    except Exception:  # numpy's and onnx's complaints about broken payload share no type
+        return None
+
+
+def _walk(graph: GraphProto, outer: Types, outer_constants: Constants, model: ModelProto) -> bool:
+    known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
+    places = {value.name: value for value in (*graph.value_info, *graph.output)}
+    changed = False
+    for node in graph.node:
+        for name, inferred in _shapes(node, known, constants, model).items():
+            place = places[name] if name in places else graph.value_info.add(name=name)
+            place.type.CopyFrom(inferred)
+            known[name] = inferred
+            changed = True
+        for tensor in _results(node, known, constants, model):
+            constants[tensor.name] = tensor
+            graph.initializer.append(tensor)
+            changed = True
+        for _, body in bodies(node):
+            changed |= _walk(body, known, constants, model)
+    return changed
+
+
+def _shapes(node: NodeProto, known: Types, constants: Constants, model: ModelProto) -> dict[str, TypeProto]:
+    """The types of a node's outputs that follow, now, from its inputs' types and constants."""
+    unknown = [name for name in node.output if name and not _is_shaped(name, known)]
+    inputs = [name for name in dict.fromkeys(node.input) if name]
+    if not unknown or bodies(node) or not all(_is_shaped(name, known) for name in inputs):
+        return {}
+    single = _single(node, {name: known[name] for name in inputs}, model)
+    single.graph.initializer.extend(constants[name] for name in inputs if name in constants)
+    try:
+        found = types(onnx.shape_inference.infer_shapes(single).graph)
+    except Exception:  # inference of the whole model reports what is wrong
+        return {}
+    return {name: found[name] for name in unknown if static_shape(found.get(name, TypeProto())) is not None}
+
+
+def _results(node: NodeProto, known: Types, constants: Constants, model: ModelProto) -> list[TensorProto]:
+    """The values that a node writes, if they are known, small and not there yet."""
+    written = [name for name in node.output if name]
+    if node.domain or any(name in constants for name in written):
+        return []
+    if node.op_type in ("Shape", "Size"):
+        values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
+    elif node.op_type in _EVALUATED and all(name in constants for name in node.input if name):
+        values = _run(node, constants, model) if _is_small(node, known) else []
+    else:
+        return []
+    arrays = [np.asarray(value) for value in values]
+    if any(value.size > KEPT_ELEMENTS for value in arrays):
+        return []
+    return [onnx.numpy_helper.from_array(value, name) for name, value in zip(written, arrays, strict=False)]
+
+
+def _is_shaped(name: str, known: Types) -> bool:
+    return static_shape(known.get(name, TypeProto())) is not None
+
+
+def _is_small(node: NodeProto, known: Types) -> bool:
+    """Whether a node writes few elements; NonZero, of unknown shape, writes little more than it reads."""
+    if node.op_type == "NonZero":
+        return True
+    shapes = [static_shape(known.get(name, TypeProto())) for name in node.output if name]
+    return all(shape is not None and math.prod(shape) <= KEPT_ELEMENTS for shape in shapes)
+
+
+def _of_shape(node: NodeProto, shape: list[int] | None) -> list[Any]:
+    """What a Shape or Size node writes."""
+    if shape is None:
+        return []
+    if node.op_type == "Size":
+        return [np.array(math.prod(shape), np.int64)] if math.prod(shape) < 2**63 else []
+    bounds = {attribute.name: attribute.i for attribute in node.attribute}
+    return [np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)]
+
+
+def _run(node: NodeProto, constants: Constants, model: ModelProto) -> list[Any]:
+    from onnx.reference import ReferenceEvaluator
+
+    feeds = {name: array(constants[name]) for name in node.input if name}
+    single = _single(node, dict.fromkeys(feeds, TypeProto()), model)
+    single.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name)
+    try:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(single).run(None, feeds))
+    except Exception:  # whatever the reference implementation lacks or refuses only stays unknown
+        return []
+
+
+def _single(node: NodeProto, inputs: dict[str, TypeProto], model: ModelProto) -> ModelProto:
+    """A model of one node."""
+    values = [onnx.helper.make_value_info(name, value) for name, value in inputs.items()]
+    graph = onnx.helper.make_graph([node], "single", values, [])
+    return onnx.helper.make_model(graph, opset_imports=list(model.opset_import))

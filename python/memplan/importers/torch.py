@@ -1,0 +1,230 @@
+"""From torch to a graph dict: an nn.Module with arguments, an fx.GraphModule, an ExportedProgram, a .pt2 file.
+
+The source is run once with fake tensors, which have sizes and no data: a model of any size is imported
+without its weights being read or allocated, and tensors are views of one another where torch itself makes
+them so. torch is imported when it is needed, never by importing this module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingDependencyError, SourceError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import fx
+
+_ONE_AT_A_TIME = threading.RLock()  # torch keeps hooks, warnings and the stance of its compiler for all threads
+_KINDS = "a torch.nn.Module, a torch.fx.GraphModule or a torch.export.ExportedProgram"
+
+
+def accepts(source: object) -> bool:
+    """Whether `import_torch` takes this kind of object; does not import torch."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        return False
+    return isinstance(source, (torch.nn.Module, torch.export.ExportedProgram))
+
+
+def import_torch(
+    source: Any,
+    *,
+    args: tuple[Any, ...] | list[Any] = (),
+    kwargs: Mapping[str, object] | None = None,
+    train: bool = False,
+    dims: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Import a torch model as a graph dict.
+
+    Parameters
+    ----------
+    source : torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
+        A module is run as it is, in train or eval mode as it was set, and is as it was afterwards; no other
+        thread may use it meanwhile. Parameters may be on any device, `meta` included, or fake.
+    args : tuple
+        Positional arguments of its forward: tensors on any device, real, fake or meta, in any nest of tuples,
+        lists, dicts and objects, and other things. For a graph or an exported program that holds the sizes of
+        its inputs they may be left out.
+    kwargs : mapping of str to object, optional
+        Its keyword arguments.
+    train : bool
+        False: one forward, under no_grad. True: forward and backward jointly; the loss is the result's
+        `loss`, or else the sum of all floating tensors of the result that require a gradient.
+    dims : mapping of str to int, optional
+        Numbers for the symbolic sizes of a graph or an exported program, by the symbol's name (`s77`) or the
+        name of its torch.export.Dim where torch still knows it. Symbols left out have the sizes that they
+        were traced with.
+
+    Returns
+    -------
+    dict
+        A graph dict with sizes in bytes. Parameters, buffers and constants are weights, tensors among the
+        arguments are inputs. `outputs` are the tensors of the result and, of an exported program, the buffers
+        that it updates; with train they are the loss and the gradients of the parameters (`grad.fc.weight`).
+
+    Raises
+    ------
+    MissingDependencyError
+        If torch is not installed.
+    SourceError
+        If the model fails when it is run with these arguments, a size or a branch depends on data, a tensor
+        is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no number, or dims
+        names an unknown one.
+    TypeError
+        If source, args, kwargs or dims is of another kind.
+    """
+    _require_torch()
+    call = _checked_args(args), _checked_kwargs(kwargs)
+    source = _unwrapped(source)
+    if not accepts(source):
+        raise TypeError(f"source must be {_KINDS}, got {_kind_of(source)}")
+    with _ONE_AT_A_TIME:
+        return _imported(source, *call, train, dict(dims or {}))
+
+
+def import_pt2(
+    path: str | os.PathLike[str], *, train: bool = False, dims: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Import what torch.export.save wrote, as a graph dict.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A .pt2 file. Its weights are loaded.
+    train, dims
+        As for `import_torch`; a loaded program knows its symbols' own names only.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    SourceError
+        If torch.export.load cannot read it, and as for `import_torch`.
+    MissingDependencyError
+        If torch is not installed.
+    """
+    _require_torch()
+    import torch
+
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        program = torch.export.load(path)
+    except Exception as error:
+        first = str(error).strip().split("\n", 1)[0]
+        reason = f"{type(error).__name__}: {first}"
+        raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
+    return import_torch(program, train=train, dims=dims)
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        advice = "torch is needed to import its models: pip install 'memplan[torch]'"
+        raise MissingDependencyError(advice) from error
+
+
+def _imported(
+    source: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, dims: dict[str, int]
+) -> dict[str, Any]:
+    import torch
+
+    if isinstance(source, torch.export.ExportedProgram):
+        return _import_program(source, args, kwargs, train, dims)
+    if isinstance(source, torch.fx.GraphModule):
+        return _import_graph(source, args, kwargs, train, dims)
+    if dims:
+        raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
+    from .torch_module import import_module
+
+    return import_module(source, args, kwargs, train=train)
+
+
+def _import_program(
+    program: torch.export.ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    train: bool,
+    dims: dict[str, int],
+) -> dict[str, Any]:
+    from . import torch_inputs
+    from .torch_graph import import_program
+    from .torch_module import import_module
+    from .torch_symbols import Symbols
+
+    nodes = torch_inputs.user_inputs(program)
+    values = torch_inputs.given_program_values(program, args, kwargs) if args or kwargs else None
+    symbols = Symbols(program.graph, _sizes(nodes, values, dims), program.range_constraints)
+    if values is None:
+        values = [torch_inputs.meta_value(node, symbols) for node in nodes]
+    if train:
+        call = torch_inputs.call_of(values, program.call_spec.in_spec)
+        return import_module(program.module(), *call, train=True)
+    return import_program(program, values, symbols)
+
+
+def _import_graph(
+    module: fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, dims: dict[str, int]
+) -> dict[str, Any]:
+    from . import torch_inputs
+    from .torch_graph import import_graph
+    from .torch_module import import_module
+    from .torch_symbols import Symbols
+
+    nodes = torch_inputs.placeholders(module)
+    values = torch_inputs.given_values(module, args, kwargs) if args or kwargs else None
+    symbols = Symbols(module.graph, _sizes(nodes, values, dims))
+    if values is None:
+        values = [torch_inputs.meta_value(node, symbols) for node in nodes]
+    if train:
+        return import_module(module, *torch_inputs.call_of(values, torch_inputs.in_spec(module)), train=True)
+    return import_graph(module, values, symbols)
+
+
+def _sizes(nodes: list[fx.Node], values: list[Any] | None, dims: dict[str, int]) -> dict[str, int]:
+    """The numbers that the caller gives to symbols: as dims, or by arguments."""
+    from .torch_inputs import sizes_given
+
+    if values is None:
+        return dims
+    if dims:
+        raise SourceError(f"dims: the arguments have the sizes; give args or dims, not both, got {dims}")
+    return sizes_given(nodes, values)
+
+
+def _unwrapped(source: Any) -> Any:
+    """What torch.compile was given, if it made the source."""
+    import torch
+
+    if isinstance(source, torch.jit.ScriptModule):
+        raise TypeError(f"source must be {_KINDS}, got a torch.jit.ScriptModule: use what it was made from")
+    if isinstance(source, torch.nn.Module) and type(source).__name__ == "OptimizedModule":
+        return source._orig_mod
+    return source
+
+
+def _checked_args(args: object) -> tuple[Any, ...]:
+    if isinstance(args, (tuple, list)):
+        return tuple(args)
+    raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {_kind_of(args)}")
+
+
+def _checked_kwargs(kwargs: object) -> dict[str, Any]:
+    if kwargs is None:
+        return {}
+    if isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs):
+        return dict(kwargs)
+    raise TypeError(f"kwargs must be a mapping from the names of arguments to values, got {_kind_of(kwargs)}")
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}: give an instance of it"
+    return f"a {type(value).__module__}.{type(value).__qualname__}"

@@ -1,0 +1,249 @@
+"""Graphs that torch has traced: fx.GraphModule and ExportedProgram, run node by node without data.
+
+Every node that calls something is one op. What runs inside a node and does not leave it counts as the op's
+workspace.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from ..errors import SourceError
+from .torch_fake import Fakes, explain, map_tensors, tensors_in
+from .torch_inputs import declared, meta_value, placeholders
+from .torch_module import unchanged, weights_of, with_weights
+from .torch_record import GraphRecorder
+from .torch_symbols import Symbols
+from .torch_trace import OpTrace, flat_tensors
+
+# Operators that run a body in place: where the body is among the arguments, and where its own arguments
+# begin.
+_INLINE = {
+    "wrap": (0, 1),
+    "wrap_with_set_grad_enabled": (1, 2),
+    "wrap_with_autocast": (4, 5),
+    "invoke_subgraph": (0, 2),
+    "tag_activation_checkpoint": (0, 1),
+}
+
+
+class GraphRun(fx.Interpreter):
+    """Runs the nodes of a graph under fake tensors and records them.
+
+    Parameters
+    ----------
+    module : torch.fx.GraphModule
+        The graph, and what its nodes call and get.
+    graph : GraphRecorder
+        Where the ops go.
+    fakes : Fakes
+        Stand-ins for the tensors that nodes get from the module.
+    symbols : Symbols
+        The numbers of symbolic sizes.
+    prefix : str
+        What names begin with: the node that runs this graph as its body.
+    """
+
+    def __init__(
+        self, module: fx.GraphModule, graph: GraphRecorder, fakes: Fakes, symbols: Symbols, prefix: str = ""
+    ) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+        self._graph = graph
+        self._fakes = fakes
+        self._symbols = symbols
+        self._prefix = prefix
+
+    def run_node(self, n: fx.Node) -> Any:
+        if n.op in ("placeholder", "output"):
+            return super().run_node(n)
+        if n.op == "get_attr":
+            return self._attribute(n)
+        if isinstance(n.target, torch._ops.HigherOrderOperator):
+            return self._higher_order(n, n.target)
+        if self._symbols.unknown(n.meta.get("val")):
+            return self._unknown_number(n)
+        return self._call(n)
+
+    def _unknown_number(self, node: fx.Node) -> int:
+        """A number read from a tensor: any will do, no size depends on it."""
+        operands = flat_tensors(self.fetch_args_kwargs_from_env(node))
+        self._graph.op(self._prefix + node.name, self._type(node), operands, ())
+        return 1
+
+    def _attribute(self, node: fx.Node) -> Any:
+        value = super().run_node(node)
+        if not isinstance(value, Tensor):
+            return value
+        if not self._fakes.owns(value):
+            value = self._fakes(value, f"node '{node.name}'")
+        self._graph.source(value, str(node.target), "weight")
+        return value
+
+    def _call(self, node: fx.Node) -> Any:
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        operands = [tensor for _, tensor in tensors_in([args, kwargs])] + self._weights_of(node)
+        inner = GraphRecorder()
+        for tensor in operands:
+            inner.source(tensor, "operand", "input")
+        trace = OpTrace(inner, self._fakes, lambda op: op)
+        with _explained(node), trace:
+            result = super().run_node(node)
+        if node.target is operator.getitem and not isinstance(args[0], Tensor):
+            return result
+        operands += trace.constants
+        outputs = [tensor for _, tensor in tensors_in(result)]
+        mutated = [tensor for tensor in operands if inner.mutated(tensor)]
+        workspace = _inner_peak(inner, [*operands, *outputs])
+        if outputs or mutated:
+            self._graph.op(self._prefix + node.name, self._type(node), operands, outputs, mutated, workspace)
+        return result
+
+    def _weights_of(self, node: fx.Node) -> list[Tensor]:
+        """The weights of the module that a node calls, if it does."""
+        if node.op != "call_module":
+            return []
+        weights = weights_of(self.module.get_submodule(str(node.target)))
+        for name, tensor in weights.items():
+            self._graph.source(tensor, f"{node.target}.{name}", "weight")
+        return list(weights.values())
+
+    def _type(self, node: fx.Node) -> str:
+        if isinstance(node.target, torch._ops.OpOverload):
+            return str(node.target)
+        if node.op == "call_function":
+            return fx.node._get_qualified_name(node.target)  # type: ignore[arg-type]
+        if node.op == "call_method":
+            return f"torch.Tensor.{node.target}"
+        kind = type(self.module.get_submodule(str(node.target)))
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    def _higher_order(self, node: fx.Node, target: torch._ops.HigherOrderOperator) -> Any:
+        args, kwargs = self.fetch_args_kwargs_from_env(node)
+        body, first = _INLINE.get(str(target), (0, 0))
+        if first and isinstance(args[body], fx.GraphModule):
+            with torch.autocast(*args[:body]) if str(target) == "wrap_with_autocast" else nullcontext():
+                return self._body(args[body], node, self._graph).run(*args[first:])
+        if "val" not in node.meta:
+            raise SourceError(f"node '{node.name}' ({target}): the sizes of its outputs are not known")
+        result = self._fresh(node.meta["val"])
+        bodies = [leaf for leaf in pytree.tree_leaves([args, kwargs]) if isinstance(leaf, fx.GraphModule)]
+        workspace = max((self._body_peak(body, node) for body in bodies), default=0)
+        operands, outputs = flat_tensors([args, kwargs]), list(flat_tensors(result))
+        self._graph.op(self._prefix + node.name, str(target), operands, outputs, (), workspace)
+        return result
+
+    def _body(self, body: fx.GraphModule, node: fx.Node, graph: GraphRecorder) -> GraphRun:
+        """A run of a graph that a node holds, under the node's name."""
+        return GraphRun(body, graph, self._fakes, self._symbols, f"{self._prefix}{node.name}.")
+
+    def _fresh(self, value: Any) -> Any:
+        """New tensors of the sizes of `value`, each with a storage of its own."""
+
+        def new(tensor: Tensor, path: str) -> Tensor:
+            sizes, strides = ([self._symbols(n) for n in ns] for ns in (tensor.shape, tensor.stride()))
+            return torch.empty_strided(sizes, strides, dtype=tensor.dtype, device=tensor.device)
+
+        return map_tensors(value, new, "")
+
+    def _body_peak(self, body: fx.GraphModule, node: fx.Node) -> int:
+        """Bytes that one run of a body needs for what it makes, its results among them."""
+        inner = GraphRecorder()
+        values = {p.name: meta_value(p, self._symbols) for p in placeholders(body)}
+        operands = declared(values, self._fakes, inner)
+        result = self._body(body, node, inner).run(*operands)
+        return _peak(inner.graph(list(flat_tensors(result))))
+
+
+def _peak(graph: dict[str, Any]) -> int:
+    """Bytes of the arena that a plan of the graph needs."""
+    from .. import plan
+
+    return int(plan(graph).peak)
+
+
+def _inner_peak(graph: GraphRecorder, outside: list[Tensor]) -> int:
+    """Bytes that the ops of `graph` need for what they make, save the storages of `outside`."""
+    return _peak(graph.graph((), free=outside)) if graph.inner_bytes(outside) else 0
+
+
+def import_graph(module: fx.GraphModule, values: list[Any], symbols: Symbols) -> dict[str, Any]:
+    """The graph dict of an fx.GraphModule.
+
+    Parameters
+    ----------
+    module : torch.fx.GraphModule
+        Traced by any means.
+    values : list
+        One per placeholder: tensors of any kind, whose sizes count, and other things.
+    symbols : Symbols
+        The numbers of symbolic sizes inside the graph.
+
+    Raises
+    ------
+    SourceError
+        If a node depends on data, has no fake implementation or fails; the message names it.
+    """
+    graph = GraphRecorder()
+    state = weights_of(module)
+    fakes = Fakes([*state.values(), *(t for _, t in tensors_in(values))], symbols)
+    weights = {name: fakes(tensor, f"weight '{name}'") for name, tensor in state.items()}
+    names = [node.name for node in placeholders(module)]
+    operands = declared(dict(zip(names, values, strict=True)), fakes, graph)
+    run = GraphRun(module, graph, fakes, symbols)
+    with unchanged(module), fakes.running(), torch.no_grad():
+        result = with_weights(module, weights, lambda: run.run(*operands, enable_io_processing=False))
+    return graph.graph([tensor for _, tensor in tensors_in(result)])
+
+
+def import_program(program: torch.export.ExportedProgram, values: list[Any], symbols: Symbols) -> dict[str, Any]:
+    """The graph dict of an exported program, inference only.
+
+    Parameters
+    ----------
+    program : torch.export.ExportedProgram
+        Its parameters, buffers and constants become weights under their names in the module.
+    values : list
+        One per user input: tensors of any kind, whose sizes count, and other things.
+    symbols : Symbols
+        The numbers of symbolic sizes.
+
+    Raises
+    ------
+    SourceError
+        If a node depends on data, has no fake implementation or fails; the message names it.
+    """
+    graph = GraphRecorder()
+    held = {**program.constants, **program.state_dict}
+    fakes = Fakes([t for _, t in tensors_in([held, values])], symbols)
+    given = iter(values)
+    operands: list[Any] = []
+    specs = program.graph_signature.input_specs
+    for spec, node in zip(specs, placeholders(program.graph_module), strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            operands += declared({node.name: next(given)}, fakes, graph)
+        else:
+            value = held.get(spec.target or "", node.meta.get("val"))
+            operands += declared({spec.target or node.name: value}, fakes, graph, "weight")
+    with fakes.running(), torch.no_grad():
+        result = GraphRun(program.graph_module, graph, fakes, symbols).run(*operands)
+    return graph.graph([tensor for _, tensor in tensors_in(result)])
+
+
+@contextmanager
+def _explained(node: fx.Node) -> Iterator[None]:
+    """Turn what goes wrong in a node into a SourceError that names it."""
+    try:
+        yield
+    except SourceError as error:
+        raise SourceError(f"node '{node.name}': {error}") from error
+    except Exception as error:
+        raise SourceError(f"node '{node.name}' ({node.target}): {explain(error)}") from error

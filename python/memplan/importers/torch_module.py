@@ -1,0 +1,217 @@
+"""An nn.Module run once without data: forward under no_grad, or forward and backward jointly."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from ..errors import SourceError
+from .torch_fake import Fakes, describe, explain, tensors_in
+from .torch_inputs import declared
+from .torch_record import GraphRecorder
+from .torch_trace import ModulePaths, OpTrace
+
+T = TypeVar("T")
+
+
+def import_module(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, train: bool
+) -> dict[str, Any]:
+    """The graph dict of one run of a module.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        In the mode (train or eval) that it is to be run in. It is as it was afterwards.
+    args, kwargs : tuple, mapping
+        What its forward is called with: tensors of any kind, whose sizes count, and other things.
+    train : bool
+        Whether to follow the loss with its gradients. The loss is the result's `loss`, or else the sum of all
+        floating tensors of the result that require a gradient.
+
+    Returns
+    -------
+    dict
+        `outputs` are the tensors of the result, or the loss and the gradients of the parameters.
+
+    Raises
+    ------
+    SourceError
+        If the forward fails or depends on data, if a weight is sparse, quantized or a subclass with its own
+        dispatch, or if train is asked for and nothing requires a gradient.
+    """
+    names = _positional_names(module, args, kwargs)
+    state = weights_of(module)
+    fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
+    graph = GraphRecorder()
+    weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))
+    inputs = dict(zip(names, args, strict=True)) | dict(kwargs)
+    inputs = dict(zip(inputs, declared(inputs, fakes, graph), strict=True))
+    args, kwargs = tuple(inputs[name] for name in names), {name: inputs[name] for name in kwargs}
+    leaves = [*weights.items(), *_named(inputs), *state.items()]
+
+    def run() -> list[Tensor]:
+        result = module(*args, **kwargs)
+        return _joint(module, result, graph, leaves) if train else _tensors(result)
+
+    with fakes.running(), torch.set_grad_enabled(train), _watched(module, graph, fakes, _call(args, kwargs)):
+        return graph.graph(with_weights(module, weights, run))
+
+
+@contextmanager
+def _watched(module: torch.nn.Module, graph: GraphRecorder, fakes: Fakes, given: str) -> Iterator[None]:
+    """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
+    paths = ModulePaths(module)
+    trace = OpTrace(graph, fakes, paths.name)
+    try:
+        with unchanged(module), _eager(), paths.following(), trace:
+            yield
+    except SourceError:
+        raise
+    except Exception as error:
+        where = f"{trace.failed[1]}: " if trace.failed and trace.failed[0] is error else ""
+        raise SourceError(f"{_label(module)}: {where}{explain(error)}; it was given {given}") from error
+
+
+def _named(values: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+    return [named for name, value in values.items() for named in tensors_in(value, name)]
+
+
+def _tensors(result: Any) -> list[Tensor]:
+    return [tensor for _, tensor in tensors_in(result)]
+
+
+def with_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], run: Callable[[], T]) -> T:
+    """What `run` returns, run while the module has these parameters and buffers instead of its own."""
+    held = {f"module.{name}": tensor for name, tensor in weights.items()}
+    return functional_call(_Holder(module, run), held, ())  # type: ignore[no-any-return]
+
+
+class _Holder(torch.nn.Module):
+    """functional_call swaps weights for as long as the forward of a module runs: this one runs anything."""
+
+    def __init__(self, module: torch.nn.Module, run: Callable[[], Any]) -> None:
+        super().__init__()
+        self.module = module
+        self._run = run
+
+    def forward(self) -> Any:
+        return self._run()
+
+
+def _joint(
+    module: torch.nn.Module, result: Any, graph: GraphRecorder, leaves: Sequence[tuple[str, Tensor]]
+) -> list[Tensor]:
+    """The loss and the gradients of the leaves that it reaches; they are computed, and recorded, now."""
+    loss = _loss(module, result)
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradients = [(name, leaf.grad) for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None]
+    graph.rename(loss, "loss")
+    for name, gradient in reversed(gradients):  # two leaves may share a gradient: it is named after the first
+        graph.rename(gradient, f"grad.{name}")
+    return [loss, *(gradient for _, gradient in gradients)]
+
+
+def _loss(module: torch.nn.Module, result: Any) -> Tensor:
+    loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(loss, Tensor) and loss.requires_grad:
+        return loss if loss.dim() == 0 else loss.sum()
+    parts = [t for t in _tensors(result) if t.requires_grad]
+    if not parts:
+        problem = f"{_label(module)} returned {describe(result)} without one"
+        raise SourceError(f"train=True needs an output that requires a gradient, {problem}")
+    return functools.reduce(torch.add, [t.abs().sum() if t.is_complex() else t.sum() for t in parts])
+
+
+def weights_of(module: torch.nn.Module) -> dict[str, Tensor]:
+    """All parameters and buffers, each under every name that it has."""
+    state: dict[str, Tensor] = dict(module.named_parameters(remove_duplicate=False))
+    state.update(module.named_buffers(remove_duplicate=False))
+    return state
+
+
+def _positional_names(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[str]:
+    """The parameters of forward that `args` go to; `inputs.0`, `inputs.1` for a parameter `*inputs`."""
+    try:
+        signature = inspect.signature(module.forward)
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise SourceError(f"{_label(module)}: {error}; it was given {_call(args, kwargs)}") from error
+    names: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}.{number}" for number in range(len(args) - len(names))]
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    return names[: len(args)]
+
+
+def _label(module: torch.nn.Module) -> str:
+    return f"{type(module).__name__}.forward"
+
+
+def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    parts = [describe(value) for value in args] + [f"{key}={describe(value)}" for key, value in kwargs.items()]
+    return f"({', '.join(parts)})"
+
+
+@contextmanager
+def _eager() -> Iterator[None]:
+    """Run what has been compiled as it was written, and keep torch's own reports of failures off stderr."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    disabled, log.disabled = log.disabled, True
+    compiled = "torch._dynamo" in sys.modules
+    try:
+        with warnings.catch_warnings(), torch.compiler.set_stance("force_eager") if compiled else nullcontext():
+            warnings.filterwarnings("ignore", message=r"Using `torch.compile\(module\)` when there are global")
+            yield
+    finally:
+        log.disabled = disabled
+
+
+@contextmanager
+def unchanged(module: torch.nn.Module) -> Iterator[None]:
+    """Put the attributes of all parts and all gradients back afterwards.
+
+    A forward may keep a result on itself, and a backward gradients on parameters; these would be fake
+    tensors.
+    """
+    parts = [vars(part) for part in module.modules()]
+    saved = [(held, {key: (value, _content(value)) for key, value in held.items()}) for held in parts]
+    gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
+    try:
+        for parameter, _ in gradients:
+            parameter.grad = None
+        yield
+    finally:
+        for attributes, old in saved:
+            _restore(attributes, old)
+        for parameter, gradient in gradients:
+            parameter.grad = gradient
+
+
+def _content(value: Any) -> Any:
+    return value.copy() if type(value) in (dict, OrderedDict, list, set) else None
+
+
+def _restore(attributes: dict[str, Any], old: dict[str, tuple[Any, Any]]) -> None:
+    for key in attributes.keys() - old.keys():
+        del attributes[key]
+    for key, (value, content) in old.items():
+        attributes[key] = value
+        if isinstance(value, list):
+            value[:] = content if content is not None else value
+        elif content is not None:
+            value.clear()
+            value.update(content)

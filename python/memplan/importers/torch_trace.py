@@ -1,0 +1,168 @@
+"""Watching torch run: every operator that reaches the dispatcher, and the module on whose behalf it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..errors import SourceError
+from .torch_fake import Fakes
+from .torch_record import GraphRecorder
+
+_LIFTS = {
+    torch.ops.aten.lift.default,
+    torch.ops.aten.lift_fresh.default,
+    torch.ops.aten.lift_fresh_copy.default,
+}
+
+
+class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records every operator that runs under it, below autograd, in the order in which eager torch runs them.
+
+    Parameters
+    ----------
+    graph : GraphRecorder
+        Where the ops go.
+    fakes : Fakes
+        Gives stand-ins to tensors that are met in an op and come from outside: these become constants of the
+        graph.
+    name : callable
+        From an operator's short name (`relu`) to the op's name.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, graph: GraphRecorder, fakes: Fakes, name: Callable[[str], str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.failed: tuple[BaseException, str] | None = None  # what an operator raised last, and which one
+        self.constants: list[Tensor] = []  # the stand-ins of what came from outside
+        self._graph = graph
+        self._fakes = fakes
+        self._name = name
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            problem = f"the higher-order operator {func} cannot be imported from a module"
+            advice = "import what torch.export.export makes of it"
+            raise SourceError(f"op '{self._name(str(func))}': {problem}; {advice}")
+        if func in _LIFTS:  # what torch.tensor(3.0) does with the data that it has just made
+            result = func(*args, **(kwargs or {}))
+            self._graph.op(self._name("lift_fresh"), str(func), (), [result])
+            return result
+        arguments = [self._adopt(value) for value in args]
+        named = {key: self._adopt(value) for key, value in (kwargs or {}).items()}
+        result = self._run(func, arguments, named)
+        self._record(func, arguments, named, result)
+        return result
+
+    def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except Exception as error:
+            self.failed = (error, f"op '{self._name(_short_name(func))}' ({func})")
+            raise
+
+    def _adopt(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            if self._fakes.owns(value):
+                return value
+            fake = self._fakes(value, "a tensor that the model holds")
+            self._graph.constant(fake)
+            self.constants.append(fake)
+            return fake
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._adopt(item) for item in value)
+        return value
+
+    def _record(self, func: Any, args: list[Any], kwargs: dict[str, Any], result: Any) -> None:
+        outputs = list(flat_tensors(result))
+        if func is torch.ops.aten.detach.default and self._graph.knows(outputs[0]):
+            return  # the same bytes, seen in the same way
+        mutated = list(_mutated(func, args, kwargs))
+        if outputs or mutated or func is torch.ops.aten._local_scalar_dense.default:
+            name = self._name(_short_name(func))
+            self._graph.op(name, str(func), flat_tensors([args, kwargs]), outputs, mutated)
+
+
+def flat_tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors of an operator's arguments or results, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from flat_tensors(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from flat_tensors(item)
+
+
+def _mutated(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Iterable[Tensor]:
+    """The arguments that the operator's schema says it writes to."""
+    if not func._schema.is_mutable:
+        return
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            by_name = kwargs.get(argument.name)
+            yield from flat_tensors(args[position] if position < len(args) else by_name)
+
+
+def _short_name(func: Any) -> str:
+    return str(func._schema.name).rpartition("::")[2]
+
+
+class ModulePaths:
+    """Names ops by the module that runs, `layer1.0.conv1.convolution`, with `backward.` before it going back.
+
+    An op of the backward pass bears the path of the forward op whose gradient it computes: autograd numbers
+    the nodes that it makes on the way forward.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self._path_of = {id(part): path for path, part in module.named_modules()}
+        self._thread = threading.get_ident()
+        self._stack: list[str] = []
+        self._path_of_node: dict[int, str] = {}
+
+    def name(self, op: str) -> str:
+        """The full name of an op that runs now."""
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            return _joined("backward", self._path_of_node.get(node._sequence_nr(), ""), op)
+        path = self._stack[-1] if self._stack else ""
+        self._path_of_node.setdefault(torch.autograd._get_sequence_nr() - 1, path)
+        return _joined(path, op)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the calls of the module and its parts, in this thread."""
+        before = register_module_forward_pre_hook(self._enter)
+        after = register_module_forward_hook(self._leave, always_call=True)
+        try:
+            yield
+        finally:
+            before.remove()
+            after.remove()
+
+    def _follows(self, module: torch.nn.Module) -> bool:
+        return id(module) in self._path_of and threading.get_ident() == self._thread
+
+    def _enter(self, module: torch.nn.Module, args: Any) -> None:
+        if self._follows(module):
+            self._stack.append(self._path_of[id(module)])
+
+    def _leave(self, module: torch.nn.Module, args: Any, result: Any) -> None:
+        if self._follows(module) and self._stack:
+            self._stack.pop()
+
+
+def _joined(*parts: str) -> str:
+    return ".".join(part for part in parts if part)

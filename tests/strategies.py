@@ -1,0 +1,114 @@
+"""Random problems and random legal graph dicts, for hypothesis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+KINDS = ("input", "weight", "intermediate", "output", "workspace")
+
+# The same examples in every run, and no deadlines: machines differ.
+BOUNDED = settings(derandomize=True, deadline=None, max_examples=150)
+
+
+@st.composite
+def columns(
+    draw: st.DrawFn, max_buffers: int = 24, alignments: tuple[int, ...] = (1, 1, 2, 3, 4, 8, 12, 64)
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Columns of a problem: size, first, last, alignment; small numbers, so that things meet."""
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, 20), st.integers(-3, 12), st.integers(1, 6), st.sampled_from(alignments)
+            ),
+            max_size=max_buffers,
+        )
+    )
+    size, first, length, alignment = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
+    return size, first, [f + n for f, n in zip(first, length, strict=True)], alignment
+
+
+class _Builder:
+    """Adds ops that are legal: reads only of what is intact, views inside what they look at."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.tensors: list[dict[str, Any]] = []
+        self.ops: list[dict[str, Any]] = []
+        self.place: dict[str, tuple[str, int]] = {}  # root and offset in it
+        self.destroyed: dict[str, set[int]] = {}  # bytes of a tensor that an overwrite has taken
+
+    def tensor(self, kind: str, size: int, place: tuple[str, int] | None = None) -> str:
+        name = f"t{len(self.tensors)}"
+        self.tensors.append({"name": name, "bytes": size, "kind": kind})
+        self.place[name] = place or (name, 0)
+        self.destroyed[name] = set()
+        return name
+
+    def size(self, name: str) -> int:
+        return int(self.tensors[int(name[1:])]["bytes"])
+
+    def readable(self) -> list[str]:
+        return [t["name"] for t in self.tensors if t["kind"] != "workspace" and not self.destroyed[t["name"]]]
+
+    def part_of(self, name: str) -> tuple[int, int]:
+        offset = self.draw(st.integers(0, self.size(name)))
+        return offset, self.draw(st.integers(0, self.size(name) - offset))
+
+    def add_op(self) -> None:
+        choices = self.readable()
+        inputs = self.draw(st.lists(st.sampled_from(choices), max_size=3)) if choices else []
+        op: dict[str, Any] = {"name": f"op{len(self.ops)}", "inputs": inputs, "outputs": []}
+        op["workspace"] = self.draw(st.sampled_from([0, 0, 3, 7]))
+        plans = ["new", "new", "alias", "overwrite", "scratch"] if inputs else ["new", "scratch"]
+        overwritten = False
+        for plan in self.draw(st.lists(st.sampled_from(plans), max_size=3)):
+            if plan in ("new", "scratch"):
+                kind = "workspace" if plan == "scratch" else "intermediate"
+                op["outputs"].append(self.tensor(kind, self.draw(st.integers(0, 9))))
+            elif plan == "alias" and not overwritten:
+                self.add_view(op, "alias")
+            elif plan == "overwrite" and not overwritten and "alias" not in op:
+                overwritten = True
+                self.destroy(self.add_view(op, "overwrite"))
+        self.ops.append(op)
+
+    def add_view(self, op: dict[str, Any], relation: str) -> str:
+        source = self.draw(st.sampled_from(op["inputs"]))
+        offset, size = self.part_of(source)
+        root, begin = self.place[source]
+        output = self.tensor("intermediate", size, (root, begin + offset))
+        op["outputs"].append(output)
+        op.setdefault(relation, []).append({"output": output, "input": source, "offset": offset})
+        return output
+
+    def destroy(self, output: str) -> None:
+        root, begin = self.place[output]
+        taken = set(range(begin, begin + self.size(output)))
+        for name, (other, at) in self.place.items():
+            if other == root and name != output:
+                self.destroyed[name] |= taken & set(range(at, at + self.size(name)))
+
+    def finish(self) -> dict[str, Any]:
+        intact = self.readable()
+        outputs = self.draw(st.lists(st.sampled_from(intact), max_size=3)) if intact else []
+        for tensor in self.tensors:
+            if tensor["kind"] == "intermediate" and tensor["name"] in intact and self.draw(st.integers(0, 7)) == 0:
+                tensor["kind"] = "output"
+        return {"tensors": self.tensors, "ops": self.ops, "outputs": outputs}
+
+
+@st.composite
+def graph_dicts(draw: st.DrawFn, max_ops: int = 7) -> dict[str, Any]:
+    """A legal graph dict with aliases, views of views, overwrites, workspaces and outputs of every sort."""
+    builder = _Builder(draw)
+    for kind in draw(st.lists(st.sampled_from(["input", "weight"]), max_size=3)):
+        builder.tensor(kind, draw(st.integers(0, 9)))
+    for _ in range(draw(st.integers(0, max_ops))):
+        builder.add_op()
+    return builder.finish()
+
+
+places = st.sets(st.sampled_from(KINDS)).map(sorted)

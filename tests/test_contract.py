@@ -1,0 +1,169 @@
+"""What every planner of the registry owes: a valid, aligned, deterministic plan with honest figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import oracle
+import pytest
+
+import memplan
+
+PLANNERS = [row.name for row in memplan.planners()]
+DATA = Path(__file__).parent / "data"
+INSTANCES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("*/*.csv"))
+
+BIG = 2**62
+MIXED = [1, 2, 3, 8, 48, 2**20, 1, 5]
+
+# size, first, last, alignment
+CASES = {
+    "no buffers": ([], [], [], []),
+    "one buffer": ([7], [0], [1], [1]),
+    "one aligned buffer": ([7], [3], [9], [2**20]),
+    "all zero-size": ([0, 0, 0], [0, 0, 5], [1, 9, 6], [1, 8, 3]),
+    "some zero-size": ([0, 4, 0, 4, 0], [0, 0, 0, 1, 1], [2, 2, 1, 2, 2], [4, 1, 1, 2, 1]),
+    "all alive together": ([5, 1, 9, 3], [0, 1, 2, 3], [9, 9, 9, 9], [1] * 4),
+    "all alive together, aligned": ([5, 1, 9, 3], [0, 0, 0, 0], [1, 1, 1, 1], [4, 8, 2, 16]),
+    "none together": ([5, 1, 9, 3], [0, 1, 2, 3], [1, 2, 3, 4], [1] * 4),
+    "none together, out of order": ([5, 1, 9, 3], [30, 20, 10, 0], [31, 30, 20, 10], [1] * 4),
+    "equal sizes": ([8] * 12, list(range(12)), list(range(3, 15)), [1] * 12),
+    "identical buffers": ([8] * 5, [2] * 5, [4] * 5, [8] * 5),
+    "one of 2^62": ([BIG], [0], [1], [1]),
+    "near 2^62": ([BIG, BIG - 2, 1], [0, 0, 0], [2, 1, 2], [1, 1, 1]),
+    "2^62 after 2^62 - 1": ([BIG - 1, BIG], [0, 1], [1, 2], [1, 1]),
+    "aligned near 2^62": ([BIG - 2**20, 1], [0, 0], [1, 1], [2**20, 2**20]),
+    "aligned to 2^20": ([1] * 9, list(range(9)), list(range(2, 11)), [2**20] * 9),
+    "mixed alignments": ([9, 1, 7, 4, 30, 5, 6, 2], [0, 0, 1, 1, 2, 2, 3, 3], [2, 3, 3, 4, 4, 5, 5, 6], MIXED),
+    "no powers of two": ([10, 7, 3, 12, 5], [0, 0, 1, 2, 2], [2, 3, 4, 4, 5], [3, 7, 10, 12, 100]),
+    "a lone alignment of 2^61": ([1], [0], [1], [2**61]),
+    "negative steps": ([4, 5, 6, 7], [-9, -7, -5, -2], [-6, -4, -1, 3], [1, 2, 1, 4]),
+    "first and last of int64": ([4, 5, 6], [-(2**63), 0, -(2**63)], [2**63 - 1, 2**63 - 1, 0], [1, 1, 1]),
+}
+
+
+def expect_contract(problem: memplan.Problem, planner: str) -> memplan.Plan:
+    plan = memplan.plan(problem, planner)
+    columns = tuple(c.tolist() for c in (problem.size, problem.first, problem.last, problem.alignment))
+    assert plan.offsets.dtype == np.int64
+    assert plan.offsets.shape == (len(problem),)
+    assert not plan.offsets.flags.writeable
+    assert oracle.is_valid(columns, plan.offsets)
+    assert plan.peak == oracle.peak(columns, plan.offsets.tolist())
+    assert plan.lower_bound == plan.load == oracle.load(columns) <= plan.peak
+    assert plan.optimal == (plan.peak == plan.lower_bound)
+    assert plan.planner == planner
+    assert plan.winner in PLANNERS
+    assert plan.seconds >= 0
+    assert plan.verify() is None
+    return plan
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("case", CASES)
+def test_degenerate(planner: str, case: str) -> None:
+    problem = memplan.Problem(*CASES[case])
+    plan = expect_contract(problem, planner)
+    columns = tuple(c.tolist() for c in (problem.size, problem.first, problem.last, problem.alignment))
+    assert oracle.violations(columns, plan.offsets.tolist()) == set()
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("instance", INSTANCES)
+def test_instance(planner: str, instance: str) -> None:
+    expect_contract(memplan.read_problem(DATA / instance), planner)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize("alignment", [3, 64, 4096, 2**20])
+def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
+    plan = memplan.plan(DATA / "minimalloc" / "A.1048576.csv", planner, alignment=alignment)
+    assert not (plan.offsets % alignment).any()
+    assert set(plan.problem.alignment.tolist()) == {alignment}
+    plan.verify()
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_same_plan_whatever_the_seed_and_threads(planner: str) -> None:
+    problem = memplan.read_problem(DATA / "minimalloc" / "D.1048576.csv")
+    plan = memplan.plan(problem, planner)
+    for seed, threads in [(0, 1), (0, 2), (0, 64)]:
+        assert memplan.plan(problem, planner, seed=seed, threads=threads) == plan
+    for seed in (1, 2**64 - 1):
+        same_seed = [memplan.plan(problem, planner, seed=seed, threads=threads) for threads in (1, 3)]
+        assert same_seed[0] == same_seed[1]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_zero_size_buffers_change_nothing(planner: str) -> None:
+    size, first, last, _ = CASES["equal sizes"]
+    plain = memplan.plan((size, first, last), planner)
+    padded = memplan.plan(([0, *size, 0], [0, *first, 5], [9, *last, 6]), planner)
+    assert padded.offsets[1:-1].tolist() == plain.offsets.tolist()
+    assert padded.offsets[[0, -1]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_none_together_needs_only_the_largest(planner: str) -> None:
+    plan = memplan.plan(CASES["none together"][:3], planner)
+    assert plan.peak == (18 if planner == "naive" else 9)
+    assert plan.optimal == (planner != "naive")
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_all_together_needs_the_sum(planner: str) -> None:
+    plan = memplan.plan(CASES["all alive together"][:3], planner)
+    assert (plan.peak, plan.optimal, plan.gap) == (18, True, 0.0)
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_time_limit_still_gives_a_plan(planner: str) -> None:
+    memplan.plan(DATA / "minimalloc" / "A.1048576.csv", planner, time_limit=1e-9).verify()
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads must be >= 1, got 0"),
+        ({"threads": -3}, "threads must be >= 1, got -3"),
+        ({"time_limit": 0}, "time_limit must be > 0 seconds, got 0"),
+        ({"time_limit": -1.5}, r"time_limit must be > 0 seconds, got -1\.5"),
+        ({"time_limit": float("nan")}, "time_limit must be > 0 seconds, got nan"),
+        ({"alignment": 0}, "alignment must be >= 1 and fit int64, got 0"),
+        ({"alignment": 2**63}, "alignment must be >= 1 and fit int64, got 9223372036854775808"),
+    ],
+)
+def test_bad_options(planner: str, options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        memplan.plan(([1], [0], [1]), planner, **options)
+
+
+@pytest.mark.parametrize("name", ["", "first-fit", "FIRST_FIT", "nothing"])
+def test_unknown_planner(name: str) -> None:
+    with pytest.raises(ValueError, match=f"planner must be one of {', '.join(PLANNERS)}, got '{name}'"):
+        memplan.plan(([1], [0], [1]), name)
+
+
+def test_two_of_2_to_the_62_are_refused() -> None:
+    with pytest.raises(memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*size\[1\] = 4611686018427387904"):
+        memplan.Problem([BIG, BIG], [0, 1], [1, 2])
+
+
+def test_padding_counts_towards_the_sum() -> None:
+    with pytest.raises(memplan.ProblemError, match=r"sizes with alignment padding.*size\[1\] = 2"):
+        memplan.Problem([1, 2], [0, 1], [1, 2], 2**62)
+
+
+def test_rows_describe_their_planners() -> None:
+    rows = memplan.planners()
+    assert len({row.name for row in rows}) == len(rows)
+    assert "auto" in PLANNERS
+    for row in rows:
+        assert row.title
+        assert row.complexity
+        assert row.source
+        assert isinstance(row.exact, bool)
+        assert set(row.supports) <= {"alignment"}
+        assert repr(row) == f"<memplan planner '{row.name}'>"

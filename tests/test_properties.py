@@ -1,0 +1,139 @@
+"""Random problems and graphs, held against the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import memplan
+import numpy as np
+import oracle
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from memplan import _core
+from strategies import BOUNDED, KINDS, columns, graph_dicts, places
+
+Columns = tuple[list[int], list[int], list[int], list[int]]
+PLANNERS = st.sampled_from([row.name for row in memplan.planners()])
+
+
+def addresses(graph: dict[str, Any], plan: memplan.Plan, offsets: list[int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Where tensors and workspaces lie when the plan's buffers lie at `offsets`, by the oracle's own storages."""
+    base = {slot.name: offset for slot, offset in zip(plan, offsets, strict=True)}
+    tensors = {}
+    for tensor in graph["tensors"]:
+        root, inside = oracle.root_of(graph, tensor["name"])
+        tensors[tensor["name"]] = base[root] + inside if root in base else oracle.NOWHERE
+    workspaces = {op["name"]: base.get(f"{op['name']}.workspace", oracle.NOWHERE) for op in graph["ops"]}
+    return tensors, workspaces
+
+
+@given(columns(), PLANNERS)
+@BOUNDED
+def test_plans_are_valid(problem: Columns, planner: str) -> None:
+    plan = memplan.plan(memplan.Problem(*problem), planner)
+    assert oracle.violations(problem, plan.offsets.tolist(), capacity=plan.peak) == set()
+    assert plan.peak == oracle.peak(problem, plan.offsets.tolist())
+    assert plan.lower_bound == oracle.load(problem)
+
+
+@given(columns(), st.data())
+@BOUNDED
+def test_verify_finds_what_the_oracle_finds(problem: Columns, data: st.DataObject) -> None:
+    offset = st.integers(-2, 30) | st.sampled_from([2**63 - 1, 2**63 - 5, -(2**63), 2**62])
+    offsets = data.draw(st.lists(offset, min_size=len(problem[0]), max_size=len(problem[0])))
+    capacity = data.draw(st.integers(0, 50) | st.just(2**63 - 1))
+    expected = oracle.violations(problem, offsets, capacity)
+    found = _core.verify(memplan.Problem(*problem), offsets, capacity=capacity)
+    assert len(found) == len(expected)
+    assert {(v.kind, v.buffer, -1 if v.other is None else v.other) for v in found} == expected
+
+    limit = data.draw(st.integers(0, len(expected) + 1))
+    first = _core.verify(memplan.Problem(*problem), offsets, capacity=capacity, limit=limit)
+    assert [v.message for v in first] == [v.message for v in found[:limit]]
+
+
+@given(columns())
+@BOUNDED
+def test_load_curve_is_the_load_at_every_step(problem: Columns) -> None:
+    step, bytes_ = memplan.Problem(*problem).load_curve()
+    size, first, last, _ = problem
+    assert (np.diff(step) > 0).all()
+    assert set(step.tolist()) == {*first, *last}
+    for t, alive in zip(step.tolist(), bytes_.tolist(), strict=True):
+        assert alive == sum(s for s, f, m in zip(size, first, last, strict=True) if f <= t < m)
+
+
+@given(columns(), PLANNERS)
+@BOUNDED
+def test_reused_by_is_the_first_that_takes_bytes_over(problem: Columns, planner: str) -> None:
+    plan = memplan.plan(memplan.Problem(*problem), planner)
+    size, first, _, _ = problem
+    offsets = plan.offsets.tolist()
+    expected = []
+    owner: dict[int, int] = {}
+    expected = [-1] * len(size)
+    for i in sorted(range(len(size)), key=lambda i: first[i]):
+        for byte in range(offsets[i], offsets[i] + size[i]):
+            previous = owner.get(byte, -1)
+            if previous >= 0 and expected[previous] < 0:
+                expected[previous] = i
+            owner[byte] = i
+    assert _core.reused_by(plan.problem, plan.offsets).tolist() == expected
+
+
+@given(graph_dicts(), places, PLANNERS, st.sampled_from([1, 3, 8]))
+@BOUNDED
+def test_graphs_are_planned_and_hold(graph: dict[str, Any], place: list[str], planner: str, alignment: int) -> None:
+    plan = memplan.plan(graph, planner, place=place, alignment=alignment)
+    got = [(slot.name, slot.bytes, slot.first, slot.last) for slot in plan]
+    assert got == oracle.buffers_of(graph, place)
+    assert oracle.replay(graph, *addresses(graph, plan, plan.offsets.tolist())) == []
+    assert plan.verify() is None
+
+
+@given(graph_dicts())
+@BOUNDED
+def test_every_tensor_lies_where_its_storage_says(graph: dict[str, Any]) -> None:
+    plan = memplan.plan(graph, place=KINDS)
+    tensors, _ = addresses(graph, plan, plan.offsets.tolist())
+    for tensor in graph["tensors"]:
+        slot = plan[tensor["name"]]
+        assert (slot.offset, slot.bytes) == (tensors[tensor["name"]], tensor["bytes"])
+
+
+@given(graph_dicts())
+@BOUNDED
+def test_graph_dicts_come_back(graph: dict[str, Any]) -> None:
+    captured = memplan.capture(graph)
+    assert memplan.capture(captured.to_dict()) == captured
+
+
+@given(graph_dicts(), places, st.data())
+@BOUNDED
+def test_a_moved_buffer_is_found(graph: dict[str, Any], place: list[str], data: st.DataObject) -> None:
+    plan = memplan.plan(graph, place=place)
+    slots = [slot for slot in plan if slot.bytes > 0]
+    pairs = [
+        (a.name, b) for a in slots for b in slots if a != b and a.first < b.last and b.first < a.last
+    ]
+    assume(pairs)
+    moved, onto = data.draw(st.sampled_from(pairs))
+    size = plan[moved].bytes if not moved.endswith(".workspace") else next(s.bytes for s in slots if s.name == moved)
+    lowest = max(0, onto.offset - size + 1)
+    target = data.draw(st.integers(lowest, onto.end - 1))
+    offsets = [target if slot.name == moved else slot.offset for slot in plan]
+
+    assert any(v.kind == "overlap" for v in _core.verify(plan.problem, offsets))
+    faults = _core.replay(plan.graph, plan.buffers, offsets)
+    destroyed = oracle.replay(graph, *addresses(graph, plan, offsets))
+    assert bool(faults) == bool(destroyed), (destroyed, [fault.message for fault in faults])
+
+
+@given(graph_dicts(), st.data())
+@BOUNDED
+def test_replay_agrees_with_the_oracle_on_any_offsets(graph: dict[str, Any], data: st.DataObject) -> None:
+    plan = memplan.plan(graph, place=data.draw(places))
+    offsets = data.draw(st.lists(st.integers(0, 25), min_size=len(plan), max_size=len(plan)))
+    faults = _core.replay(plan.graph, plan.buffers, offsets)
+    destroyed = oracle.replay(graph, *addresses(graph, plan, offsets))
+    assert bool(faults) == bool(destroyed), (destroyed, [fault.message for fault in faults])
