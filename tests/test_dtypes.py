@@ -22,9 +22,7 @@ def test_ten_elements(dtype, expected):
     assert nbytes(dtype, [2, 5]) == expected
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"), [([], 1), ([0], 0), ([1], 1), ([2], 1), ([3], 2), ([5, 3], 8)]
-)
+@pytest.mark.parametrize(("shape", "expected"), [([], 1), ([0], 0), ([1], 1), ([2], 1), ([3], 2), ([5, 3], 8)])
 def test_sub_byte_elements_are_packed_once_per_tensor(shape, expected):
     assert nbytes("int4", shape) == expected
 

@@ -1,153 +1,32 @@
-"""The ONNX importer: models of the onnx package, and one small model for each thing it promises."""
+"""The ONNX importer: one small model for each thing that it promises."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import memplan
 from memplan.errors import MissingDependencyError, SourceError
 from memplan.importers.onnx import import_onnx
-
-onnx = pytest.importorskip("onnx")
-helper, numpy_helper, TensorProto = onnx.helper, onnx.numpy_helper, onnx.TensorProto
-
-DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
-LIGHT = sorted(name for name in os.listdir(DATA / "light") if name.endswith(".onnx"))
-F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-
-
-def value(name, shape, dtype=F32):
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def node(op_type, inputs, outputs, **attributes):
-    return helper.make_node(op_type, inputs, outputs, **attributes)
-
-
-def const(name, array, dtype=np.int64):
-    return numpy_helper.from_array(np.asarray(array, dtype), name)
-
-
-def graph(nodes, inputs, outputs, weights=(), infos=(), sparse=()):
-    return helper.make_graph(
-        nodes, "g", inputs, outputs, weights, value_info=infos, sparse_initializer=sparse
-    )
-
-
-def model(*args, functions=(), domains=(), opset=21, ir=10, **kwargs):
-    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-    return helper.make_model(graph(*args, **kwargs), opset_imports=opsets, functions=functions, ir_version=ir)
-
-
-def stub(name, dims, dtype=F32, location="elsewhere.bin"):
-    """An initializer whose payload is in a file that does not exist."""
-    tensor = TensorProto(name=name, dims=dims, data_type=dtype, data_location=TensorProto.EXTERNAL)
-    tensor.external_data.add(key="location", value=location)
-    return tensor
-
-
-def sizes(result):
-    return {t["name"]: t["bytes"] for t in result["tensors"]}
-
-
-def kinds(result):
-    return {t["name"]: t["kind"] for t in result["tensors"]}
-
-
-def ops(result):
-    return {op["name"]: op for op in result["ops"]}
-
-
-def tensor(name, elements, kind="intermediate"):
-    return {"name": name, "bytes": 4 * elements, "kind": kind}
-
-
-def op(name, inputs, outputs, workspace=0, alias=()):
-    return {"name": name, "inputs": inputs, "outputs": outputs, "workspace": workspace, "alias": list(alias)}
-
-
-# ---- whole models that others wrote ----
-
-
-def test_there_are_nine_light_models():
-    assert len(LIGHT) == 9
-
-
-@pytest.mark.parametrize("name", LIGHT)
-def test_light_models_import_and_plan(name):
-    source = onnx.load(DATA / "light" / name)
-    result = import_onnx(DATA / "light" / name)
-    assert len(result["ops"]) == len(source.graph.node)
-    names = {v for n in source.graph.node for v in (*n.input, *n.output)} | {
-        v.name for v in source.graph.input
-    }
-    assert {t["name"] for t in result["tensors"]} == names - {""}
-    assert result["outputs"] == [v.name for v in source.graph.output]
-    plan = memplan.plan(DATA / "light" / name)
-    assert plan.peak >= plan.lower_bound > 0
-
-
-def test_light_alexnet_by_hand():
-    result = import_onnx(DATA / "light" / "light_bvlc_alexnet.onnx")
-    size = sizes(result)
-    weights = sum(size[op["outputs"][0]] for op in result["ops"] if op["type"] == "ConstantOfShape")
-    assert weights == 4 * 60_965_224  # the network's published number of parameters
-    assert (len(result["tensors"]), len(result["ops"])) == (60, 40)
-    # conv 11x11 stride 4 on 224: 54; pool 3x3 stride 2: 26, conv 5x5 pad 2; pool: 12; convs 3x3 pad 1; pool: 5 or 6
-    shapes = {t["name"]: t["shape"] for t in result["tensors"]}
-    assert shapes["r0"] == [1, 96, 54, 54]
-    assert shapes["r4"] == [1, 256, 26, 26]
-    assert shapes["r8"] == [1, 384, 12, 12]
-    assert size["r0"] == 4 * 96 * 54 * 54
-
-
-def refusals(models):
-    """How many import, and why the others do not; anything but a SourceError is let through."""
-    imported, refused = 0, {}
-    for name, source in models:
-        try:
-            import_onnx(source)
-            imported += 1
-        except SourceError as error:
-            refused[name] = str(error)
-    return imported, refused
-
-
-def justified(message):
-    reasons = (
-        "strings", "sequence type", "optional type", "no known size", "symbolic dimensions",
-        "only the bodies of If, Loop and Scan",
-    )  # fmt: skip
-    return any(reason in message for reason in reasons)
-
-
-def test_models_on_disk_import_or_are_refused():
-    paths = sorted(DATA.glob("*/*/model.onnx"))
-    imported, refused = refusals((path.parent.name, path) for path in paths)
-    assert len(paths) > 100
-    assert imported >= 0.9 * len(paths)
-    assert [name for name, message in refused.items() if not justified(message)] == []
-
-
-def test_operator_test_models_import_or_are_refused():
-    loader = pytest.importorskip("onnx.backend.test.loader")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = [case for case in loader.load_model_tests(kind="node") if case.model is not None]
-    imported, refused = refusals((case.name, case.model) for case in cases)
-    assert len(cases) > 1000
-    assert imported >= 0.94 * len(cases)
-    assert [name for name, message in refused.items() if not justified(message)] == []
-
-
-# ---- sources ----
+from onnx_build import (
+    F32,
+    I64,
+    TensorProto,
+    const,
+    graph,
+    helper,
+    kinds,
+    model,
+    node,
+    numpy_helper,
+    onnx,
+    sizes,
+    stub,
+    value,
+)
 
 
 def chain(shape=("batch", 4)):
@@ -160,9 +39,7 @@ def test_the_whole_dict():
             {"name": "x", "bytes": 32, "kind": "input", "shape": [2, 4], "dtype": "float32"},
             {"name": "y", "bytes": 32, "kind": "intermediate", "shape": [2, 4], "dtype": "float32"},
         ],
-        "ops": [
-            {"name": "act", "type": "Relu", "inputs": ["x"], "outputs": ["y"], "workspace": 0, "alias": []}
-        ],
+        "ops": [{"name": "act", "type": "Relu", "inputs": ["x"], "outputs": ["y"], "workspace": 0, "alias": []}],
         "outputs": ["y"],
     }
 
@@ -213,8 +90,12 @@ def test_missing_onnx_names_the_extra(monkeypatch):
 
 
 def test_model_is_not_modified():
-    source = loop_model()
-    source.graph.node.append(node("Constant", [], ["unused"], value_int=1))
+    body = graph([node("Constant", [], ["k"], value_float=1.0), node("Add", ["x", "k"], ["b"])], [], [value("b", None)])
+    nodes = [
+        node("Constant", [], ["c"], value=const("", True, np.bool_)),
+        node("If", ["c"], ["y"], then_branch=body, else_branch=body),
+    ]
+    source = model(nodes, [value("x", ["n"])], [value("y", ["n"])])
     before = source.SerializeToString(deterministic=True)
     import_onnx(source, dims={"n": 3})
     assert source.SerializeToString(deterministic=True) == before
@@ -224,9 +105,6 @@ def test_no_nodes():
     result = import_onnx(model([], [value("x", [3])], [value("x", [3])]))
     assert sizes(result) == {"x": 12}
     assert (result["ops"], result["outputs"]) == ([], ["x"])
-
-
-# ---- symbolic dimensions ----
 
 
 def test_dims_bind_inputs_and_what_follows():
@@ -242,16 +120,12 @@ def test_all_missing_symbols_are_listed():
     source = model(
         [node("Add", ["a", "b"], ["y"])], [value("a", ["n", "m"]), value("b", ["k", "m"])], [value("y", None)]
     )
-    with pytest.raises(
-        SourceError, match=r"without a value: 'm', 'k'; pass dims=\{'m': \.\.\., 'k': \.\.\.\}"
-    ):
+    with pytest.raises(SourceError, match=r"without a value: 'm', 'k'; pass dims=\{'m': \.\.\., 'k': \.\.\.\}"):
         import_onnx(source, dims={"n": 1})
 
 
 def test_unknown_symbol_lists_what_the_model_has():
-    with pytest.raises(
-        SourceError, match=r"no symbolic dimension of the model: 'bath'; the model has 'batch'"
-    ):
+    with pytest.raises(SourceError, match=r"no symbolic dimension of the model: 'bath'; the model has 'batch'"):
         import_onnx(chain(), dims={"bath": 8})
     with pytest.raises(SourceError, match="the model has none"):
         import_onnx(chain((2, 4)), dims={"batch": 8})
@@ -338,17 +212,12 @@ def test_shape_arithmetic_is_followed():
     nodes[-2:] = reversed(nodes[-2:])
     constants = {"one": 1, "zero": 0, "step": 1, "two": 2, "axes": [0], "minus": [-1]}
     weights = [const(name, content) for name, content in constants.items()]
-    source = model(
-        nodes, [value("x", ["b", "seq"]), value("e", [1])], [value("y", None), value("z", None)], weights
-    )
+    source = model(nodes, [value("x", ["b", "seq"]), value("e", [1])], [value("y", None), value("z", None)], weights)
     result = import_onnx(source, dims={"b": 3, "seq": 10})
     shapes = {t["name"]: t["shape"] for t in result["tensors"]}
     assert (shapes["positions"], shapes["y"], shapes["z"]) == ([10], [6, 5], [5, 5])
     assert len(result["ops"]) == len(nodes)
     assert kinds(result)["target"] == "intermediate"
-
-
-# ---- weights ----
 
 
 def test_external_data_stays_unread(tmp_path):
@@ -403,9 +272,7 @@ def test_sparse_initializer_has_its_dense_size():
     sparse = helper.make_sparse_tensor(
         helper.make_tensor("w", F32, [2], [1.0, 2.0]), helper.make_tensor("i", I64, [2], [3, 70]), [10, 8]
     )
-    source = model(
-        [node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 10])], [value("y", None)], sparse=[sparse]
-    )
+    source = model([node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 10])], [value("y", None)], sparse=[sparse])
     result = import_onnx(source)
     assert sizes(result) == {"x": 40, "w": 320, "y": 32}
     assert kinds(result)["w"] == "weight"
@@ -454,9 +321,6 @@ def test_outputs_may_be_inputs_weights_and_constants():
     result = import_onnx(source)
     assert result["outputs"] == ["x", "w", "c"]
     assert kinds(result) == {"x": "input", "w": "weight", "c": "weight"}
-
-
-# ---- ops ----
 
 
 def test_node_names_become_unique():
@@ -516,9 +380,7 @@ def test_empty_inputs_and_outputs_are_skipped_and_repeated_inputs_merged():
 
 def test_mask_of_an_old_dropout_has_the_size_of_its_data():
     nodes = [node("Dropout", ["x"], ["y", "mask"])]
-    assert (
-        sizes(import_onnx(model(nodes, [value("x", [6])], [value("y", None)], opset=9, ir=4)))["mask"] == 24
-    )
+    assert sizes(import_onnx(model(nodes, [value("x", [6])], [value("y", None)], opset=9, ir=4)))["mask"] == 24
 
 
 def test_functions_are_inlined():
@@ -537,13 +399,8 @@ def test_custom_operators_use_declared_shapes():
     args = nodes, [value("x", ["n", 2])], [value("y", None)]
     source = model(*args, infos=[value("m", ["n", 7])], domains=["mine"])
     assert sizes(import_onnx(source, dims={"n": 3})) == {"x": 24, "m": 84, "y": 84}
-    with pytest.raises(
-        SourceError, match=r"tensor 'm', written by node 'magic' \(Magic\), has no known size"
-    ):
+    with pytest.raises(SourceError, match=r"tensor 'm', written by node 'magic' \(Magic\), has no known size"):
         import_onnx(model(*args, domains=["mine"]), dims={"n": 3})
-
-
-# ---- what is refused ----
 
 
 def test_unknown_size_names_tensor_node_and_remedy():
@@ -555,9 +412,7 @@ def test_unknown_size_names_tensor_node_and_remedy():
 
 
 def test_inference_says_why():
-    source = model(
-        [node("MatMul", ["a", "b"], ["y"])], [value("a", [2, 3]), value("b", [4, 5])], [value("y", None)]
-    )
+    source = model([node("MatMul", ["a", "b"], ["y"])], [value("a", [2, 3]), value("b", [4, 5])], [value("y", None)])
     with pytest.raises(SourceError, match=r"'y'.*onnx's shape inference says: .*Incompatible dimensions"):
         import_onnx(source)
 
@@ -590,9 +445,7 @@ def test_size_beyond_int64():
 
 
 def test_empty_tensors_and_scalars():
-    source = model(
-        [node("Relu", ["x"], ["y"]), node("Relu", ["z"], ["u"])], [value("x", [0, 4]), value("z", [])], []
-    )
+    source = model([node("Relu", ["x"], ["y"]), node("Relu", ["z"], ["u"])], [value("x", [0, 4]), value("z", [])], [])
     assert sizes(import_onnx(source)) == {"x": 0, "z": 4, "y": 0, "u": 4}
 
 
@@ -601,7 +454,9 @@ def test_empty_tensors_and_scalars():
     [("INT4", 8), ("UINT4", 8), ("FLOAT4E2M1", 8), ("FLOAT8E4M3FN", 15), ("BFLOAT16", 30), ("BOOL", 15)],
 )
 def test_narrow_dtypes_are_packed(dtype, expected):
-    number = getattr(TensorProto, dtype)
+    number = getattr(TensorProto, dtype, None)
+    if number is None:
+        pytest.skip(f"onnx {onnx.__version__} has no {dtype}")
     source = model([], [value("x", [3, 5], number)], [value("x", [3, 5], number)], opset=23, ir=11)
     result = import_onnx(source)
     assert sizes(result) == {"x": expected}
@@ -642,331 +497,7 @@ def test_nodes_that_do_not_fit_their_operator(bad, expected):
         import_onnx(model([bad], [value("x", [1])], [value("y", None)]))
 
 
-# ---- control flow ----
-
-
-def branch(name, sizes_, captured="x"):
-    """A chain of Tiles from a captured value of one element, through the sizes, to an output of 4 elements."""
-    nodes, weights, last = [], [], captured
-    for i, size in enumerate([*sizes_, 4]):
-        weights.append(const(f"{name}_to{i}", [size]))
-        out = f"{name}_{i}"
-        nodes += [
-            node("ReduceMax", [last], [f"{out}_max"], keepdims=0),
-            node("Expand", [f"{out}_max", weights[-1].name], [out]),
-        ]
-        last = out
-    return graph(nodes, [], [value(last, None)], weights)
-
-
-def branch_dict(name, sizes_, elements):
-    tensors, steps, last = [tensor("x", elements, "input")], [], "x"
-    for i, size in enumerate([*sizes_, 4]):
-        out = f"{name}_{i}"
-        tensors += [
-            {"name": f"{name}_to{i}", "bytes": 8, "kind": "weight"},
-            tensor(f"{out}_max", 1),
-            tensor(out, size),
-        ]
-        steps += [op(f"m{i}", [last], [f"{out}_max"]), op(f"e{i}", [f"{out}_max", f"{name}_to{i}"], [out])]
-        last = out
-    return {"tensors": tensors, "ops": steps, "outputs": [last]}
-
-
-def test_if_reads_what_its_branches_capture_and_has_room_for_the_larger():
-    nodes = [
-        node("Relu", ["x0"], ["x"]),
-        node(
-            "If", ["c"], ["y"], then_branch=branch("t", [100, 200]), else_branch=branch("e", [50]), name="if"
-        ),
-    ]
-    result = import_onnx(model(nodes, [value("c", [], BOOL), value("x0", [16])], [value("y", None)]))
-    if_op = ops(result)["if"]
-    assert if_op["inputs"] == ["c", "x"]
-    peaks = [
-        memplan.plan(branch_dict("t", [100, 200], 16)).peak,
-        memplan.plan(branch_dict("e", [50], 16)).peak,
-    ]
-    assert peaks[0] > peaks[1] > 0
-    assert if_op["workspace"] == peaks[0]
-    assert sizes(result)["y"] == 16
-    assert set(sizes(result)) == {"c", "x0", "x", "y"}
-
-
-def test_branches_may_use_the_same_names_and_captured_weights():
-    nodes = [
-        node(
-            "If",
-            ["c"],
-            ["y"],
-            then_branch=branch("b", [8], "w"),
-            else_branch=branch("b", [999], "x"),
-            name="if",
-        )
-    ]
-    source = model(
-        nodes,
-        [value("c", [], BOOL), value("x", [2])],
-        [value("y", None)],
-        [const("w", [1.0], np.float32)],
-    )
-    result = import_onnx(source)
-    assert sorted(ops(result)["if"]["inputs"]) == ["c", "w", "x"]
-    assert ops(result)["if"]["workspace"] == memplan.plan(branch_dict("b", [999], 2)).peak
-
-
-def test_branches_that_only_pass_something_on():
-    then = graph([], [], [value("x", [4])])
-    other = graph([node("Constant", [], ["k"], value_floats=[0.0] * 4)], [], [value("k", [4])])
-    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=other, name="if")]
-    result = import_onnx(model(nodes, [value("c", [], BOOL), value("x", [4])], [value("y", None)]))
-    assert ops(result)["if"]["inputs"] == ["c", "x"]
-    assert ops(result)["if"]["workspace"] == 0
-    assert sizes(result)["y"] == 16
-
-
-def test_branches_of_different_shapes_are_refused():
-    nodes = [
-        node("If", ["c"], ["y"], name="if",
-             then_branch=graph([node("Relu", ["x"], ["a"])], [], [value("a", None)]),
-             else_branch=graph([node("Concat", ["x", "x"], ["b"], axis=0)], [], [value("b", None)]))
-    ]  # fmt: skip
-    with pytest.raises(SourceError, match=r"'y', written by node 'if' \(If\), has no known size"):
-        import_onnx(model(nodes, [value("c", [], BOOL), value("x", [4])], [value("y", None)]))
-
-
-def test_bodies_see_small_constants_from_outside():
-    body = graph([node("Reshape", ["x", "to"], ["r"]), node("Relu", ["r"], ["b"])], [], [value("b", None)])
-    nodes = [node("If", ["c"], ["y"], then_branch=body, else_branch=body, name="if")]
-    source = model(nodes, [value("c", [], BOOL), value("x", [6])], [value("y", None)], [const("to", [2, -1])])
-    result = import_onnx(source)
-    assert result["tensors"][-1]["shape"] == [2, 3]
-    assert ops(result)["if"]["inputs"] == ["c", "x", "to"]
-    assert kinds(result)["to"] == "weight"
-
-
-def loop_body(nodes, state="h", infos=(), collected=()):
-    inputs = [value("i", [], I64), value("go", [], BOOL), value(state, None)]
-    outputs = [value("go_on", [], BOOL), value("h_next", None), *collected]
-    return graph([node("Identity", ["go"], ["go_on"]), *nodes], inputs, outputs, infos=infos)
-
-
-def loop_model(final="last", trips=5, body=None, opset=21):
-    body = body or loop_body(
-        [node("MatMul", ["h", "w"], ["m"]), node("Relu", ["m"], ["h_next"]), node("Neg", ["m"], ["item"])],
-        collected=[value("item", None)],
-    )
-    nodes = [
-        node("Relu", ["x"], ["first"]),
-        node("Loop", ["trips", "", "first"], [final, "all"], body=body, name="loop"),
-        node("Relu", ["all"], ["y"]),
-    ]
-    weights = [const("trips", trips), const("w", np.zeros((6, 6)), np.float32)]
-    return model(nodes, [value("x", ["n", 6])], [value("y", None)], weights, opset=opset)
-
-
-LOOP_BODY = {
-    "tensors": [
-        tensor("w", 36, "weight"),
-        {"name": "i", "bytes": 8, "kind": "input"},
-        {"name": "go", "bytes": 1, "kind": "input"},
-        tensor("h", 18, "input"),
-        {"name": "go_on", "bytes": 1},
-        tensor("m", 18),
-        tensor("h_next", 18),
-        tensor("item", 18),
-    ],
-    "ops": [
-        op("id", ["go"], ["go_on"], alias=[{"output": "go_on", "input": "go", "offset": 0}]),
-        op("mm", ["h", "w"], ["m"]),
-        op("relu", ["m"], ["h_next"]),
-        op("neg", ["m"], ["item"]),
-    ],
-    "outputs": ["go_on", "h_next", "item"],
-}
-
-
-@pytest.mark.parametrize("opset", [8, 11, 13, 21])
-def test_loop_states_keep_their_shape_and_collected_values_have_the_trip_count(opset):
-    result = import_onnx(loop_model(opset=opset), dims={"n": 3})
-    shapes = {t["name"]: t["shape"] for t in result["tensors"]}
-    assert shapes["last"] == [3, 6]
-    assert shapes["all"] == shapes["y"] == [5, 3, 6]
-    loop = ops(result)["loop"]
-    assert loop["inputs"] == ["trips", "first", "w"]
-    assert loop["workspace"] == memplan.plan(LOOP_BODY).peak > 0
-
-
-def test_state_whose_last_value_is_not_asked_for_is_stored():
-    result = import_onnx(loop_model(final=""), dims={"n": 3})
-    hidden = ops(result)["loop"]["outputs"][0]
-    assert hidden not in {"", "all"}
-    assert sizes(result)[hidden] == 4 * 18
-
-
-def test_computed_trip_count():
-    body = loop_body(
-        [node("Relu", ["h"], ["h_next"]), node("Neg", ["h"], ["item"])], collected=[value("item", None)]
-    )
-    nodes = [
-        node("Shape", ["x"], ["s"]),
-        node("Gather", ["s", "zero"], ["trips"]),
-        node("Loop", ["trips", "", "x"], ["last", "y"], body=body),
-    ]
-    source = model(nodes, [value("x", ["n", 6])], [value("y", None)], [const("zero", 0)])
-    assert sizes(import_onnx(source, dims={"n": 3}))["y"] == 3 * 3 * 6 * 4
-
-
-@pytest.mark.parametrize("trips", [2**63 - 1, None])
-def test_collected_values_of_an_endless_loop_have_no_known_size(trips):
-    source = loop_model(trips=trips or 1)
-    if trips is None:
-        source.graph.node[1].input[0] = ""
-    with pytest.raises(SourceError, match=r"'all', written by node 'loop' \(Loop\), has no known size"):
-        import_onnx(source, dims={"n": 3})
-
-
-def test_state_that_grows_is_refused():
-    body = loop_body([node("Concat", ["h", "h"], ["h_next"], axis=0)])
-    nodes = [node("Loop", ["trips", "", "x"], ["y"], body=body, name="loop")]
-    source = model(nodes, [value("x", [2])], [value("y", None)], [const("trips", 3)])
-    with pytest.raises(
-        SourceError, match=r"state 'h' of node 'loop' \(Loop\) changes its shape.*\[2\] to \[4\]"
-    ):
-        import_onnx(source)
-
-
-def test_loop_state_passed_through_and_given_twice():
-    body = graph(
-        [],
-        [value("i", [], I64), value("go", [], BOOL), value("h", None)],
-        [value("go", [], BOOL), value("h", None), value("h", None)],
-    )
-    nodes = [node("Loop", ["trips", "", "x"], ["y", "z"], body=body)]
-    source = model(nodes, [value("x", [2])], [value("y", None), value("z", None)], [const("trips", 3)])
-    assert sizes(import_onnx(source)) == {"x": 8, "trips": 8, "y": 8, "z": 24}
-
-
-def test_chained_loops():
-    body = loop_body([node("Relu", ["h"], ["h_next"])])
-    nodes = [node("Loop", ["trips", "", f"x{i}"], [f"x{i + 1}"], body=body) for i in range(6)]
-    source = model(nodes, [value("x0", [7])], [value("x6", None)], [const("trips", 2)])
-    assert sizes(import_onnx(source))["x6"] == 28
-
-
-def test_if_inside_loop():
-    small = graph([node("Relu", ["h"], ["t"])], [], [value("t", None)])
-    large = graph([node("MatMul", ["h", "w"], ["e1"]), node("Relu", ["e1"], ["e2"])], [], [value("e2", None)])
-    body = loop_body([node("If", ["go"], ["h_next"], then_branch=small, else_branch=large, name="choose")])
-    nodes = [node("Loop", ["trips", "", "x"], ["y"], body=body, name="loop")]
-    weights = [const("trips", 3), const("w", np.zeros((5, 5)), np.float32)]
-    result = import_onnx(model(nodes, [value("x", [4, 5])], [value("y", None)], weights))
-    loop = ops(result)["loop"]
-    assert loop["inputs"] == ["trips", "x", "w"]
-    branch_spec = {
-        "tensors": [tensor("h", 20, "input"), tensor("w", 25, "weight"), tensor("e1", 20), tensor("e2", 20)],
-        "ops": [op("a", ["h", "w"], ["e1"]), op("b", ["e1"], ["e2"])],
-        "outputs": ["e2"],
-    }
-    body_spec = {
-        "tensors": [
-            {"name": "go", "bytes": 1, "kind": "input"}, {"name": "go_on", "bytes": 1},
-            tensor("h", 20, "input"), tensor("w", 25, "weight"), tensor("h_next", 20),
-        ],
-        "ops": [
-            op("id", ["go"], ["go_on"], alias=[{"output": "go_on", "input": "go", "offset": 0}]),
-            op("choose", ["go", "h", "w"], ["h_next"], memplan.plan(branch_spec).peak),
-        ],
-        "outputs": ["go_on", "h_next"],
-    }  # fmt: skip
-    assert loop["workspace"] == memplan.plan(body_spec).peak == 80 + 160
-
-
-def test_trouble_in_a_body_says_where():
-    body = loop_body([node("NonZero", ["h"], ["nz"], name="find"), node("Relu", ["h"], ["h_next"])])
-    nodes = [node("Loop", ["trips", "", "x"], ["y"], body=body, name="loop")]
-    source = model(nodes, [value("x", [4])], [value("y", None)], [const("trips", 3)])
-    with pytest.raises(
-        SourceError, match=r"in body of node 'loop' \(Loop\): tensor 'nz', written by node 'find'"
-    ):
-        import_onnx(source)
-
-
-def scan_model(final="last", next_state=None):
-    body = graph(
-        [node("Add", ["h", "step"], ["sum"]), next_state or node("Mul", ["sum", "w"], ["h_next"])],
-        [value("h", None), value("step", None)],
-        [value("h_next", None), value("sum", None)],
-    )
-    nodes = [
-        node(
-            "Scan",
-            ["x0", "steps"],
-            [final, "all"],
-            body=body,
-            num_scan_inputs=1,
-            scan_input_axes=[1],
-            name="scan",
-        )
-    ]
-    inputs = [value("x0", ["n"]), value("steps", ["n", "t"])]
-    return model(nodes, inputs, [value("all", None)], [const("w", 2.0, np.float32)])
-
-
-def test_scan():
-    result = import_onnx(scan_model(), dims={"n": 4, "t": 9})
-    shapes = {t["name"]: t["shape"] for t in result["tensors"]}
-    assert (shapes["last"], shapes["all"]) == ([4], [9, 4])
-    body = {
-        "tensors": [
-            tensor("w", 1, "weight"), tensor("h", 4, "input"), tensor("step", 4, "input"),
-            tensor("sum", 4), tensor("h_next", 4),
-        ],
-        "ops": [op("add", ["h", "step"], ["sum"]), op("mul", ["sum", "w"], ["h_next"])],
-        "outputs": ["h_next", "sum"],
-    }  # fmt: skip
-    assert ops(result)["scan"]["inputs"] == ["x0", "steps", "w"]
-    assert ops(result)["scan"]["workspace"] == memplan.plan(body).peak == 32
-
-
-def test_scan_state_whose_last_value_is_not_asked_for_is_stored():
-    result = import_onnx(scan_model(final=""), dims={"n": 4, "t": 9})
-    assert [sizes(result)[name] for name in ops(result)["scan"]["outputs"]] == [16, 144]
-
-
-def test_scan_state_that_grows_is_refused():
-    source = scan_model(next_state=node("Concat", ["sum", "sum"], ["h_next"], axis=0))
-    with pytest.raises(SourceError, match=r"'scan' \(Scan\)"):
-        import_onnx(source, dims={"n": 4, "t": 9})
-
-
-def test_graphs_of_other_operators_are_refused():
-    body = graph([node("Relu", ["x"], ["b"])], [], [value("b", None)])
-    nodes = [node("BeamSearch", ["x"], ["y"], domain="com.microsoft", decoder=body, name="beam")]
-    source = model(nodes, [value("x", [1])], [value("y", [1])], domains=["com.microsoft"])
-    with pytest.raises(SourceError, match=r"'beam' \(BeamSearch\) holds the graphs \[decoder\]"):
-        import_onnx(source)
-
-
-def test_body_that_does_not_fit_its_node():
-    source = loop_model()
-    del source.graph.node[1].input[2]
-    with pytest.raises(SourceError, match=r"'loop' \(Loop\) has 2 inputs and 2 outputs, which does not fit"):
-        import_onnx(source, dims={"n": 3})
-
-
-def test_dims_bind_inside_bodies():
-    body = loop_body([node("Magic", ["h"], ["h_next"], domain="mine")], infos=[])
-    body.output[1].CopyFrom(value("h_next", ["n", 6]))
-    nodes = [node("Loop", ["trips", "", "x"], ["y"], body=body)]
-    source = model(nodes, [value("x", ["n", 6])], [value("y", None)], [const("trips", 2)], domains=["mine"])
-    assert sizes(import_onnx(source, dims={"n": 3}))["y"] == 72
-
-
-# ---- the whole way ----
-
-
-def test_plan_of_a_model_with_control_flow():
-    plan = memplan.plan(loop_model(), dims={"n": 3})
-    assert plan.peak >= plan.lower_bound > 0
-    plan.verify()
+def test_long_vectors_cost_no_memory():
+    nodes = [node("Cast", ["x"], ["h"], to=I64), node("Add", ["h", "h"], ["z"]), node("Gather", ["z", "i"], ["y"])]
+    source = model(nodes, [value("x", [2**50])], [value("y", None)], [const("i", [0, 1])])
+    assert sizes(import_onnx(source))["y"] == 16

@@ -39,7 +39,7 @@ def test_plans_are_valid(problem: Columns, planner: str) -> None:
 @given(columns(), st.data())
 @BOUNDED
 def test_verify_finds_what_the_oracle_finds(problem: Columns, data: st.DataObject) -> None:
-    offset = st.integers(-2, 30) | st.sampled_from([2**63 - 1, 2**63 - 5, -(2**63), 2**62])
+    offset = st.integers(-2, 30) | st.sampled_from([2**63 - 30, 2**63 - 25, -(2**63), 2**62])  # ends fit int64
     offsets = data.draw(st.lists(offset, min_size=len(problem[0]), max_size=len(problem[0])))
     capacity = data.draw(st.integers(0, 50) | st.just(2**63 - 1))
     expected = oracle.violations(problem, offsets, capacity)
@@ -69,7 +69,6 @@ def test_reused_by_is_the_first_that_takes_bytes_over(problem: Columns, planner:
     plan = memplan.plan(memplan.Problem(*problem), planner)
     size, first, _, _ = problem
     offsets = plan.offsets.tolist()
-    expected = []
     owner: dict[int, int] = {}
     expected = [-1] * len(size)
     for i in sorted(range(len(size)), key=lambda i: first[i]):
@@ -113,15 +112,11 @@ def test_graph_dicts_come_back(graph: dict[str, Any]) -> None:
 def test_a_moved_buffer_is_found(graph: dict[str, Any], place: list[str], data: st.DataObject) -> None:
     plan = memplan.plan(graph, place=place)
     slots = [slot for slot in plan if slot.bytes > 0]
-    pairs = [
-        (a.name, b) for a in slots for b in slots if a != b and a.first < b.last and b.first < a.last
-    ]
+    pairs = [(a, b) for a in slots for b in slots if a != b and a.first < b.last and b.first < a.last]
     assume(pairs)
     moved, onto = data.draw(st.sampled_from(pairs))
-    size = plan[moved].bytes if not moved.endswith(".workspace") else next(s.bytes for s in slots if s.name == moved)
-    lowest = max(0, onto.offset - size + 1)
-    target = data.draw(st.integers(lowest, onto.end - 1))
-    offsets = [target if slot.name == moved else slot.offset for slot in plan]
+    target = data.draw(st.integers(max(0, onto.offset - moved.bytes + 1), onto.end - 1))
+    offsets = [target if slot == moved else slot.offset for slot in plan]
 
     assert any(v.kind == "overlap" for v in _core.verify(plan.problem, offsets))
     faults = _core.replay(plan.graph, plan.buffers, offsets)

@@ -19,7 +19,8 @@ void bind_planners(py::module_& m) {
       .def_readonly("title", &PlannerInfo::title)
       .def_readonly("exact", &PlannerInfo::exact, "Whether it finds an optimum, given time.")
       .def_property_readonly("supports", &supported, "Names of the features that it supports.")
-      .def_readonly("complexity", &PlannerInfo::complexity, "For n buffers and k pairs that overlap in time.")
+      .def_readonly("complexity", &PlannerInfo::complexity,
+                    "For n buffers and r separate byte ranges in use at a time.")
       .def_readonly("source", &PlannerInfo::source, "Document, paper or project.")
       .def("__repr__", [](const PlannerInfo& p) { return "<memplan planner '" + std::string(p.name) + "'>"; });
   m.def(

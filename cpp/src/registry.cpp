@@ -16,13 +16,13 @@ constexpr std::string_view kFits =
 // name, title, exact, supports, complexity, source, function. A planner is one file in planners/ and one row here.
 constexpr std::array<PlannerInfo, 6> kPlanners = {{
     {"auto", "best of first_fit, best_fit and greedy_by_size; stops at the load", false, kAlignment,
-     "O((n + k) log n), k bounded", "memplan", portfolio},
+     "that of its members", "memplan", portfolio},
     {"naive", "every buffer its own bytes: no reuse", false, kAlignment, "O(n)", "the baseline of every comparison",
      naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
-    {"greedy_by_size", "the largest first, into the tightest gap", false, kAlignment, "O((n + k) log n)",
+    {"greedy_by_size", "the largest first, into the tightest gap", false, kAlignment, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
 }};
 

@@ -259,7 +259,7 @@ class PlannerInfo:
     @property
     def complexity(self) -> str:
         """
-        For n buffers and k pairs that overlap in time.
+        For n buffers and r separate byte ranges in use at a time.
         """
     @property
     def exact(self) -> bool:

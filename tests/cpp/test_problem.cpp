@@ -1,8 +1,8 @@
-// Problems, their bounds, and which buffers overlap.
+// Problems, their bounds, and which bytes are taken when.
 #include "check.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/overlap.hpp"
+#include "memplan/occupancy.hpp"
 
 using namespace memplan;
 
@@ -43,20 +43,24 @@ void load_is_a_staircase() {
   CHECK(load_curve(Problem({}, {}, {})).step.empty());
 }
 
-void overlap_finds_marked_buffers_only() {
-  const Problem problem({1, 1, 1, 1}, {0, 2, 4, 2}, {3, 5, 6, 3});
-  OverlapIndex index(problem);
-  const auto found = [&](Step first, Step last) {
-    std::vector<Index> buffers;
-    index.for_each_overlapping(first, last, [&](Index i) { buffers.push_back(i); });
-    return buffers;
+void occupancy_joins_what_touches() {
+  // lives: 0 [0, 3), 1 [2, 5), 2 [4, 6), 3 [2, 3), 4 [0, 9)
+  const Problem problem({4, 4, 4, 2, 1}, {0, 2, 4, 2, 0}, {3, 5, 6, 3, 9});
+  Occupancy placed(problem);
+  const auto taken = [&](Index i) {
+    const auto ranges = placed.taken(i);
+    return std::vector<ByteRange>(ranges.begin(), ranges.end());
   };
-  CHECK(found(0, 10).empty());
-  for (Index i = 0; i < 4; ++i) index.mark(i);
-  CHECK(found(0, 10) == (std::vector<Index>{0, 1, 3, 2}));
-  CHECK(found(3, 4) == (std::vector<Index>{1}));
-  CHECK(found(6, 9).empty());
-  CHECK(found(-5, 0).empty());
+  CHECK(taken(4).empty());
+  placed.add(0, 0);
+  placed.add(1, 4);
+  placed.add(2, 10);
+  CHECK(taken(4) == (std::vector<ByteRange>{{0, 8}, {10, 14}}));
+  CHECK(taken(3) == (std::vector<ByteRange>{{0, 8}}));
+  CHECK(taken(2) == (std::vector<ByteRange>{{4, 8}, {10, 14}}));
+  CHECK(taken(0) == (std::vector<ByteRange>{{0, 8}}));
+  placed.add(4, 8);
+  CHECK(taken(0) == (std::vector<ByteRange>{{0, 9}}));
 }
 
 }  // namespace
@@ -65,6 +69,6 @@ int main() {
   columns_are_checked();
   a_copy_outlives_its_source();
   load_is_a_staircase();
-  overlap_finds_marked_buffers_only();
+  occupancy_joins_what_touches();
   return check::finish();
 }

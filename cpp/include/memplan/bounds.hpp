@@ -20,7 +20,7 @@ LoadCurve load_curve(const Problem& problem);
 // The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
 Bytes load(const Problem& problem);
 
-// The number of pairs of buffers whose lifetimes intersect; what a planner pays that looks at pairs. O(n log n).
+// The number of pairs of buffers whose lifetimes intersect. O(n log n).
 std::int64_t overlapping_pairs(const Problem& problem);
 
 }  // namespace memplan

@@ -6,7 +6,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/liveness.hpp"
-#include "memplan/overlap.hpp"
+#include "memplan/occupancy.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

@@ -36,7 +36,7 @@ struct PlannerInfo {
   std::string_view title;       // one line for people
   bool exact;                   // finds an optimum, given time
   unsigned supports;            // Features
-  std::string_view complexity;  // n buffers, k pairs that overlap in time
+  std::string_view complexity;  // n buffers, r separate byte ranges in use at a time
   std::string_view source;      // document, paper or project
   Placement (*run)(const Problem&, const PlanOptions&);
 };

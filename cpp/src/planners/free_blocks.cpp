@@ -44,6 +44,10 @@ Bytes FreeBlocks::on_top(Bytes alignment) const {
 }
 
 void FreeBlocks::take(Bytes offset, Bytes size) {
+  if (offset > top_) {  // bytes that alignment skips above the top are free like any other
+    give_back(top_, offset - top_);
+    top_ = offset;
+  }
   const Node node = last_at_or_before(offset);
   const bool inside = node != 0 && offset < end(node);
   const Bytes begin = inside ? at(node).begin : top_;

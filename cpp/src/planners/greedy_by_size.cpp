@@ -7,38 +7,32 @@
 //            │ ┌──────┐ └──────┘
 //            └─┴──────┴──────────▶ step
 //
-// Complexity: O((n + k) log n) for k pairs of buffers that overlap in time. Guarantee: none.
+// Complexity: O(n r log n) for r separate byte ranges in use at a time; r is small where plans are dense.
+// Guarantee: none.
 // Source: Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, "greedy by size
 // for offset calculation"; the planner of TFLite, TFLM and IREE.
 #include <algorithm>
-#include <numeric>
 
-#include "memplan/overlap.hpp"
+#include "memplan/occupancy.hpp"
 #include "planners.hpp"
 
 namespace memplan {
 
 namespace {
 
-struct Range {
-  Bytes begin;
-  Bytes end;
-  bool operator<(const Range& other) const { return begin < other.begin; }
-};
-
-// Where the tightest gap that holds the buffer begins; `used` is sorted, its ranges may overlap.
-Bytes tightest_gap(const std::vector<Range>& used, Bytes size, Bytes alignment) {
+// Where the tightest gap between the taken ranges that holds the buffer begins, or the end of the last one.
+Bytes tightest_gap(std::span<const ByteRange> taken, Bytes size, Bytes alignment) {
   Bytes best = -1;
   Bytes best_room = kMaxBytes;
   Bytes top = 0;
-  for (const Range& range : used) {
+  for (const ByteRange& range : taken) {
     const Bytes offset = align_up(top, alignment);
     const Bytes room = range.begin - top;
     if (offset <= range.begin && range.begin - offset >= size && room < best_room) {
       best = offset;
       best_room = room;
     }
-    top = std::max(top, range.end);
+    top = range.end;
   }
   return best >= 0 ? best : align_up(top, alignment);
 }
@@ -59,17 +53,11 @@ std::vector<Index> by_size(const Problem& problem) {
 Placement greedy_by_size(const Problem& problem, const PlanOptions&) {
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
-  OverlapIndex placed(problem);
-  std::vector<Range> used;
+  Occupancy placed(problem);
   for (Index i : by_size(problem)) {
-    used.clear();
-    placed.for_each_overlapping(problem.first(i), problem.last(i), [&](Index other) {
-      const Bytes begin = placement.offsets[static_cast<std::size_t>(other)];
-      used.push_back({begin, begin + problem.size(other)});
-    });
-    std::sort(used.begin(), used.end());
-    placement.offsets[static_cast<std::size_t>(i)] = tightest_gap(used, problem.size(i), problem.alignment(i));
-    placed.mark(i);
+    const Bytes offset = tightest_gap(placed.taken(i), problem.size(i), problem.alignment(i));
+    placement.offsets[static_cast<std::size_t>(i)] = offset;
+    placed.add(i, offset);
   }
   return placement;
 }

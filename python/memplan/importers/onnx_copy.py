@@ -68,9 +68,7 @@ def _copy_graph(source: GraphProto, target: GraphProto) -> None:
 
 def _copy_nodes(source: Iterable[NodeProto], target: Any) -> None:
     for node in source:
-        copy = target.add(
-            op_type=node.op_type, domain=_domain(node.domain), name=node.name, overload=node.overload
-        )
+        copy = target.add(op_type=node.op_type, domain=_domain(node.domain), name=node.name, overload=node.overload)
         copy.input.extend(node.input)
         copy.output.extend(node.output)
         for attribute in node.attribute:

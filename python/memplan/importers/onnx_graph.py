@@ -77,7 +77,7 @@ class GraphWriter:
         try:
             size = nbytes(dtype, shape)
         except ValueError as error:
-            raise SourceError(f"{what}: {error}") from error
+            raise SourceError(f"{what} has no valid size: {error}") from error
         if size > _INT64_MAX:
             raise SourceError(f"{what} takes {size} bytes ({dtype} {shape}), more than 2**63 - 1")
         self._tensors[name] = {"name": name, "bytes": size, "kind": kind, "shape": shape, "dtype": dtype}

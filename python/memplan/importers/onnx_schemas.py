@@ -94,9 +94,7 @@ def _check_reads(graph: GraphProto, outer: Set[str]) -> None:
     for node in graph.node:
         for name in node.input:
             if name not in visible:
-                raise SourceError(
-                    f"{label(node)} reads {name!r}, which no input, initializer or earlier node provides"
-                )
+                raise SourceError(f"{label(node)} reads {name!r}, which no input, initializer or earlier node provides")
         for _, body in bodies(node):
             _check_reads(body, visible)
         visible.update(node.output)

@@ -107,9 +107,7 @@ def _add_placeholders(model: ModelProto) -> None:
                 graph.value_info.extend(onnx.helper.make_tensor_value_info(name, 0, None) for name in names)
 
 
-def _settle(
-    graph: GraphProto, outer: ChainMap[str, TypeProto], outer_constants: ChainMap[str, TensorProto]
-) -> bool:
+def _settle(graph: GraphProto, outer: ChainMap[str, TypeProto], outer_constants: ChainMap[str, TensorProto]) -> bool:
     """Type what inference leaves open, in Loops and elsewhere, at any depth; whether anything was learnt."""
     known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
     changed = False

@@ -1,0 +1,59 @@
+// Occupancy: which bytes of the arena are taken at any step of a span, by the buffers placed so far.
+//
+// A tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: those taken
+// at some step below it, and those taken at every step below it. Ranges that touch become one, and where a plan
+// is dense that leaves few of them, however many buffers there are:
+//
+//     offset ▲   ┌──────┐┌───┐                    at some step of the node: [0, 5) and [7, 9)
+//          5 │ ┌─┴──┐┌──┴┴───┤                    at every step of it:      [0, 2)
+//          2 │ ├────┴┴───────┤
+//            └─┴─────────────┴──▶ step
+//
+// A span is O(log n) nodes: what they keep for some step, and what the nodes above them keep for every step.
+// Adding a buffer, and asking for a span, take O((1 + r) log n) for r ranges per node. At most O(n log n) memory;
+// about 300 bytes per buffer in a layered network.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+struct ByteRange {
+  Bytes begin = 0;
+  Bytes end = 0;
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+class Occupancy {
+ public:
+  explicit Occupancy(const Problem& problem);
+
+  // From now on the buffer's bytes at that offset are taken while it lives.
+  void add(Index buffer, Bytes offset);
+
+  // What is taken at any step of the buffer's life: sorted, disjoint, not touching; valid until the next call.
+  std::span<const ByteRange> taken(Index buffer);
+
+ private:
+  using Ranges = std::vector<ByteRange>;
+  using Slot = std::size_t;  // position of a birth among the distinct ones
+
+  Slot slots_before(Step step) const;
+  void add(std::size_t node, Slot begin, Slot end, ByteRange range);
+  void collect(std::size_t node, Slot begin, Slot end);
+
+  const Problem& problem_;
+  std::vector<Step> births_;  // distinct, ascending
+  Slot leaves_;               // a power of two >= their number
+  std::vector<Ranges> at_some_step_;
+  std::vector<Ranges> at_every_step_;
+  Slot first_ = 0;  // the span of the call in progress
+  Slot last_ = 0;
+  Ranges found_;
+};
+
+}  // namespace memplan

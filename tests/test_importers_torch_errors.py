@@ -1,0 +1,126 @@
+"""What the torch importer refuses, and what it says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.export import export
+
+import memplan
+from memplan.errors import MissingDependencyError, SourceError
+from memplan.importers.torch import accepts, import_torch
+from torch_nets import Net, imported, op
+
+
+def test_sizes_that_depend_on_data() -> None:
+    net, x = Net(lambda net, x: net.fc(x).nonzero() + 1), torch.zeros(2, 4)
+    with pytest.raises(SourceError, match=r"op 'nonzero' \(aten\.nonzero\.default\): the size of its output"):
+        import_torch(net, args=(x,))
+    with pytest.raises(SourceError, match=r"node 'nonzero' .*depends on data \(symbol 'u0'\)"):
+        import_torch(export(net, (x,)))
+    with pytest.raises(SourceError, match=r"node 'nonzero'"):
+        import_torch(torch.fx.symbolic_trace(lambda x: x.nonzero() + 1), args=(x,))
+
+
+def test_branches_that_depend_on_data() -> None:
+    with pytest.raises(SourceError, match="reads the value of a tensor"):
+        imported(lambda net, x: x if x.sum() > 0 else -x, torch.zeros(2))
+
+
+def test_a_number_that_no_size_depends_on_may_be_unknown() -> None:
+    graph = import_torch(export(Net(lambda net, x: x * x.sum().item()), (torch.zeros(4),)))
+    assert op(graph, "item") == {"name": "item", "type": "aten.item.default", "inputs": ["sum_1"], "outputs": []}
+    memplan.plan(graph)
+
+
+def test_failures_of_the_model_say_what_it_was_given() -> None:
+    with pytest.raises(SourceError, match=r"Net\.forward: op 'fc\.addmm' .*given \(float32\[3, 3\]\)") as caught:
+        imported(lambda net, x: net.fc(x), torch.zeros(3, 3))
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    with pytest.raises(SourceError, match=r"Net\.forward: too many positional arguments; .*float32\[1\]"):
+        import_torch(Net(lambda net, x: x), args=(torch.zeros(1),) * 3)
+    with pytest.raises(SourceError, match=r"Net\.forward: missing a required argument: 'x'"):
+        import_torch(Net(lambda net, x: x))
+    with pytest.raises(SourceError, match=r"KeyError: 'weights'"):
+        imported(lambda net, x: {}["weights"], torch.zeros(1))
+
+
+def test_a_failure_leaves_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SourceError):
+        imported(lambda net, x: net.fc(x), torch.zeros(3, 3))
+    assert capfd.readouterr().err == ""
+
+
+class Subclass(Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def strange_tensors() -> dict[str, tuple[Tensor, str]]:
+    return {
+        "sparse": (torch.eye(4).to_sparse(), "got a torch.sparse_coo one"),
+        "nested": (torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]), "got a nested one"),
+        "subclass": (torch.zeros(4).as_subclass(Subclass), r"got the subclass .*Subclass"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["sparse", "nested", "subclass"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tensors_that_are_refused(kind: str) -> None:
+    strange, message = strange_tensors()[kind]
+    with pytest.raises(SourceError, match=f"input 'x': .*{message}"):
+        import_torch(Net(lambda net, x: x), args=(strange,))
+    net = Net(lambda net, x: x)
+    net.register_buffer("odd", strange)
+    with pytest.raises(SourceError, match=f"weight 'odd': .*{message}"):
+        import_torch(net, args=(torch.zeros(1),))
+
+
+def test_sparse_results_name_their_op() -> None:
+    with pytest.raises(SourceError, match=r"op '_to_sparse': expected a dense"):
+        imported(lambda net, x: x.to_sparse(), torch.zeros(4, 4))
+
+
+def test_lazy_modules() -> None:
+    with pytest.raises(SourceError, match="weight 'weight' is not initialized"):
+        import_torch(nn.LazyLinear(3), args=(torch.zeros(1, 4),))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: import_torch("model"), "source must be a torch.nn.Module.*got a builtins.str"),
+        (lambda: import_torch(nn.Linear), "got the class Linear: give an instance of it"),
+        (lambda: import_torch(nn.Linear(4, 4), args=torch.zeros(4)), r"args must be a tuple.*args=\(x,\)"),
+        (lambda: import_torch(nn.Linear(4, 4), kwargs=[1]), "kwargs must be a mapping.*got a builtins.list"),
+    ],
+)
+def test_wrong_kinds(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def test_accepts() -> None:
+    assert accepts(nn.Linear(2, 2))
+    assert accepts(torch.fx.symbolic_trace(nn.Linear(2, 2)))
+    assert accepts(export(nn.Linear(2, 2), (torch.zeros(1, 2),)))
+    assert not accepts(nn.Linear)
+    assert not accepts({"tensors": []})
+
+
+def test_torch_stays_unimported_until_it_is_needed() -> None:
+    code = "import sys; from memplan.importers.torch import accepts; accepts(3); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_torch_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match=r"memplan\[torch\]"):
+        import_torch(object())
