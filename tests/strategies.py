@@ -20,9 +20,7 @@ def columns(
     """Columns of a problem: size, first, last, alignment; small numbers, so that things meet."""
     rows = draw(
         st.lists(
-            st.tuples(
-                st.integers(0, 20), st.integers(-3, 12), st.integers(1, 6), st.sampled_from(alignments)
-            ),
+            st.tuples(st.integers(0, 20), st.integers(-3, 12), st.integers(1, 6), st.sampled_from(alignments)),
             max_size=max_buffers,
         )
     )

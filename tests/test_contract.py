@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import oracle
 import pytest
 
 import memplan
+import oracle
 
 PLANNERS = [row.name for row in memplan.planners()]
 DATA = Path(__file__).parent / "data"
@@ -147,7 +147,9 @@ def test_unknown_planner(name: str) -> None:
 
 
 def test_two_of_2_to_the_62_are_refused() -> None:
-    with pytest.raises(memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*size\[1\] = 4611686018427387904"):
+    with pytest.raises(
+        memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*size\[1\] = 4611686018427387904"
+    ):
         memplan.Problem([BIG, BIG], [0, 1], [1, 2])
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import memplan
 import pytest
 from hypothesis import example, given
+
+import memplan
 from strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
@@ -148,4 +149,7 @@ def test_the_fits_differ_as_their_names_say() -> None:
     assert where["first_fit"] == 0
     assert where["best_fit"] == 10
     assert where["worst_fit"] == 0
-    assert [memplan.plan(([4, 2, 8, 1, 3], first, last), name)[4].offset for name in ("best_fit", "worst_fit")] == [0, 6]
+    assert [memplan.plan(([4, 2, 8, 1, 3], first, last), name)[4].offset for name in ("best_fit", "worst_fit")] == [
+        0,
+        6,
+    ]

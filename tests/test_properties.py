@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import memplan
 import numpy as np
-import oracle
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+import memplan
+import oracle
 from memplan import _core
 from strategies import BOUNDED, KINDS, columns, graph_dicts, places
 

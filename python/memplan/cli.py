@@ -72,23 +72,13 @@ def _new_parser(
 
 
 def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = _new_parser(
-        commands, "plan the memory of a network or of a list of lifetimes", _PLAN_EXAMPLES, "plan"
-    )
+    command = _new_parser(commands, "plan the memory of a network or of a list of lifetimes", _PLAN_EXAMPLES, "plan")
     command.set_defaults(run=_plan)
-    command.add_argument(
-        "source", metavar="SOURCE", help="a .onnx, .json, .csv or .pt2 file, or example:NAME"
-    )
+    command.add_argument("source", metavar="SOURCE", help="a .onnx, .json, .csv or .pt2 file, or example:NAME")
     names = [row.name for row in planners()]
-    command.add_argument(
-        "--planner", default="auto", choices=names, metavar="P", help=f"one of {', '.join(names)}"
-    )
-    command.add_argument(
-        "--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple"
-    )
-    command.add_argument(
-        "--dims", nargs="+", default=[], metavar="NAME=N", help="sizes of symbolic dimensions"
-    )
+    command.add_argument("--planner", default="auto", choices=names, metavar="P", help=f"one of {', '.join(names)}")
+    command.add_argument("--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple")
+    command.add_argument("--dims", nargs="+", default=[], metavar="NAME=N", help="sizes of symbolic dimensions")
     command.add_argument(
         "--place",
         nargs="+",
@@ -97,21 +87,15 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help=f"kinds to place (default: {' '.join(PLACE)})",
     )
     command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
-    command.add_argument(
-        "--inclusive", action="store_true", help="for .csv: lifetimes end with their last step"
-    )
+    command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
     command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
-    command.add_argument(
-        "--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv"
-    )
+    command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
     command.add_argument("--time-limit", type=float, metavar="S", help="seconds that planning may take")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance")
-    command.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="for planners that can use several"
-    )
+    command.add_argument("--threads", type=int, default=1, metavar="N", help="for planners that can use several")
 
 
 def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -119,18 +103,10 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command = _new_parser(commands, text, _VERIFY_EXAMPLES, "verify")
     command.set_defaults(run=_verify)
     command.add_argument("problem", metavar="PROBLEM.csv", help="lifetimes: id,lower,upper,size[,alignment]")
-    command.add_argument(
-        "plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote"
-    )
-    command.add_argument(
-        "--capacity", type=int, metavar="N", help="bytes of the arena that the plan must fit"
-    )
-    command.add_argument(
-        "--inclusive", action="store_true", help="lifetimes end with their last step, in both files"
-    )
-    command.add_argument(
-        "--limit", type=int, default=1000, metavar="N", help="violations listed at most (1000)"
-    )
+    command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
+    command.add_argument("--capacity", type=int, metavar="N", help="bytes of the arena that the plan must fit")
+    command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
+    command.add_argument("--limit", type=int, default=1000, metavar="N", help="violations listed at most (1000)")
 
 
 def _add_planners(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -143,9 +119,7 @@ def _plan(options: argparse.Namespace) -> int:
 
     _check_targets(options)
     with _waiting(f"reading {options.source}"):
-        captured = capture(
-            options.source, dims=_dims(options.dims), train=options.train, inclusive=options.inclusive
-        )
+        captured = capture(options.source, dims=_dims(options.dims), train=options.train, inclusive=options.inclusive)
     with _waiting("planning"):
         result = plan(
             captured,
@@ -217,9 +191,7 @@ def _verify(options: argparse.Namespace) -> int:
         offsets, mismatches = match_offsets(problem, placed_rows(options.plan, inclusive=options.inclusive))
         messages = mismatches or [
             violation.message
-            for violation in _core.verify(
-                problem, offsets, capacity=options.capacity, limit=options.limit + 1
-            )
+            for violation in _core.verify(problem, offsets, capacity=options.capacity, limit=options.limit + 1)
         ]
     for message in messages[: options.limit]:
         print(message)

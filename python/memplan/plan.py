@@ -182,9 +182,7 @@ class Plan:
         if self.graph is not None and self.buffers is not None:
             faults += _core.replay(self.graph, self.buffers, self.offsets)
         if faults:
-            error = InvalidPlanError(
-                "\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)])
-            )
+            error = InvalidPlanError("\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)]))
             error.violations = faults  # type: ignore[attr-defined]
             raise error
 
@@ -230,9 +228,7 @@ class Plan:
 
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
-        return (
-            f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
-        )
+        return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner)

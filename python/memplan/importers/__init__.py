@@ -87,9 +87,7 @@ def _kind_of(source: Any) -> str:
 def _kind_of_path(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in (".onnx", ".json", ".csv", ".pt2"):
-        raise TypeError(
-            f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}"
-        )
+        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}")
     return suffix
 
 

@@ -180,14 +180,10 @@ class _Reader:
             raise self._error(f"size must be >= 0, got {number['size']}", column_of["size"] + 1)
         if number["last"] + self.inclusive <= number["first"]:
             than = ">=" if self.inclusive else ">"
-            problem = (
-                f"the end of the lifetime must be {than} its start {number['first']}, got {number['last']}"
-            )
+            problem = f"the end of the lifetime must be {than} its start {number['first']}, got {number['last']}"
             raise self._error(problem, column_of["last"] + 1)
         if number.get("alignment", 1) < 1:
-            raise self._error(
-                f"alignment must be >= 1, got {number['alignment']}", column_of["alignment"] + 1
-            )
+            raise self._error(f"alignment must be >= 1, got {number['alignment']}", column_of["alignment"] + 1)
 
     def _integer(self, cell: str, role: str, column: int) -> int:
         text = cell.strip()

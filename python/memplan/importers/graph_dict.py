@@ -38,9 +38,7 @@ def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
     if not isinstance(spec, dict):
-        raise SourceError(
-            f"{path}: expected a graph dict with tensors, ops and outputs, got {type(spec).__name__}"
-        )
+        raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got {type(spec).__name__}")
     return spec
 
 
@@ -94,17 +92,13 @@ def _views(entries: Any, where: str) -> list[tuple[str, str, int]]:
         at = f"{where}[{i}]"
         _check_keys(entry, at, {"output", "input", "offset"}, required=("output", "input"))
         offset = _integer(entry.get("offset", 0), f"{at}.offset")
-        views.append(
-            (_string(entry["output"], f"{at}.output"), _string(entry["input"], f"{at}.input"), offset)
-        )
+        views.append((_string(entry["output"], f"{at}.output"), _string(entry["input"], f"{at}.input"), offset))
     return views
 
 
 def _check_keys(entry: Any, where: str, known: set[str], required: tuple[str, ...]) -> None:
     if not isinstance(entry, Mapping):
-        raise GraphError(
-            f"{where} must be a dict with {', '.join(sorted(known))}, got {type(entry).__name__}"
-        )
+        raise GraphError(f"{where} must be a dict with {', '.join(sorted(known))}, got {type(entry).__name__}")
     for key in required:
         if key not in entry:
             raise GraphError(f"{where} has no '{key}'; expected {', '.join(required)}")

@@ -101,9 +101,7 @@ def _draw_lines(plan: Plan, ax: Axes) -> None:
         path_effects=halo,
         label=f"load, at most {format_bytes(plan.load)}",
     )
-    ax.axhline(
-        plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}"
-    )
+    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0.2)
 
 

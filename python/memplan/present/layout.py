@@ -90,19 +90,13 @@ def _shown(rows: list[Row], hidden: int) -> str:
     for row in rows:
         table.add_row(row.name, format_bytes(row.size), *row.cells()[2:])
     buffer = StringIO()
-    Console(file=buffer, width=120, color_system=None, markup=False, highlight=False, emoji=False).print(
-        table
-    )
+    Console(file=buffer, width=120, color_system=None, markup=False, highlight=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 
 def summary_rows(plan: Plan) -> list[tuple[str, str]]:
     """The figures of a plan, each with its label."""
-    proof = (
-        "optimal: the peak equals the load"
-        if plan.optimal
-        else f"gap {plan.gap:.3%} at most, not proven optimal"
-    )
+    proof = "optimal: the peak equals the load" if plan.optimal else f"gap {plan.gap:.3%} at most, not proven optimal"
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     return [

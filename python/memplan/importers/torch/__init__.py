@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingDependencyError, SourceError
+from ...errors import MissingDependencyError, SourceError
 
 if TYPE_CHECKING:
     import torch
@@ -142,7 +142,7 @@ def _imported(
         return _import_graph(source, args, kwargs, train, dims)
     if dims:
         raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
-    from .torch_module import import_module
+    from .module import import_module
 
     return import_module(source, args, kwargs, train=train)
 
@@ -154,18 +154,18 @@ def _import_program(
     train: bool,
     dims: dict[str, int],
 ) -> dict[str, Any]:
-    from . import torch_inputs
-    from .torch_graph import import_program
-    from .torch_module import import_module
-    from .torch_symbols import Symbols
+    from . import inputs
+    from .graph import import_program
+    from .module import import_module
+    from .symbols import Symbols
 
-    nodes = torch_inputs.user_inputs(program)
-    values = torch_inputs.given_program_values(program, args, kwargs) if args or kwargs else None
+    nodes = inputs.user_inputs(program)
+    values = inputs.given_program_values(program, args, kwargs) if args or kwargs else None
     symbols = Symbols(program.graph, _sizes(nodes, values, dims), program.range_constraints)
     if values is None:
-        values = [torch_inputs.meta_value(node, symbols) for node in nodes]
+        values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
-        call = torch_inputs.call_of(values, program.call_spec.in_spec)
+        call = inputs.call_of(values, program.call_spec.in_spec)
         return import_module(program.module(), *call, train=True)
     return import_program(program, values, symbols)
 
@@ -173,24 +173,24 @@ def _import_program(
 def _import_graph(
     module: fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, dims: dict[str, int]
 ) -> dict[str, Any]:
-    from . import torch_inputs
-    from .torch_graph import import_graph
-    from .torch_module import import_module
-    from .torch_symbols import Symbols
+    from . import inputs
+    from .graph import import_graph
+    from .module import import_module
+    from .symbols import Symbols
 
-    nodes = torch_inputs.placeholders(module)
-    values = torch_inputs.given_values(module, args, kwargs) if args or kwargs else None
+    nodes = inputs.placeholders(module)
+    values = inputs.given_values(module, args, kwargs) if args or kwargs else None
     symbols = Symbols(module.graph, _sizes(nodes, values, dims))
     if values is None:
-        values = [torch_inputs.meta_value(node, symbols) for node in nodes]
+        values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
-        return import_module(module, *torch_inputs.call_of(values, torch_inputs.in_spec(module)), train=True)
+        return import_module(module, *inputs.call_of(values, inputs.in_spec(module)), train=True)
     return import_graph(module, values, symbols)
 
 
 def _sizes(nodes: list[fx.Node], values: list[Any] | None, dims: dict[str, int]) -> dict[str, int]:
     """The numbers that the caller gives to symbols: as dims, or by arguments."""
-    from .torch_inputs import sizes_given
+    from .inputs import sizes_given
 
     if values is None:
         return dims

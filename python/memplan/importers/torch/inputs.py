@@ -11,10 +11,10 @@ from torch.export.graph_signature import InputKind
 from torch.fx.graph import _PyTreeCodeGen
 from torch.utils import _pytree as pytree
 
-from ..errors import SourceError
-from .torch_fake import Fakes, describe, map_tensors
-from .torch_record import GraphRecorder
-from .torch_symbols import Symbols
+from ...errors import SourceError
+from .fake import Fakes, describe, map_tensors
+from .record import GraphRecorder
+from .symbols import Symbols
 
 
 def placeholders(module: fx.GraphModule) -> list[fx.Node]:

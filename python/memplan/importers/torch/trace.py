@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import SourceError
-from .torch_fake import Fakes
-from .torch_record import GraphRecorder
+from ...errors import SourceError
+from .fake import Fakes
+from .record import GraphRecorder
 
 _LIFTS = {
     torch.ops.aten.lift.default,

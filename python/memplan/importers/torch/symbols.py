@@ -10,7 +10,7 @@ from torch import Tensor, fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
-from ..errors import SourceError
+from ...errors import SourceError
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 

@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import (
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..errors import SourceError
+from ...errors import SourceError
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import SourceError
+from ...errors import SourceError
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
 

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from ..errors import SourceError
-from .torch_fake import Fakes, describe, explain, tensors_in
-from .torch_inputs import declared
-from .torch_record import GraphRecorder
-from .torch_trace import ModulePaths, OpTrace
+from ...errors import SourceError
+from .fake import Fakes, describe, explain, tensors_in
+from .inputs import declared
+from .record import GraphRecorder
+from .trace import ModulePaths, OpTrace
 
 T = TypeVar("T")
 

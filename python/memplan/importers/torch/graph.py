@@ -16,13 +16,13 @@ from torch import Tensor, fx
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-from ..errors import SourceError
-from .torch_fake import Fakes, explain, map_tensors, tensors_in
-from .torch_inputs import declared, meta_value, placeholders
-from .torch_module import unchanged, weights_of, with_weights
-from .torch_record import GraphRecorder
-from .torch_symbols import Symbols
-from .torch_trace import OpTrace, flat_tensors
+from ...errors import SourceError
+from .fake import Fakes, explain, map_tensors, tensors_in
+from .inputs import declared, meta_value, placeholders
+from .module import unchanged, weights_of, with_weights
+from .record import GraphRecorder
+from .symbols import Symbols
+from .trace import OpTrace, flat_tensors
 
 # Operators that run a body in place: where the body is among the arguments, and where its own arguments
 # begin.
@@ -165,7 +165,7 @@ class GraphRun(fx.Interpreter):
 
 def _peak(graph: dict[str, Any]) -> int:
     """Bytes of the arena that a plan of the graph needs."""
-    from .. import plan
+    from ... import plan
 
     return int(plan(graph).peak)
 
