@@ -162,11 +162,12 @@ def replay(graph: GraphDict, offset: Mapping[str, int], workspace: Mapping[str, 
         for view in aliases:
             begin = view.get("offset", 0)
             value[view["output"]] = value[view["input"]][begin : begin + size[view["output"]]]
-        for view in overwrites:
+        for view in (*aliases, *overwrites):
             at = offset[view["input"]]
             expected = NOWHERE if at == NOWHERE else at + view.get("offset", 0)
             if size[view["output"]] > 0 and offset[view["output"]] != expected:
-                faults.append(f"{name} overwrites {view['input']} elsewhere")
+                faults.append(f"{name} puts {view['output']} outside {view['input']}")
+        for view in overwrites:
             _replace(graph, value, view["output"])
         scratch = [(name, "workspace", i) for i in range(op.get("workspace", 0))]
         arena.write(workspace[name], scratch)

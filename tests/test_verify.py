@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,9 +50,7 @@ def test_one_shared_byte_is_found() -> None:
 
 def test_nested_and_equal_ranges_are_found() -> None:
     problem = memplan.Problem([100, 1, 100], [0, 0, 0], [1, 1, 1])
-    assert kinds(problem, [0, 50, 0]) == [("overlap", 0, 2), ("overlap", 0, 1), ("overlap", 1, 2)] or sorted(
-        kinds(problem, [0, 50, 0])
-    ) == [("overlap", 0, 1), ("overlap", 0, 2), ("overlap", 1, 2)]
+    assert sorted(kinds(problem, [0, 50, 0])) == [("overlap", 0, 1), ("overlap", 0, 2), ("overlap", 1, 2)]
 
 
 def test_zero_size_buffers_share_bytes_freely() -> None:
@@ -209,9 +208,7 @@ def test_replay_ignores_what_is_not_placed() -> None:
 )
 def test_replay_finds(changes: dict[str, int], workspace: int, message: str) -> None:
     found = faults(CHAIN, CHAIN_PLACES | changes, workspace)
-    assert found
-    with pytest.raises(AssertionError, match=message):
-        raise AssertionError("\n".join(found))
+    assert any(re.search(message, line) for line in found), found
 
 
 def test_replay_finds_a_lifetime_that_is_too_short() -> None:

@@ -37,14 +37,15 @@ class Shadow {
     std::optional<Mark> found;  // nothing where the bytes were never written
   };
 
-  // The first bytes in [begin, end) that do not carry `mark`.
-  std::optional<Mismatch> mismatch(Bytes begin, Bytes end, Mark mark) const {
+  // The first bytes in [begin, end) whose mark is not allowed.
+  template <class Allowed>
+  std::optional<Mismatch> mismatch(Bytes begin, Bytes end, Allowed&& allowed) const {
     auto it = ranges_.upper_bound(begin);
     if (it != ranges_.begin() && std::prev(it)->second.end > begin) --it;
     for (; begin < end; ++it) {
       if (it == ranges_.end() || it->first >= end) return Mismatch{begin, end, std::nullopt};
       if (it->first > begin) return Mismatch{begin, it->first, std::nullopt};
-      if (it->second.mark != mark) return Mismatch{begin, std::min(end, it->second.end), it->second.mark};
+      if (!allowed(it->second.mark)) return Mismatch{begin, std::min(end, it->second.end), it->second.mark};
       begin = it->second.end;
     }
     return std::nullopt;
@@ -76,7 +77,7 @@ class Replay {
         workspace_(workspace),
         limit_(limit),
         value_(graph.tensors().size()),
-        replaced_(graph.tensors().size(), false) {
+        replaces_(graph.tensors().size(), kNone) {
     std::iota(value_.begin(), value_.end(), Index{0});
   }
 
@@ -114,13 +115,20 @@ class Replay {
     return "bytes " + bytes + " hold the workspace of " + op_label(mismatch.found->op);
   }
 
-  // The bytes of t must hold its value.
-  void check(Index step, Index t, const std::string& who) {
+  // The bytes of t must hold its value, or marks that `allowed` lets pass.
+  template <class Allowed>
+  void check(Index step, Index t, const std::string& who, Allowed&& allowed) {
     if (!has_bytes(t)) return;
     const Bytes begin = offset_[at(t)];
-    const auto wrong = shadow_.mismatch(begin, begin + graph_.tensor(t).bytes, {value_[at(t)], kNone});
+    const Mark own{value_[at(t)], kNone};
+    const auto wrong = shadow_.mismatch(begin, begin + graph_.tensor(t).bytes,
+                                        [&](const Mark& mark) { return mark == own || allowed(mark); });
     if (wrong)
       fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin) + ", but " + describe(*wrong));
+  }
+
+  void check(Index step, Index t, const std::string& who) {
+    check(step, t, who, [](const Mark&) { return false; });
   }
 
   void check_view(Index k, const View& view) {
@@ -141,7 +149,8 @@ class Replay {
   void check_workspace(Index k) {
     if (workspace_[at(k)] == kNotPlaced || graph_.op(k).workspace == 0) return;
     const Bytes begin = workspace_[at(k)];
-    const auto wrong = shadow_.mismatch(begin, begin + graph_.op(k).workspace, {kNone, k});
+    const auto wrong = shadow_.mismatch(begin, begin + graph_.op(k).workspace,
+                                        [&](const Mark& mark) { return mark == Mark{kNone, k}; });
     if (wrong)
       fault(k, kNone,
             op_label(k) + " uses its workspace at offset " + std::to_string(begin) + ", but " + describe(*wrong));
@@ -150,50 +159,47 @@ class Replay {
   void execute(Index k) {
     const Op& op = graph_.op(k);
     for (Index t : op.inputs) check(k, t, op_label(k) + " reads ");
-    const std::vector<Index> before = values_of(op.inputs);
     for (const View& view : op.aliases) value_[at(view.output)] = value_[at(view.input)];
+    for (const View& view : op.overwrites) replaces_[at(view.output)] = value_[at(view.input)];
     for (const View& view : op.aliases) check_view(k, view);
     for (const View& view : op.overwrites) check_view(k, view);
     write_workspace(k);
     for (Index t : op.outputs)
       if (value_[at(t)] == t) write(t);
-    check_after_writing(k, op, before);
-  }
-
-  std::vector<Index> values_of(const std::vector<Index>& tensors) const {
-    std::vector<Index> values;
-    for (Index t : tensors) values.push_back(value_[at(t)]);
-    return values;
+    check_after_writing(k, op);
   }
 
   // An op may still be reading while it writes: nothing of its own may land on its inputs, save what it
   // overwrites on purpose.
-  void check_after_writing(Index k, const Op& op, const std::vector<Index>& input_values) {
-    std::vector<Index> overwritten;
-    for (const View& view : op.overwrites) overwritten.push_back(value_[at(view.input)]);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i)
-      if (std::find(overwritten.begin(), overwritten.end(), input_values[i]) == overwritten.end())
-        check(k, op.inputs[i], op_label(k) + " writes while it reads ");
+  void check_after_writing(Index k, const Op& op) {
+    for (Index t : op.inputs)
+      check(k, t, op_label(k) + " writes while it reads ",
+            [&](const Mark& mark) { return mark.tensor != kNone && replaces_[at(mark.tensor)] == value_[at(t)]; });
     for (Index t : op.outputs) check(k, t, op_label(k) + " writes ");
     check_workspace(k);
-    for (Index value : overwritten) replaced_[at(value)] = true;
   }
 
-  // The caller gets the outputs, and the next run needs the weights.
+  // The caller gets the outputs, and the next run needs the weights, as they are or as overwrites left them.
   void finish() {
     const Index end = graph_.op_count();
     for (Index t : graph_.outputs()) check(end, t, "at the end the caller gets ");
-    for (Index t = 0; t < graph_.tensor_count(); ++t) {
-      if (graph_.tensor(t).kind == TensorKind::weight && !replaced_[at(t)]) check(end, t, "the next run needs ");
-    }
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (graph_.tensor(t).kind == TensorKind::weight)
+        check(end, t, "the next run needs ", [&](const Mark& mark) { return updates(mark.tensor, t); });
+  }
+
+  // Whether the value came about by overwriting `root`, in one step or several.
+  bool updates(Index value, Index root) const {
+    while (value != kNone && value != root) value = replaces_[at(value)];
+    return value == root;
   }
 
   const Graph& graph_;
   std::span<const Bytes> offset_;
   std::span<const Bytes> workspace_;
   std::size_t limit_;
-  std::vector<Index> value_;    // per tensor: the tensor whose value it shows, itself unless it is an alias
-  std::vector<bool> replaced_;  // per tensor: an overwrite has changed its value on purpose
+  std::vector<Index> value_;     // per tensor: the tensor whose value it shows, itself unless it is an alias
+  std::vector<Index> replaces_;  // per tensor: the value that it overwrites, if any
   Shadow shadow_;
   std::vector<ReplayFault> faults_;
 };

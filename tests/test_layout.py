@@ -1,0 +1,151 @@
+"""The layout table: who lies where and when, who takes the bytes over, and what is a view of what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import memplan
+import pytest
+from memplan import generate
+from memplan.present.layout import HEADER, layout_rows
+from memplan.present.units import format_bytes, unit_of
+
+VIEWS: dict[str, Any] = {
+    "tensors": [
+        {"name": "t", "bytes": 32},
+        {"name": "v", "bytes": 16},
+        {"name": "u", "bytes": 4},
+        {"name": "y", "bytes": 20, "kind": "output"},
+        {"name": "z", "bytes": 32, "kind": "output"},
+    ],
+    "ops": [
+        {"name": "make", "inputs": [], "outputs": ["t"]},
+        {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
+        {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 4}]},
+        {"name": "use", "inputs": ["u"], "outputs": ["y"]},
+        {"name": "last", "inputs": ["y"], "outputs": ["z"]},
+    ],
+    "outputs": [],
+}
+
+# Births in the order c, a, b; b takes over bytes of both others, c's first.
+THREE = memplan.Problem([4, 8, 6], [1, 4, 0], [3, 5, 2], 1, ["a", "b", "c"])
+
+
+def rows(plan: memplan.Plan) -> list[tuple[Any, ...]]:
+    return [(r.name, r.size, r.first, r.last, r.address, r.note) for r in layout_rows(plan)]
+
+
+def test_rows_by_birth_then_address() -> None:
+    assert rows(memplan.plan(THREE, "first_fit")) == [
+        ("c", 6, 0, 2, 0, "reused by b"),
+        ("a", 4, 1, 3, 6, "reused by b"),
+        ("b", 8, 4, 5, 0, ""),
+    ]
+
+
+def test_no_reuse_no_note() -> None:
+    assert {row[-1] for row in rows(memplan.plan(THREE, "naive"))} == {""}
+
+
+def test_reuse_names_the_first_that_comes() -> None:
+    plan = memplan.plan(memplan.Problem([8, 4, 8], [0, 1, 2], [1, 2, 3], 1, ["a", "b", "c"]), "first_fit")
+    assert [row[-1] for row in rows(plan)] == ["reused by b", "reused by c", ""]
+
+
+def test_views_follow_their_buffer() -> None:
+    assert rows(memplan.plan(VIEWS, "first_fit")) == [
+        ("t", 32, 0, 4, 0, "reused by z"),
+        ("v", 16, 0, 4, 8, "alias of t"),
+        ("u", 4, 0, 4, 12, "alias of t"),
+        ("y", 20, 3, 5, 32, ""),
+        ("z", 32, 4, 5, 0, ""),
+    ]
+
+
+def test_text_of_the_whole() -> None:
+    assert memplan.plan(VIEWS, "first_fit").layout().splitlines() == [
+        "Tensor  Size  Start  End  Address     Note",
+        "t         32      0    4  0x00000000  reused by z",
+        "v         16      0    4  0x00000008  alias of t",
+        "u          4      0    4  0x0000000c  alias of t",
+        "y         20      3    5  0x00000020",
+        "z         32      4    5  0x00000000",
+    ]
+
+
+def test_empty() -> None:
+    assert memplan.plan(([], [], [])).layout().split() == list(HEADER)
+
+
+def test_on_screen_it_is_shortened() -> None:
+    plan = memplan.plan(generate.layered(1000), "first_fit")
+    text = str(plan)
+    assert "… and 960 more" in text
+    assert "#39" in text
+    assert "#40 " not in text
+    assert len(text.splitlines()) < 60
+
+
+def test_in_a_file_it_is_whole(tmp_path: Path) -> None:
+    plan = memplan.plan(generate.layered(1000), "first_fit")
+    plan.to_layout(tmp_path / "layout.txt")
+    text = (tmp_path / "layout.txt").read_text(encoding="utf-8")
+    assert text == plan.layout() + "\n"
+    assert len(text.splitlines()) == 1001
+    assert "more" not in text
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 100])
+def test_limit(limit: int) -> None:
+    text = memplan.plan(THREE, "first_fit").layout(limit=limit)
+    assert sum(name in text.split() for name in "abc") >= min(limit, 3)
+    assert (f"… and {3 - limit} more" in text) == (limit < 3)
+
+
+def test_long_names_are_cut_on_screen_and_whole_in_the_file(tmp_path: Path) -> None:
+    name = "layer." * 60
+    plan = memplan.plan(memplan.Problem([4096, 2], [0, 5], [1, 6], 1, [name, "next"]), "first_fit")
+    assert max(len(line) for line in str(plan).splitlines()) <= 120
+    assert "4.00 KiB" in str(plan)
+    assert "0x00000000" in str(plan)
+    assert "reused by next" in str(plan)
+    assert name in plan.layout()
+
+
+def test_names_are_no_markup() -> None:
+    plan = memplan.plan(memplan.Problem([1], [0], [1], 1, ["[red]:smile:[/red]"]))
+    assert "[red]:smile:[/red]" in str(plan)
+
+
+def test_a_name_never_breaks_the_table() -> None:
+    """One line per row, whatever is in a name."""
+    plan = memplan.plan(memplan.Problem([1, 2], [0, 0], [1, 1], 1, ["two\nlines", "b"]))
+    assert len(plan.layout().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1536, "1.50 KiB"),
+        (2**20 - 1, "1024.00 KiB"),
+        (2**20, "1.00 MiB"),
+        (5 * 2**30, "5.00 GiB"),
+        (2**40, "1.00 TiB"),
+        (2**50, "1.00 PiB"),
+        (2**62, "4.00 EiB"),
+        (2**80, "1048576.00 EiB"),
+    ],
+)
+def test_format_bytes(size: int, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+def test_unit_of() -> None:
+    assert unit_of(0) == unit_of(1023) == (1, "B")
+    assert unit_of(2**20) == (2**20, "MiB")

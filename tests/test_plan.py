@@ -1,0 +1,203 @@
+"""Plans: figures, slots, comparison, and what verify() says of a plan that was tampered with."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import Any
+
+import memplan
+import numpy as np
+import pytest
+
+GRAPH: dict[str, Any] = {
+    "tensors": [
+        {"name": "x", "bytes": 16, "kind": "input"},
+        {"name": "t", "bytes": 32},
+        {"name": "v", "bytes": 16},
+        {"name": "y", "bytes": 20, "kind": "output"},
+    ],
+    "ops": [
+        {"name": "conv", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
+        {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
+        {"name": "relu", "inputs": ["v"], "outputs": ["y"]},
+    ],
+    "outputs": ["y"],
+}
+
+
+@pytest.fixture
+def plan() -> memplan.Plan:
+    """A small plan with gaps in it: three buffers, the middle one moved up by alignment."""
+    return memplan.plan(memplan.Problem([10, 6, 8], [0, 1, 3], [2, 4, 5], [1, 8, 1], ["a", "b", "c"]), "first_fit")
+
+
+@pytest.fixture
+def graph_plan() -> memplan.Plan:
+    return memplan.plan(GRAPH, "first_fit", alignment=8)
+
+
+def moved(plan: memplan.Plan, offsets: list[int]) -> memplan.Plan:
+    return dataclasses.replace(plan, offsets=np.array(offsets, dtype=np.int64))
+
+
+def test_figures(plan: memplan.Plan) -> None:
+    assert plan.offsets.tolist() == [0, 16, 0]
+    assert (plan.peak, plan.lower_bound, plan.load, plan.naive) == (22, 16, 16, 24)
+    assert plan.gap == pytest.approx(22 / 16 - 1)
+    assert plan.optimal is False
+    assert (plan.planner, plan.winner) == ("first_fit", "first_fit")
+    assert plan.graph is None
+
+
+def test_figures_are_plain_numbers(plan: memplan.Plan) -> None:
+    assert {type(plan.peak), type(plan.lower_bound), type(plan.load), type(plan.naive)} == {int}
+    assert type(plan.gap) is float
+    assert all(type(value) is int for value in dataclasses.astuple(plan[0])[1:])
+
+
+def test_gap_of_nothing_is_zero() -> None:
+    assert memplan.plan(([], [], [])).gap == 0.0
+    assert memplan.plan(([0], [0], [1])).gap == 0.0
+
+
+def test_naive_is_the_sum_without_padding() -> None:
+    assert memplan.plan(memplan.Problem([1, 1], [0, 0], [1, 1], 64), "naive").naive == 2
+
+
+def test_slots_by_position_and_name(plan: memplan.Plan) -> None:
+    b = memplan.Slot("b", offset=16, bytes=6, first=1, last=4, alignment=8)
+    assert plan[1] == plan[-2] == plan["b"] == plan[np.int64(1)] == b
+    assert b.end == 22
+    assert list(plan) == [plan["a"], b, plan["c"]]
+    assert len(plan) == 3
+
+
+def test_slots_of_nameless_buffers() -> None:
+    assert memplan.plan(([4, 5], [0, 0], [1, 1]))["#1"].bytes == 5
+
+
+@pytest.mark.parametrize("position", [3, -4, 2**70])
+def test_unknown_positions(plan: memplan.Plan, position: int) -> None:
+    with pytest.raises(IndexError, match=f"buffer {position} is out of range: the plan has 3 buffers"):
+        plan[position]
+
+
+@pytest.mark.parametrize("key", [1.5, None, slice(1)], ids=str)
+def test_keys_of_other_types(plan: memplan.Plan, key: Any) -> None:
+    with pytest.raises(TypeError):
+        plan[key]
+
+
+def test_unknown_names(plan: memplan.Plan, graph_plan: memplan.Plan) -> None:
+    with pytest.raises(KeyError, match="no tensor or buffer named 'nope'"):
+        plan["nope"]
+    with pytest.raises(KeyError, match="no tensor or buffer named 'nope'"):
+        graph_plan["nope"]
+
+
+def test_slots_of_tensors_views_and_workspaces(graph_plan: memplan.Plan) -> None:
+    t, v = graph_plan["t"], graph_plan["v"]
+    assert (v.name, v.offset, v.bytes) == ("v", t.offset + 8, 16)
+    assert (v.first, v.last, v.alignment) == (t.first, t.last, 8)
+    assert graph_plan["conv.workspace"].bytes == 64
+
+
+def test_tensors_that_are_not_placed(graph_plan: memplan.Plan) -> None:
+    with pytest.raises(KeyError, match=r"'x' \(input\) is not placed in the arena; see the option `place`"):
+        graph_plan["x"]
+
+
+def test_a_view_of_what_is_not_placed_names_its_root() -> None:
+    spec = copy.deepcopy(GRAPH)
+    spec["ops"][1] |= {"inputs": ["x"], "alias": [{"output": "v", "input": "x"}]}
+    with pytest.raises(KeyError, match=r"'v'.*'x' \(input\)"):
+        memplan.plan(spec)["v"]
+
+
+def test_offsets_are_in_the_order_of_the_buffers(graph_plan: memplan.Plan) -> None:
+    assert [slot.offset for slot in graph_plan] == graph_plan.offsets.tolist()
+    assert graph_plan.problem.names == ["t", "y", "conv.workspace"]
+
+
+def test_verify_returns_none(plan: memplan.Plan, graph_plan: memplan.Plan) -> None:
+    assert plan.verify() is None
+    assert graph_plan.verify() is None
+
+
+def test_verify_lists_every_violation(plan: memplan.Plan) -> None:
+    with pytest.raises(memplan.InvalidPlanError) as error:
+        moved(plan, [0, 4, 20]).verify()
+    lines = str(error.value).splitlines()
+    assert lines[0] == "the plan is not valid:"
+    assert lines[1:] == [
+        "  buffer 'c' of 8 bytes at offset 20 ends beyond the arena of 22 bytes",
+        "  buffer 'b' at offset 4 is not aligned to 8",
+        "  buffer 'a' at bytes [0, 10) and buffer 'b' at bytes [4, 10) share bytes [4, 10) "
+        "while both are alive in steps [1, 2)",
+    ] or sorted(lines[1:]) == sorted(f"  {violation.message}" for violation in error.value.violations)
+    assert [violation.kind for violation in error.value.violations] == ["misaligned", "outside", "overlap"]
+
+
+def test_verify_replays_the_graph(graph_plan: memplan.Plan) -> None:
+    with pytest.raises(memplan.InvalidPlanError, match="op 'relu' .* writes while it reads tensor 'v'") as error:
+        moved(graph_plan, [0, 0, 32]).verify()
+    kinds = {type(fault).__name__ for fault in error.value.violations}
+    assert kinds == {"Violation", "ReplayFault"}
+
+
+def test_pickle_and_copy(plan: memplan.Plan, graph_plan: memplan.Plan) -> None:
+    for original in (plan, graph_plan):
+        for other in (pickle.loads(pickle.dumps(original)), copy.deepcopy(original)):
+            assert other == original
+            assert other.seconds == original.seconds
+            assert list(other) == list(original)
+            other.verify()
+    assert pickle.loads(pickle.dumps(graph_plan))["v"] == graph_plan["v"]
+
+
+def test_offsets_stay_read_only_through_pickle(plan: memplan.Plan) -> None:
+    assert not pickle.loads(pickle.dumps(plan)).offsets.flags.writeable
+
+
+def test_offsets_outlive_the_plan(plan: memplan.Plan) -> None:
+    offsets = memplan.plan(([4, 5], [0, 0], [1, 1])).offsets
+    assert offsets.tolist() == [0, 4]
+    with pytest.raises(ValueError, match="read-only"):
+        offsets[0] = 1
+
+
+def test_equality_leaves_out_the_time(plan: memplan.Plan) -> None:
+    assert dataclasses.replace(plan, seconds=9.0) == plan
+    assert moved(plan, [0, 16, 1]) != plan
+    assert dataclasses.replace(plan, planner="auto") != plan
+    assert memplan.plan(memplan.Problem([10, 6, 8], [0, 1, 3], [2, 4, 5], [1, 8, 1]), "first_fit") != plan
+    assert plan != plan.offsets.tolist()
+
+
+def test_plans_cannot_be_changed(plan: memplan.Plan) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan.peak = 1  # type: ignore[misc]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(plan)
+
+
+def test_repr(plan: memplan.Plan) -> None:
+    assert repr(plan) == "<memplan.Plan: 3 buffers, peak 22 bytes, gap 37.500%, planner 'first_fit'>"
+    optimal = memplan.plan(([4], [0], [1]))
+    assert repr(optimal) == "<memplan.Plan: 1 buffers, peak 4 bytes, optimal, planner 'auto'>"
+
+
+def test_summary(plan: memplan.Plan) -> None:
+    lines = plan.summary().splitlines()
+    assert [line.split()[0] for line in lines] == ["buffers", "naive", "load", "peak", "proof", "planner"]
+    assert "(22 bytes), 8.3% below naive" in plan.summary()
+    assert "gap 37.500% at most, not proven optimal" in plan.summary()
+    assert "auto (first_fit won)" in memplan.plan(([4], [0], [1])).summary()
+    assert "optimal: the peak equals the load" in memplan.plan(([4], [0], [1])).summary()
+
+
+def test_str_is_summary_and_layout(plan: memplan.Plan) -> None:
+    assert str(plan).startswith(plan.summary())
+    assert str(plan).endswith(plan.layout(limit=40))
