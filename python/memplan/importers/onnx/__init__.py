@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingDependencyError, SourceError
+from ...errors import MissingDependencyError, SourceError
 
 if TYPE_CHECKING:
     import onnx
@@ -59,23 +59,23 @@ def import_onnx(
         import onnx
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import onnx_bodies, onnx_copy, onnx_graph, onnx_schemas, onnx_shapes, onnx_symbols
+    from . import bodies, graph, payload, schemas, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = source if isinstance(source, onnx.ModelProto) else _load(source)
     if not model.HasField("graph"):
         raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
-    copy = _inline(onnx_copy.without_payload(model))
-    onnx_bodies.normalise(copy)
-    onnx_schemas.check_nodes(copy)
-    onnx_symbols.bind(copy, values)
-    copy = onnx_shapes.infer(copy)
-    return onnx_graph.GraphWriter(copy, copy.graph, _peak, {}).write()
+    working = _inline(payload.without_payload(model))
+    bodies.normalise(working)
+    schemas.check_nodes(working)
+    symbols.bind(working, values)
+    working = shapes.infer(working)
+    return graph.GraphWriter(working, working.graph, _peak, {}).write()
 
 
 def _peak(graph: dict[str, Any]) -> int:
     """The peak in bytes of a graph dict's plan with default settings."""
-    from .. import plan
+    from ... import plan
 
     return int(plan(graph).peak)
 
@@ -123,7 +123,7 @@ def _inline(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     import onnx.inliner
 
-    from .onnx_bodies import label, nested
+    from .bodies import label, nested
 
     try:
         inlined = onnx.inliner.inline_local_functions(model, convert_version=True)

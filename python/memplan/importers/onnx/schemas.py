@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import onnx.defs
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
-from ..errors import SourceError
-from .onnx_bodies import bodies, label, nested
+from ...errors import SourceError
+from .bodies import bodies, label, nested
 
 
 class Signature(NamedTuple):

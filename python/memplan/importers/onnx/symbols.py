@@ -7,8 +7,8 @@ from typing import Any
 
 from onnx import ModelProto, ValueInfoProto
 
-from ..errors import SourceError
-from .onnx_bodies import nested
+from ...errors import SourceError
+from .bodies import nested
 
 
 def bind(model: ModelProto, dims: Mapping[str, int]) -> None:

@@ -22,9 +22,9 @@ import onnx.numpy_helper
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from .onnx_bodies import bodies, nested, small_constants
-from .onnx_copy import KEPT_ELEMENTS
-from .onnx_types import learn, static_shape, types, value_info
+from .bodies import bodies, nested, small_constants
+from .payload import KEPT_ELEMENTS
+from .types import learn, static_shape, types, value_info
 
 _MOVES = "Cast CastLike Concat Expand Flatten Gather GatherElements Identity Reshape Slice Split Squeeze Tile"
 _MAKES = "ConstantOfShape CumSum NonZero Range ReduceMax ReduceMin ReduceProd ReduceSum Transpose Unsqueeze"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import onnx.helper
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-from ..errors import SourceError
-from .onnx_copy import KEPT_ELEMENTS, dense_stub
+from ...errors import SourceError
+from .payload import KEPT_ELEMENTS, dense_stub
 
 BODIES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from ..dtypes import nbytes
-from ..errors import SourceError
-from .onnx_bodies import bodies, label, nested, states
-from .onnx_shapes import why_unknown
-from .onnx_types import shape_text, static_shape, symbols, types
+from ...dtypes import nbytes
+from ...errors import SourceError
+from .bodies import bodies, label, nested, states
+from .shapes import why_unknown
+from .types import shape_text, static_shape, symbols, types
 
 _ALIASES = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _DTYPES = {"float": "float32", "double": "float64"}

@@ -1,6 +1,6 @@
 """Shapes of every value of an ONNX model: onnx's own inference, run to a fixed point.
 
-onnx leaves open, and it is closed here: shapes that depend on values (see onnx_values); the shapes that a
+onnx leaves open, and it is closed here: shapes that depend on values (see values); the shapes that a
 Loop carries from one iteration to the next (taken to be those that it starts with); the length of what a
 Loop collects (its trip count where that is a constant, an upper bound); some secondary outputs of old
 operators; and shapes that the model declares and inference cannot derive (custom operators). Declared shapes
@@ -17,11 +17,11 @@ import onnx.helper
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from ..errors import SourceError
-from .onnx_bodies import bodies, lend_constants, nested, small_constants, states
-from .onnx_schemas import signature_of
-from .onnx_types import learn, static_shape, types, value_info
-from .onnx_values import array, drop_values, propagate
+from ...errors import SourceError
+from .bodies import bodies, lend_constants, nested, small_constants, states
+from .schemas import signature_of
+from .types import learn, static_shape, types, value_info
+from .values import array, drop_values, propagate
 
 _INT64_MAX = 2**63 - 1
 # Outputs that inference for old opsets leaves untyped: of the type of which input.
