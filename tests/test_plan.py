@@ -132,11 +132,11 @@ def test_verify_lists_every_violation(plan: memplan.Plan) -> None:
     lines = str(error.value).splitlines()
     assert lines[0] == "the plan is not valid:"
     assert lines[1:] == [
-        "  buffer 'c' of 8 bytes at offset 20 ends beyond the arena of 22 bytes",
         "  buffer 'b' at offset 4 is not aligned to 8",
+        "  buffer 'c' of 8 bytes at offset 20 ends beyond the arena of 22 bytes",
         "  buffer 'a' at bytes [0, 10) and buffer 'b' at bytes [4, 10) share bytes [4, 10) "
         "while both are alive in steps [1, 2)",
-    ] or sorted(lines[1:]) == sorted(f"  {violation.message}" for violation in error.value.violations)
+    ]
     assert [violation.kind for violation in error.value.violations] == ["misaligned", "outside", "overlap"]
 
 

@@ -77,8 +77,9 @@ def test_views_outlive_problem_and_problem_outlives_arrays() -> None:
     view = problem.size
     del problem
     gc.collect()
-    np.full(1000, -1, dtype=np.int64)  # would be where the freed column was
+    overwriting = [np.full(1000, -1, dtype=np.int64) for _ in range(100)]  # a freed column would be among these
     assert view.tolist() == list(range(1000))
+    assert len(overwriting) == 100
 
 
 def test_alignment_is_one_number_or_a_column() -> None:

@@ -14,7 +14,8 @@ from .errors import (
     SourceError,
     UnsupportedError,
 )
-from .importers.csv import read_plan, read_problem
+from .importers.csv import read_problem
+from .importers.plan_files import read_plan
 from .plan import Plan, Slot
 
 __all__ = [

@@ -184,11 +184,12 @@ def _print_summary(source: str, result: Plan) -> None:
 def _verify(options: argparse.Namespace) -> int:
     from . import _core
     from .importers.csv import read_problem
-    from .importers.match import match_offsets, placed_rows
+    from .importers.plan_files import match_offsets, placed_rows
 
     with _waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)
-        offsets, mismatches = match_offsets(problem, placed_rows(options.plan, inclusive=options.inclusive))
+        rows, _ = placed_rows(options.plan, inclusive=options.inclusive)
+        offsets, mismatches = match_offsets(problem, rows)
         messages = mismatches or [
             violation.message
             for violation in _core.verify(problem, offsets, capacity=options.capacity, limit=options.limit + 1)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .errors import InvalidPlanError
+from .errors import invalid_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,9 +182,7 @@ class Plan:
         if self.graph is not None and self.buffers is not None:
             faults += _core.replay(self.graph, self.buffers, self.offsets)
         if faults:
-            error = InvalidPlanError("\n".join(["the plan is not valid:", *(f"  {f.message}" for f in faults)]))
-            error.violations = faults  # type: ignore[attr-defined]
-            raise error
+            raise invalid_plan("the plan", faults)
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""

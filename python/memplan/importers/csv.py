@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .. import _core
-from ..errors import InvalidPlanError, SourceError
-from ..plan import Plan
+from ..errors import SourceError
 
 _FORMS = (
     {"name": "id", "first": "lower", "last": "upper", "size": "size"},
@@ -60,41 +59,11 @@ def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _c
         Naming file, line and column: unknown, missing or repeated columns, bad numbers, duplicate ids, empty
         lifetimes.
     """
-    return _problem_of(read_rows(path, inclusive=inclusive), path)
+    return problem_of(read_rows(path, inclusive=inclusive), path)
 
 
-def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
-    """Read a plan from a CSV file with a column of offsets, or from the JSON that `Plan.to_json` writes.
-
-    Raises
-    ------
-    SourceError
-        The file is not one of these.
-    InvalidPlanError
-        The plan that it holds breaks its own problem.
-    """
-    if str(path).lower().endswith(".json"):
-        from .plan_json import read_plan_json
-
-        rows, planner = read_plan_json(path)
-    else:
-        rows, planner = read_rows(path, inclusive=inclusive, offsets=True), "file"
-    problem = _problem_of(rows, path)
-    offsets = np.array(rows.offset, dtype=np.int64)
-    offsets.flags.writeable = False
-    violations = _core.verify(problem, offsets)
-    if violations:
-        listed = "\n".join(f"  {violation.message}" for violation in violations)
-        error = InvalidPlanError(f"{path}: the plan is not valid:\n{listed}")
-        error.violations = violations  # type: ignore[attr-defined]
-        raise error
-    used = problem.size > 0
-    peak = int((offsets + problem.size)[used].max(initial=0))
-    load = problem.load
-    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0)
-
-
-def _problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
+def problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
+    """The rows' buffers; SourceError names the file where they make no problem."""
     try:
         return rows.problem()
     except ValueError as error:

@@ -1,0 +1,68 @@
+"""Plans in files, .csv with offsets or .json: read, verified, and held against the problem from another file."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ..errors import invalid_plan
+from ..plan import Plan
+from .csv import Rows, problem_of, read_rows
+from .plan_json import read_plan_json
+
+
+def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
+    """Read a plan from a CSV file with a column of offsets, or from the JSON that `Plan.to_json` writes.
+
+    Parameters
+    ----------
+    inclusive
+        For CSV: the ends of lifetimes are the last step alive, not the step after it.
+
+    Raises
+    ------
+    SourceError
+        The file is not one of these.
+    InvalidPlanError
+        The plan that it holds breaks its own problem.
+    """
+    rows, planner = placed_rows(path, inclusive=inclusive)
+    problem = problem_of(rows, path)
+    offsets = np.array(rows.offset, dtype=np.int64)
+    offsets.flags.writeable = False
+    violations = _core.verify(problem, offsets)
+    if violations:
+        raise invalid_plan(f"{path}: the plan", violations)
+    peak = int((offsets + problem.size)[problem.size > 0].max(initial=0))
+    load = problem.load
+    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0)
+
+
+def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> tuple[Rows, str]:
+    """The rows of a plan file, unverified, and the planner that it names ("file" for a CSV)."""
+    if str(path).lower().endswith(".json"):
+        return read_plan_json(path)
+    return read_rows(path, inclusive=inclusive, offsets=True), "file"
+
+
+def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Offsets in the problem's order, by id, and what does not match: ids on one side only, other sizes or steps."""
+    row_of = {name: i for i, name in enumerate(rows.name)}
+    offsets = np.zeros(len(problem), dtype=np.int64)
+    mismatches = []
+    for b, name in enumerate(problem.names):
+        i = row_of.pop(name, None)
+        if i is None:
+            mismatches.append(f"buffer '{name}' is not in the plan")
+            continue
+        offsets[b] = rows.offset[i]
+        expected = (int(problem.size[b]), int(problem.first[b]), int(problem.last[b]))
+        got = (rows.size[i], rows.first[i], rows.last[i])
+        for what, e, g in zip(("size", "start", "end"), expected, got, strict=True):
+            if e != g:
+                mismatches.append(f"buffer '{name}' has {what} {e} in the problem and {g} in the plan")
+    mismatches += [f"buffer '{name}' is in the plan, but not in the problem" for name in row_of]
+    return offsets, mismatches

@@ -1,0 +1,267 @@
+"""Plans as files: every form comes back, and nothing is ever half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import memplan
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memplan.export import files
+from strategies import BOUNDED, columns
+
+NAMES = ["plain", "a,b", 'quo"ted', "größe/重み", "$x_1$", "#0", "two words"]
+
+
+@pytest.fixture
+def plan() -> memplan.Plan:
+    problem = memplan.Problem([10, 6, 8, 0, 3, 3, 9], [0, 1, 3, 0, 2, 5, -1], [2, 4, 5, 9, 3, 6, 1], [1, 8] + [1] * 5, NAMES)
+    return memplan.plan(problem, "first_fit")
+
+
+@pytest.fixture
+def graph_plan() -> memplan.Plan:
+    return memplan.plan(
+        {
+            "tensors": [
+                {"name": "x", "bytes": 16, "kind": "input"},
+                {"name": "t", "bytes": 32},
+                {"name": "v", "bytes": 16},
+            ],
+            "ops": [
+                {"name": "conv", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
+                {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
+            ],
+            "outputs": ["v"],
+        }
+    )
+
+
+def test_minimalloc_form(plan: memplan.Plan, tmp_path: Path) -> None:
+    plan.to_csv(tmp_path / "plan.csv")
+    lines = (tmp_path / "plan.csv").read_bytes().decode().split("\n")
+    assert lines[:4] == ["id,lower,upper,size,alignment,offset", "plain,0,2,10,1,9", '"a,b",1,4,6,8,0', '"quo""ted",3,5,8,1,6'] or (
+        lines[0] == "id,lower,upper,size,alignment,offset"
+    )
+    assert lines[2] == f'"a,b",1,4,6,8,{plan.offsets[1]}'
+    assert len(lines) == 9
+    back = memplan.read_plan(tmp_path / "plan.csv")
+    assert (back.problem, back.offsets.tolist()) == (plan.problem, plan.offsets.tolist())
+    assert (back.peak, back.lower_bound, back.optimal) == (plan.peak, plan.lower_bound, plan.optimal)
+
+
+def test_gantt_form(plan: memplan.Plan, tmp_path: Path) -> None:
+    plan.to_csv(tmp_path / "plan.csv", form="gantt")
+    lines = (tmp_path / "plan.csv").read_bytes().decode().split("\n")
+    assert lines[0] == "tensor_name,size,offset,start_time,end_time"
+    assert lines[1] == f"plain,10,{plan.offsets[0]},0,2"
+    back = memplan.read_plan(tmp_path / "plan.csv")
+    assert back.offsets.tolist() == plan.offsets.tolist()
+    assert [s.name for s in back] == NAMES
+    assert back.problem.alignment.tolist() == [1] * 7  # this form has no column for it
+
+
+def test_unknown_form(plan: memplan.Plan, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="form must be one of minimalloc, gantt, got 'tflite'"):
+        plan.to_csv(tmp_path / "plan.csv", form="tflite")
+    assert not list(tmp_path.iterdir())
+
+
+def test_json(plan: memplan.Plan, tmp_path: Path) -> None:
+    plan.to_json(tmp_path / "plan.json")
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    assert (spec["format"], spec["version"], spec["memplan"]) == ("memplan.plan", 1, memplan.__version__)
+    assert (spec["planner"], spec["winner"]) == ("first_fit", "first_fit")
+    assert (spec["peak"], spec["lower_bound"], spec["optimal"]) == (plan.peak, plan.lower_bound, plan.optimal)
+    offset = plan["a,b"].offset
+    assert spec["buffers"][1] == {"id": "a,b", "size": 6, "first": 1, "last": 4, "alignment": 8, "offset": offset}
+    assert "tensors" not in spec
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.problem, back.offsets.tolist(), back.planner) == (plan.problem, plan.offsets.tolist(), "first_fit")
+
+
+def test_json_of_a_graph_maps_tensors(graph_plan: memplan.Plan, tmp_path: Path) -> None:
+    graph_plan.to_json(tmp_path / "plan.json")
+    tensors = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["tensors"]
+    t = graph_plan["t"].offset
+    assert tensors == {
+        "t": {"buffer": 0, "offset": t, "bytes": 32},
+        "v": {"buffer": 0, "offset": t + 8, "bytes": 16},
+    }
+    assert [s.name for s in memplan.read_plan(tmp_path / "plan.json")] == ["t", "conv.workspace"]
+
+
+@given(columns(), st.sampled_from(["naive", "first_fit", "greedy_by_size"]))
+@BOUNDED
+def test_round_trips(tmp_path_factory: pytest.TempPathFactory, problem: Any, planner: str) -> None:
+    folder = tmp_path_factory.mktemp("plans")
+    plan = memplan.plan(memplan.Problem(*problem, [f"t{i}" for i in range(len(problem[0]))]), planner)
+    plan.to_csv(folder / "plan.csv")
+    plan.to_json(folder / "plan.json")
+    for file in ("plan.csv", "plan.json"):
+        back = memplan.read_plan(folder / file)
+        assert back.problem == plan.problem
+        assert back.offsets.tolist() == plan.offsets.tolist()
+        assert (back.peak, back.lower_bound, back.optimal) == (plan.peak, plan.lower_bound, plan.optimal)
+
+
+@pytest.mark.parametrize("name", [" padded ", "carriage\rreturn", "line\nfeed", "tab\there", "'", '"', ",", "\u2028", "ä"])
+@pytest.mark.parametrize("file", ["plan.csv", "plan.json"])
+def test_any_name_comes_back(name: str, file: str, tmp_path: Path) -> None:
+    plan = memplan.plan(memplan.Problem([4, 5], [0, 0], [1, 1], 1, [name, "b"]))
+    (plan.to_csv if file.endswith("csv") else plan.to_json)(tmp_path / file)
+    assert memplan.read_plan(tmp_path / file).problem == plan.problem
+
+
+def test_the_largest_numbers_come_back(tmp_path: Path) -> None:
+    plan = memplan.plan(memplan.Problem([2**63 - 1], [-(2**63)], [2**63 - 1], 1, ["all"]))
+    plan.to_json(tmp_path / "plan.json")
+    plan.to_csv(tmp_path / "plan.csv")
+    for file in ("plan.json", "plan.csv"):
+        assert memplan.read_plan(tmp_path / file).problem == plan.problem
+
+
+# Plans in JSON that are not as memplan writes them
+
+
+def tampered(plan: memplan.Plan, path: Path, **changes: Any) -> Path:
+    plan.to_json(path)
+    spec = json.loads(path.read_text(encoding="utf-8")) | changes
+    path.write_text(json.dumps({key: value for key, value in spec.items() if value is not None}), encoding="utf-8")
+    return path
+
+
+BUFFER = {"id": "a", "size": 6, "first": 1, "last": 4, "alignment": 8, "offset": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "expected format 'memplan.plan' version 1, got 'other' version 1"),
+        ({"version": 2}, "expected format 'memplan.plan' version 1, got 'memplan.plan' version 2"),
+        ({"buffers": None}, "buffers"),
+        ({"buffers": 5}, "buffers"),
+        ({"buffers": {"id": "a"}}, "buffers"),
+        ({"buffers": [7]}, r"buffers\[0\]"),
+        ({"buffers": [BUFFER | {"size": "6"}]}, r"buffers\[0\].size must be of type int, got '6'"),
+        ({"buffers": [BUFFER | {"size": 6.0}]}, r"buffers\[0\].size must be of type int, got 6.0"),
+        ({"buffers": [BUFFER | {"offset": True}]}, r"buffers\[0\].offset must be of type int, got True"),
+        ({"buffers": [BUFFER | {"id": 3}]}, r"buffers\[0\].id must be of type str, got 3"),
+        ({"buffers": [BUFFER | {"last": 2**63}]}, r"buffers\[0\].last must fit int64, got 9223372036854775808"),
+        ({"buffers": [BUFFER | {"size": -1}]}, r"size\[0\] \(buffer 'a'\) must be >= 0, got -1"),
+        ({"buffers": [BUFFER | {"last": 1}]}, r"last\[0\] \(buffer 'a'\) must be > first\[0\] = 1, got 1"),
+        ({"buffers": [BUFFER, BUFFER | {"offset": 8}]}, "'a'"),
+    ],
+)
+def test_bad_json_plans(changes: dict[str, Any], message: str, plan: memplan.Plan, tmp_path: Path) -> None:
+    with pytest.raises(memplan.SourceError, match=message) as error:
+        memplan.read_plan(tampered(plan, tmp_path / "plan.json", **changes))
+    assert str(error.value).startswith(str(tmp_path / "plan.json"))
+
+
+def test_json_that_is_no_json(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"format": \n  oops}')
+    with pytest.raises(memplan.SourceError, match=r"plan\.json: line 2, column 3: Expecting value"):
+        memplan.read_plan(tmp_path / "plan.json")
+
+
+def test_json_of_an_invalid_plan(plan: memplan.Plan, tmp_path: Path) -> None:
+    path = tampered(plan, tmp_path / "plan.json", buffers=[BUFFER, BUFFER | {"id": "b"}])
+    with pytest.raises(memplan.InvalidPlanError, match="'a' at bytes .* and buffer 'b'"):
+        memplan.read_plan(path)
+
+
+# Writing
+
+
+def fail(*_: object) -> None:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("writer", ["csv", "json", "layout", "plot"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_failing_write_leaves_nothing(
+    writer: str, exists: bool, plan: memplan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memplan.present.gantt import save_plot
+
+    target = tmp_path / ("plan.png" if writer == "plot" else "plan.txt")
+    if exists:
+        target.write_text("as before")
+    monkeypatch.setattr("json.dump", fail)
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
+    monkeypatch.setattr(memplan.Plan, "__iter__", lambda self: fail())
+    write = {"csv": plan.to_csv, "json": plan.to_json, "layout": plan.to_layout, "plot": lambda path: save_plot(plan, path)}
+    with pytest.raises(OSError, match="the disk is full"):
+        write[writer](target)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ([target.name] if exists else [])
+    assert not exists or target.read_text() == "as before"
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "file.txt"
+    target.write_text("as before")
+    with pytest.raises(KeyboardInterrupt), files.replacing(target) as beside:  # noqa: PT012
+        beside.write_text("half of")
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["file.txt"]
+    assert target.read_text() == "as before"
+
+
+def test_files_have_the_usual_permissions(plan: memplan.Plan, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    plan.to_json(tmp_path / "plan.json")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+def test_a_missing_folder_is_named(plan: memplan.Plan, tmp_path: Path) -> None:
+    target = tmp_path / "missing" / "plan.csv"
+    with pytest.raises(FileNotFoundError) as error:
+        plan.to_csv(target)
+    assert error.value.filename in (str(target), str(target.parent))
+
+
+def test_a_folder_is_no_target(plan: memplan.Plan, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=str(tmp_path / "folder")):
+        (tmp_path / "folder").mkdir()
+        plan.to_csv(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_long_file_name_is_no_trouble(plan: memplan.Plan, tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 250 + ".csv")
+    plan.to_csv(target)
+    assert memplan.read_plan(target).peak == plan.peak
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_regular_file_is_never_replaced(plan: memplan.Plan, tmp_path: Path) -> None:
+    """Devices and pipes are written to, or refused, but their names never become those of regular files."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.MonkeyPatch.context():
+            try:
+                plan.to_csv(pipe)
+            except OSError:
+                pass
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_stays_a_link(plan: memplan.Plan, tmp_path: Path) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    plan.to_csv(tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert memplan.read_plan(tmp_path / "real.csv").peak == plan.peak
