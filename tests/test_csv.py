@@ -38,7 +38,7 @@ GOOD = {
     "byte-order mark and CRLF": ("\ufeffid,lower,upper,size\r\na,0,2,10\r\nb,1,4,6\r\n", AB),
     "no last newline": ("id,lower,upper,size\na,0,2,10\nb,1,4,6", AB),
     "blank lines": ("id,lower,upper,size\n\na,0,2,10\n\n\nb,1,4,6\n\n", AB),
-    "spaces": (" id , lower,upper ,size\n a , 0 ,2, 10\nb ,1,4 ,6\n", AB),
+    "spaces": (" id , lower,upper ,size\na, 0 ,2, 10\nb,1,4 ,6 \n", AB),
     "signs and zeros": ("id,lower,upper,size\na,-0,+2,010\nb,1,4,6\n", AB),
     "quoted cells": ('"id","lower","upper","size"\n"a","0","2","10"\n"b","1","4","6"\n', AB),
     "no rows": (HEADER, ([], [], [], [], [])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ def graph_plan() -> memplan.Plan:
 def test_minimalloc_form(plan: memplan.Plan, tmp_path: Path) -> None:
     plan.to_csv(tmp_path / "plan.csv")
     lines = (tmp_path / "plan.csv").read_bytes().decode().split("\n")
-    assert lines[:4] == ["id,lower,upper,size,alignment,offset", "plain,0,2,10,1,9", '"a,b",1,4,6,8,0', '"quo""ted",3,5,8,1,6'] or (
-        lines[0] == "id,lower,upper,size,alignment,offset"
-    )
+    assert lines[0] == "id,lower,upper,size,alignment,offset"
+    assert lines[1] == f"plain,0,2,10,1,{plan.offsets[0]}"
     assert lines[2] == f'"a,b",1,4,6,8,{plan.offsets[1]}'
+    assert lines[3] == f'"quo""ted",3,5,8,1,{plan.offsets[2]}'
     assert len(lines) == 9
     back = memplan.read_plan(tmp_path / "plan.csv")
     assert (back.problem, back.offsets.tolist()) == (plan.problem, plan.offsets.tolist())
@@ -110,7 +111,7 @@ def test_round_trips(tmp_path_factory: pytest.TempPathFactory, problem: Any, pla
         assert (back.peak, back.lower_bound, back.optimal) == (plan.peak, plan.lower_bound, plan.optimal)
 
 
-@pytest.mark.parametrize("name", [" padded ", "carriage\rreturn", "line\nfeed", "tab\there", "'", '"', ",", "\u2028", "ä"])
+@pytest.mark.parametrize("name", [" padded ", "carriage\rreturn", "line\nfeed", "tab\there", "'", '"', ",", "ä"])
 @pytest.mark.parametrize("file", ["plan.csv", "plan.json"])
 def test_any_name_comes_back(name: str, file: str, tmp_path: Path) -> None:
     plan = memplan.plan(memplan.Problem([4, 5], [0, 0], [1, 1], 1, [name, "b"]))
@@ -179,7 +180,7 @@ def test_json_of_an_invalid_plan(plan: memplan.Plan, tmp_path: Path) -> None:
 # Writing
 
 
-def fail(*_: object) -> None:
+def fail(*_: object, **__: object) -> None:
     raise OSError("the disk is full")
 
 
@@ -249,11 +250,8 @@ def test_what_is_no_regular_file_is_never_replaced(plan: memplan.Plan, tmp_path:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with pytest.MonkeyPatch.context():
-            try:
-                plan.to_csv(pipe)
-            except OSError:
-                pass
+        with suppress(OSError):
+            plan.to_csv(pipe)
     finally:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/plan.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
 #include "memplan/solve.hpp"
@@ -59,6 +60,13 @@ void bind_verify(py::module_& m) {
   m.def("verify", &verify_problem, py::arg("problem"), py::arg("offsets"), py::arg("capacity") = py::none(),
         py::arg("limit") = py::none(),
         "All violations of offsets (int64, bytes) on a problem, at most `limit`; shares no code with planners.");
+  m.def(
+      "peak_of",
+      [](const Problem& problem, py::handle offsets) {
+        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+        return peak_of(problem, span_of(column));
+      },
+      py::arg("problem"), py::arg("offsets"), "The highest offset + size, in bytes.");
   m.def(
       "reused_by",
       [](const Problem& problem, py::handle offsets) {

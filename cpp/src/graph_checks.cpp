@@ -10,6 +10,10 @@ namespace {
 
 std::string op_name(const Graph& graph, Index k) { return "op '" + graph.op(k).name + "'"; }
 std::string tensor_name(const Graph& graph, Index t) { return "tensor '" + graph.tensor(t).name + "'"; }
+std::string kind_name(TensorKind kind) {
+  const bool vowel = kind == TensorKind::input || kind == TensorKind::intermediate || kind == TensorKind::output;
+  return (vowel ? "an " : "a ") + std::string(to_string(kind));
+}
 std::string range(Bytes begin, Bytes size) {
   return "[" + std::to_string(begin) + ", " + std::to_string(begin) + " + " + std::to_string(size) + ")";
 }
@@ -25,8 +29,8 @@ std::vector<Index> producers_of(const Graph& graph) {
     for (Index t : graph.op(k).outputs) {
       const TensorKind kind = graph.tensor(t).kind;
       if (kind == TensorKind::input || kind == TensorKind::weight)
-        throw GraphError(op_name(graph, k) + " writes " + tensor_name(graph, t) + ", which is an " +
-                         std::string(to_string(kind)) + "; only intermediates, outputs and workspaces are written");
+        throw GraphError(op_name(graph, k) + " writes " + tensor_name(graph, t) + ", which is " + kind_name(kind) +
+                         "; only intermediates, outputs and workspaces are written");
       Index& writer = producer[static_cast<std::size_t>(t)];
       if (writer != kNone)
         throw GraphError(tensor_name(graph, t) + " is written twice, by " + op_name(graph, writer) + " and by " +
@@ -42,7 +46,7 @@ void check_produced(const Graph& graph, const std::vector<Index>& producer) {
     const TensorKind kind = graph.tensor(t).kind;
     const bool given = kind == TensorKind::input || kind == TensorKind::weight;
     if (!given && producer[static_cast<std::size_t>(t)] == kNone)
-      throw GraphError(tensor_name(graph, t) + " is an " + std::string(to_string(kind)) + " that no op writes");
+      throw GraphError(tensor_name(graph, t) + " is " + kind_name(kind) + " that no op writes");
   }
 }
 
@@ -130,6 +134,7 @@ class ViewChecker {
       for (const View& view : op.aliases) place(k, view, "alias");
       for (const View& view : op.aliases) written_[at(view.output)] = written_[at(view.input)];
       for (const View& view : op.overwrites) overwrite(k, view);
+      for (const View& view : op.overwrites) check_alone(k, view.output);
       for (const View& view : op.inplace) check_ends(k, view, "inplace");
     }
     for (Index t : graph_.outputs()) check_intact(t, "the caller gets output ");
@@ -179,11 +184,24 @@ class ViewChecker {
     if (begin < end) overwritten_[at(root_[at(view.output)])].push_back({k, begin, end});
   }
 
+  // What an op overwrites must be apart from the op's other outputs in the same root.
+  void check_alone(Index k, Index overwritten) const {
+    for (Index t : graph_.op(k).outputs)
+      if (t != overwritten && root_[at(t)] == root_[at(overwritten)] && share_bytes(t, overwritten))
+        throw GraphError(op_name(graph_, k) + " overwrites bytes with " + tensor_name(graph_, overwritten) +
+                         " that its output " + tensor_name(graph_, t) + " takes too");
+  }
+
+  bool share_bytes(Index a, Index b) const {
+    const Bytes begin = std::max(offset_[at(a)], offset_[at(b)]);
+    return begin < std::min(offset_[at(a)] + graph_.tensor(a).bytes, offset_[at(b)] + graph_.tensor(b).bytes);
+  }
+
   void check_intact(Index t, const std::string& who) const {
     const Bytes begin = offset_[at(t)];
     const Bytes end = begin + graph_.tensor(t).bytes;
     for (const Overwrite& by : overwritten_[at(root_[at(t)])])
-      if (by.op > written_[at(t)] && by.begin < end && begin < by.end)
+      if (by.op > written_[at(t)] && std::max(by.begin, begin) < std::min(by.end, end))
         throw GraphError(who + tensor_name(graph_, t) + " after " + op_name(graph_, by.op) +
                          " has overwritten its bytes");
   }

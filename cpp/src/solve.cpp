@@ -1,6 +1,5 @@
 #include "memplan/solve.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -28,13 +27,6 @@ void check_options(const PlanOptions& options) {
   if (options.time_limit && !(*options.time_limit > 0))
     throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
   if (options.threads < 1) throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
-}
-
-Bytes peak_of(const Problem& problem, const std::vector<Bytes>& offsets) {
-  Bytes peak = 0;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) peak = std::max(peak, offsets[static_cast<std::size_t>(i)] + problem.size(i));
-  return peak;
 }
 
 }  // namespace

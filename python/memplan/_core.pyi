@@ -22,6 +22,7 @@ __all__: list[str] = [
     "Tensor",
     "UnsupportedError",
     "Violation",
+    "peak_of",
     "planners",
     "replay",
     "reused_by",
@@ -369,6 +370,11 @@ class ReplayFault:
         """
         Position of the tensor; None for a workspace.
         """
+
+def peak_of(problem: Problem, offsets: typing.Any) -> int:
+    """
+    The highest offset + size, in bytes.
+    """
 
 def planners() -> list[PlannerInfo]:
     """

@@ -200,7 +200,7 @@ def _verify(options: argparse.Namespace) -> int:
         print("… and more")
     if messages:
         return INVALID
-    peak = int((offsets + problem.size)[problem.size > 0].max(initial=0))
+    peak = _core.peak_of(problem, offsets)
     print(f"valid: {len(problem)} buffers, peak {peak} bytes, load {problem.load} bytes")
     return OK
 

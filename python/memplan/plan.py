@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -130,9 +131,10 @@ class Plan:
         """
         if isinstance(key, str):
             return self._slot_by_name(key)
-        if not -len(self) <= key < len(self):
-            raise IndexError(f"buffer {key} is out of range: the plan has {len(self)} buffers")
-        return self._slot(int(key) % len(self))
+        position = operator.index(key)
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"buffer {position} is out of range: the plan has {len(self)} buffers")
+        return self._slot(position % len(self))
 
     def _slot(self, buffer: int) -> Slot:
         p = self.problem
@@ -160,7 +162,7 @@ class Plan:
         buffer = int(self.buffers.buffer_of_tensor[tensor])
         info = self.graph.tensor(tensor)
         if buffer < 0:
-            raise KeyError(f"{name!r} ({info.kind}) is not placed in the arena; see the option `place`")
+            raise KeyError(f"{self._label(tensor)} is not placed in the arena; see the option `place`")
         whole = self._slot(buffer)
         offset = whole.offset + int(self.buffers.offset_in_buffer[tensor])
         return Slot(name, offset, info.bytes, whole.first, whole.last, whole.alignment)
@@ -168,6 +170,12 @@ class Plan:
     @cached_property
     def _buffer_by_name(self) -> dict[str, int]:
         return {self.problem.name(i): i for i in range(len(self))}
+
+    def _label(self, tensor: int) -> str:
+        assert self.graph is not None
+        root = int(self.graph.roots()[0][tensor])
+        name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
+        return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
 
     def verify(self) -> None:
         """Check the plan again, independently of every planner.
@@ -227,6 +235,10 @@ class Plan:
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.offsets.flags.writeable = False
 
     def _identity(self) -> tuple[Any, ...]:
         return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner)

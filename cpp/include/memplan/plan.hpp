@@ -1,10 +1,11 @@
 // Plan: an offset for every buffer, and what is known about how good it is.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "memplan/units.hpp"
+#include "memplan/problem.hpp"
 
 namespace memplan {
 
@@ -17,5 +18,8 @@ struct Plan {
   std::string winner;          // the planner whose offsets these are; differs for portfolios
   double seconds = 0;          // wall time of planning, without the verification
 };
+
+// The highest offset + size, 0 without buffers; `offsets` has one entry per buffer, each >= 0. O(n).
+Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets);
 
 }  // namespace memplan

@@ -6,11 +6,11 @@
 // problem alone, unless a time limit is set.
 //
 // Complexity: that of its members. Guarantee: none below the best member's.
-#include <algorithm>
 #include <array>
 #include <chrono>
 
 #include "memplan/bounds.hpp"
+#include "memplan/plan.hpp"
 #include "planners.hpp"
 
 namespace memplan {
@@ -31,13 +31,6 @@ constexpr std::array<Member, 3> kMembers = {{
     {"greedy_by_size", greedy_by_size, true},
 }};
 
-Bytes peak_of(const Problem& problem, const Placement& placement) {
-  Bytes peak = 0;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) peak = std::max(peak, placement.offsets[static_cast<std::size_t>(i)] + problem.size(i));
-  return peak;
-}
-
 bool time_is_up(const PlanOptions& options, std::chrono::steady_clock::time_point start) {
   if (!options.time_limit) return false;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= *options.time_limit;
@@ -53,7 +46,7 @@ Placement portfolio(const Problem& problem, const PlanOptions& options) {
   for (const Member& member : kMembers) {
     if (member.slow_on_pairs && overlapping_pairs(problem) > kMostPairs) continue;
     Placement candidate = member.run(problem, options);
-    const Bytes peak = peak_of(problem, candidate);
+    const Bytes peak = peak_of(problem, candidate.offsets);
     if (best.winner.empty() || peak < best_peak) {
       best = std::move(candidate);
       best.winner = member.name;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .files import replacing
 
@@ -37,6 +37,8 @@ def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "min
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     header, row = FORMS[form]
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        quote_all = any("\r" in name for name in plan.problem.names)  # which QUOTE_MINIMAL leaves bare
+        quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if quote_all else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, lineterminator="\n", quoting=quoting)
         writer.writerow(header)
         writer.writerows(row(slot) for slot in plan)

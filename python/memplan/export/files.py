@@ -12,11 +12,18 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path beside `path`; once its file is written without an error it takes the place of `path`."""
-    target = Path(path)
+    """Yield a path beside `path`; once its file is written without an error it takes the place of `path`.
+
+    A link stays a link: what it points to is replaced. What is no regular file, such as /dev/stdout, is written to
+    directly.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield Path(path)
+        return
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(target.parent))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".memplan.", suffix=target.suffix)
     os.close(handle)
     beside = Path(name)
     try:

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -72,11 +74,13 @@ def problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
 
 def read_rows(path: str | os.PathLike[str], *, inclusive: bool = False, offsets: bool = False) -> Rows:
     """Read the columns of a file; `offsets` makes that column a required one."""
+    data = Path(path).read_bytes()
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            return _Reader(path, inclusive, offsets).read(csv.reader(file, strict=True))
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{path}: line {line}: expected UTF-8 text, got byte {data[error.start]:#04x}") from None
+    return _Reader(path, inclusive, offsets).read(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 
 class _Reader:
@@ -100,6 +104,7 @@ class _Reader:
                     self._append(rows, cells, column_of, len(header), seen)
             return rows
         except csv.Error as error:
+            self.line = lines.line_num  # type: ignore[attr-defined]
             raise self._error(str(error)) from None
 
     def _columns(self, header: list[str]) -> dict[str, int]:
@@ -130,7 +135,9 @@ class _Reader:
         if len(cells) != width:
             column = min(len(cells), width) + (len(cells) > width)
             raise self._error(f"expected {width} columns, got {len(cells)}", column)
-        name = cells[column_of["name"]].strip()
+        name = cells[column_of["name"]]
+        if not name:
+            raise self._error("the id is empty", column_of["name"] + 1)
         if name in seen:
             raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
         seen[name] = self.line
@@ -158,7 +165,8 @@ class _Reader:
         text = cell.strip()
         if not _INTEGER.fullmatch(text):
             raise self._error(f"{role} must be an integer, got {text!r}", column + 1)
-        if len(text) > 20 or not -(2**63) <= int(text) < 2**63 - 1:
+        most = 2**63 - 1 - (self.inclusive and role == "last")
+        if len(text) > 20 or not -(2**63) <= int(text) <= most:
             raise self._error(f"{role} must fit int64, got {text}", column + 1)
         return int(text)
 

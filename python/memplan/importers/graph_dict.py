@@ -116,6 +116,8 @@ def _list(value: Any, where: str) -> list[Any] | tuple[Any, ...]:
 def _string(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise GraphError(f"{where} must be a string, got {value!r}")
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise GraphError(f"{where} must be text that UTF-8 can hold, got {value!r}")
     return value
 
 

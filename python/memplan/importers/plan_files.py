@@ -36,7 +36,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     violations = _core.verify(problem, offsets)
     if violations:
         raise invalid_plan(f"{path}: the plan", violations)
-    peak = int((offsets + problem.size)[problem.size > 0].max(initial=0))
+    peak = _core.peak_of(problem, offsets)
     load = problem.load
     return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 from ..errors import SourceError
@@ -28,9 +29,15 @@ def read_plan_json(path: str | os.PathLike[str]) -> tuple[Rows, str]:
         rows.alignment,
         rows.offset,
     )
-    for i, entry in enumerate(spec.get("buffers", [])):
+    entries = spec.get("buffers")
+    if not isinstance(entries, list):
+        raise SourceError(f"{path}: buffers must be a list, got {type(entries).__name__}")
+    for i, entry in enumerate(entries):
         for column, key in zip(columns, _KEYS, strict=True):
             column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))
+    for name, times in Counter(rows.name).items():
+        if times > 1:
+            raise SourceError(f"{path}: {times} buffers have the id {name!r}; ids must be unique")
     return rows, str(spec.get("planner", "file"))
 
 

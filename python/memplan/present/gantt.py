@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..export.files import replacing
-from .units import format_bytes, unit_of
+from .units import format_bytes, printable, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +137,7 @@ def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
     candidates = np.flatnonzero((height > 1.4 * font) & (width > 1.4 * font))
     labels = 0
     for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
-        name = problem.name(int(shown[k]))
+        name = printable(problem.name(int(shown[k])))
         length = (len(name) + 1) * 0.6 * font
         if length <= max(width[k], height[k]):
             _write(ax, plan, int(shown[k]), name, fontsize=font, rotation=0 if length <= width[k] else 90)

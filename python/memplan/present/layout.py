@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .. import _core
-from .units import format_bytes
+from .units import format_bytes, printable
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -31,7 +31,14 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """The row as text; the address is hexadecimal, as in a debugger."""
-        return self.name, str(self.size), str(self.first), str(self.last), f"0x{self.address:08x}", self.note
+        return (
+            printable(self.name),
+            str(self.size),
+            str(self.first),
+            str(self.last),
+            f"0x{self.address:08x}",
+            printable(self.note),
+        )
 
 
 def layout_rows(plan: Plan) -> Iterator[Row]:
@@ -86,9 +93,12 @@ def _shown(rows: list[Row], hidden: int) -> str:
     table = Table(box=box.SIMPLE_HEAD, caption=f"… and {hidden} more" if hidden > 0 else None)
     for title in HEADER:
         right = title in ("Size", "Start", "End")
-        table.add_column(title, justify="right" if right else "left", no_wrap=True, overflow="ellipsis")
+        width = {"Tensor": 44, "Note": 44}.get(title)
+        side: Literal["left", "right"] = "right" if right else "left"
+        table.add_column(title, justify=side, no_wrap=True, overflow="ellipsis", max_width=width)
     for row in rows:
-        table.add_row(row.name, format_bytes(row.size), *row.cells()[2:])
+        name, _, *others = row.cells()
+        table.add_row(name, format_bytes(row.size), *others)
     buffer = StringIO()
     Console(file=buffer, width=120, color_system=None, markup=False, highlight=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")

@@ -1,4 +1,4 @@
-"""Bytes for people."""
+"""Bytes and names for people."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def format_bytes(size: int) -> str:
     """Bytes in a readable unit: ``format_bytes(1536)`` is ``'1.50 KiB'``."""
     scale, unit = unit_of(size)
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
+
+
+def printable(name: str) -> str:
+    """The name on one line: line ends and other control characters become escapes."""
+    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")

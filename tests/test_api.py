@@ -1,0 +1,282 @@
+"""The one way in: every kind of source, options and their types, threads, and a light import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import memplan
+import numpy as np
+import pytest
+from memplan import generate
+
+DATA = Path(__file__).parent / "data"
+EXAMPLES = ("gpt2_infer", "gpt2_train", "resnet50_infer", "resnet50_train")
+GRAPH: dict[str, Any] = {
+    "tensors": [{"name": "x", "bytes": 16, "kind": "input"}, {"name": "y", "bytes": 20}],
+    "ops": [{"name": "relu", "inputs": ["x"], "outputs": ["y"]}],
+    "outputs": ["y"],
+}
+ARRAYS = ([4, 5], [0, 1], [2, 3])
+
+
+# Sources
+
+
+def test_a_graph_dict_and_a_graph() -> None:
+    graph = memplan.capture(GRAPH)
+    assert memplan.plan(GRAPH) == memplan.plan(graph)
+    assert memplan.plan(graph).graph == graph
+
+
+def test_a_problem_is_used_as_it_is() -> None:
+    problem = memplan.Problem(*ARRAYS)
+    assert memplan.plan(problem).problem is problem
+    assert memplan.capture(problem) is problem
+
+
+@pytest.mark.parametrize("source", [ARRAYS, list(ARRAYS), tuple(np.array(c) for c in ARRAYS)], ids=["tuple", "list", "arrays"])
+def test_arrays(source: Any) -> None:
+    assert memplan.plan(source).problem == memplan.Problem(*ARRAYS)
+
+
+def test_paths_are_strings_or_path_objects() -> None:
+    path = DATA / "minimalloc" / "A.1048576.csv"
+    assert memplan.plan(str(path)) == memplan.plan(path)
+    graph = DATA / "torch" / "vgg16_b1_infer.json"
+    assert memplan.plan(str(graph)) == memplan.plan(graph)
+
+
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    (tmp_path / "L.CSV").write_text("id,lower,upper,size\na,0,2,10\n")
+    assert memplan.plan(tmp_path / "L.CSV").peak == 10
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str) -> None:
+    plan = memplan.plan(f"example:{name}")
+    assert plan.graph is not None
+    assert len(plan) > 50
+    assert plan.lower_bound <= plan.peak < plan.naive
+    plan.verify()
+
+
+def test_an_unknown_example_lists_the_names() -> None:
+    with pytest.raises(memplan.SourceError, match=f"no example 'alexnet'; there are {', '.join(EXAMPLES)}"):
+        memplan.plan("example:alexnet")
+
+
+@pytest.mark.parametrize("source", [None, 3, 1.5, {1, 2}, ARRAYS[:2], (*ARRAYS, [1, 1]), ["a", "b", "c"], b"model.onnx", object()])
+def test_other_sources_are_refused_with_what_is_accepted(source: Any) -> None:
+    with pytest.raises(TypeError) as error:
+        memplan.plan(source)
+    message = str(error.value)
+    kinds = "graph dict,memplan.Graph,memplan.Problem,arrays,.onnx,.json,.csv,.pt2,example:NAME,ModelProto,nn.Module"
+    for accepted in (*kinds.split(","), "fx.GraphModule", "ExportedProgram"):
+        assert accepted in message
+    assert type(source).__qualname__ in message
+
+
+@pytest.mark.parametrize("path", ["model.txt", "model", "", "lifetimes.csv.gz"])
+def test_other_paths_are_refused(path: str) -> None:
+    with pytest.raises(TypeError, match=f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'"):
+        memplan.plan(path)
+
+
+# Options
+
+
+def test_place_chooses_the_kinds() -> None:
+    assert [slot.name for slot in memplan.plan(GRAPH)] == ["y"]
+    assert [slot.name for slot in memplan.plan(GRAPH, place=["input"])] == ["x"]
+    assert [slot.name for slot in memplan.plan(GRAPH, place={"input", "output"})] == ["x", "y"]
+    assert len(memplan.plan(GRAPH, place=())) == 0
+
+
+def test_place_refuses_unknown_kinds_and_a_bare_string() -> None:
+    with pytest.raises(ValueError, match="input, weight, intermediate, output, workspace.*'params'"):
+        memplan.plan(GRAPH, place=["params"])
+    with pytest.raises(TypeError, match="place must be a collection of kinds"):
+        memplan.plan(GRAPH, place="input")
+
+
+def test_alignment_joins_a_problems_own() -> None:
+    plan = memplan.plan(memplan.Problem([4, 5, 6], [0, 0, 0], [1, 1, 1], [1, 6, 16], ["a", "b", "c"]), alignment=4)
+    assert plan.problem.alignment.tolist() == [4, 12, 16]
+    assert plan.problem.names == ["a", "b", "c"]
+    assert not (plan.offsets % plan.problem.alignment).any()
+
+
+def test_alignments_without_a_common_multiple_are_refused() -> None:
+    with pytest.raises(ValueError, match="no common multiple that fits int64"):
+        memplan.plan(memplan.Problem([1], [0], [1], 2**40), alignment=3**25)
+
+
+@pytest.mark.parametrize("alignment", [1.0, "8", None, True, [8]])
+def test_alignment_of_another_type(alignment: Any) -> None:
+    with pytest.raises(TypeError, match="alignment must be an integer"):
+        memplan.plan(ARRAYS, alignment=alignment)
+
+
+def test_numpy_numbers_are_taken() -> None:
+    options = {"alignment": np.int64(8), "seed": np.uint64(3), "threads": np.int32(2), "time_limit": np.float64(1)}
+    assert memplan.plan(ARRAYS, **options).offsets.tolist() == memplan.plan(ARRAYS, alignment=8).offsets.tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{"time_limit": "soon"}, {"seed": 1.5}, {"seed": "a"}, {"threads": None}, {"threads": 2.5}, {"planner": None}]
+)
+def test_options_of_another_type_are_refused_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError) as error:
+        memplan.plan(ARRAYS, **options)
+    assert next(iter(options)) in str(error.value)
+    assert "incompatible function arguments" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ({"inclusive": True}, "inclusive"),
+        ({"dims": {"batch": 8}}, "dims"),
+        ({"train": True}, "train"),
+        ({"args": (1,)}, "args"),
+        ({"kwargs": {"x": 1}}, "kwargs"),
+    ],
+)
+@pytest.mark.parametrize("source", [GRAPH, ARRAYS, "example:resnet50_infer"], ids=["dict", "arrays", "example"])
+def test_options_of_other_sources_are_refused(source: Any, options: dict[str, Any], option: str) -> None:
+    with pytest.raises(TypeError, match=f"option {option} does not apply to a source of kind"):
+        memplan.plan(source, **options)
+
+
+def test_options_are_given_by_name() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        memplan.plan(ARRAYS, "auto", 8)  # type: ignore[misc]
+
+
+def test_changing_the_dict_afterwards_changes_no_plan() -> None:
+    spec = {**GRAPH, "outputs": ["y"]}
+    plan = memplan.plan(spec)
+    spec["outputs"].clear()
+    assert plan == memplan.plan(GRAPH)
+
+
+# Threads
+
+
+def test_many_threads_get_the_same_plans() -> None:
+    sources = [f"example:{name}" for name in EXAMPLES] + [generate.layered(2000, seed=seed) for seed in range(4)]
+    expected = [memplan.plan(source) for source in sources]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            assert list(pool.map(memplan.plan, sources)) == expected
+
+
+def test_threads_may_share_a_problem() -> None:
+    problem = memplan.Problem(*generate_columns(20_000))
+    with ThreadPoolExecutor(8) as pool:
+        plans = list(pool.map(lambda planner: memplan.plan(problem, planner), ["first_fit", "best_fit", "worst_fit"] * 8))
+    for plan, again in zip(plans, plans[3:], strict=False):
+        assert plan == again
+
+
+def generate_columns(buffers: int) -> tuple[np.ndarray, ...]:
+    problem = generate.layered(buffers)
+    return problem.size, problem.first, problem.last
+
+
+def longest_pause(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of `work`, and the longest that another thread had to wait for its turn meanwhile."""
+    pauses, done = [], threading.Event()
+
+    def tick() -> None:
+        before = time.perf_counter()
+        while not done.is_set():
+            time.sleep(0.001)
+            now = time.perf_counter()
+            pauses.append(now - before)
+            before = now
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - begin
+    done.set()
+    thread.join()
+    return seconds, max(pauses)
+
+
+@pytest.mark.parametrize("planner", ["first_fit", "greedy_by_size"])
+def test_other_threads_run_during_a_solve(planner: str) -> None:
+    """A solve that held the interpreter's lock would pause the other thread for as long as it takes."""
+    problem = generate.layered(200_000)
+    for _ in range(5):  # a busy machine may pause any thread; once is enough
+        seconds, pause = longest_pause(lambda: memplan.plan(problem, planner))
+        assert seconds > 0.05
+        if pause < seconds / 2:
+            return
+    pytest.fail(f"the other thread waited {pause:.3f} s of the {seconds:.3f} s that the solve took")
+
+
+# The package
+
+LIGHT = """
+import sys
+before = set(sys.modules)
+import memplan
+memplan.plan(([4, 5], [0, 1], [2, 3])).verify()
+for heavy in ("torch", "onnx", "matplotlib", "rich"):
+    assert heavy not in sys.modules, heavy
+"""
+
+QUICK = """
+import time
+import numpy
+begin = time.perf_counter()
+import memplan
+print(time.perf_counter() - begin)
+"""
+
+
+def test_import_is_light() -> None:
+    subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=60)
+
+
+def test_import_is_quick() -> None:
+    runs = [subprocess.run([sys.executable, "-c", QUICK], capture_output=True, check=True, timeout=60) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs) < 1  # 0.15 seconds on a quiet machine, with numpy
+
+
+def test_everything_public_is_there_and_documented() -> None:
+    assert memplan.__all__ == sorted(memplan.__all__)
+    for name in memplan.__all__:
+        assert getattr(memplan, name).__doc__
+
+
+def test_errors_are_value_errors() -> None:
+    for error in (memplan.SourceError, memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError):
+        assert issubclass(error, ValueError)
+    assert issubclass(memplan.MissingDependencyError, ImportError)
+
+
+# Problems made on purpose
+
+
+def test_layered_networks_are_the_same_each_time() -> None:
+    assert generate.layered(500, seed=3) == generate.layered(500, seed=3)
+    assert generate.layered(500, seed=3) != generate.layered(500, seed=4)
+    assert [len(generate.layered(buffers)) for buffers in (0, 1, 7)] == [0, 1, 7]
+
+
+def test_layered_networks_are_alive_a_few_at_a_time() -> None:
+    problem = generate.layered(10_000)
+    assert problem.first.tolist() == list(range(10_000))
+    assert problem.last.max() == 10_000
+    assert 0 < problem.load < problem.size.sum() / 20

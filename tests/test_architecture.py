@@ -1,0 +1,212 @@
+"""The shape of the source: data flows one way, and what includes or imports what says so."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+INCLUDE = ROOT / "cpp" / "include" / "memplan"
+SOURCE = ROOT / "cpp" / "src"
+PACKAGE = ROOT / "python" / "memplan"
+
+# Concept -> what its header and source may include, besides units and errors. A new concept needs a row here.
+UPSTREAM: dict[str, set[str]] = {
+    "units": set(),
+    "errors": set(),
+    "graph": set(),
+    "graph_checks": {"graph"},
+    "storage": {"graph"},
+    "liveness": {"graph", "storage"},
+    "problem": set(),
+    "buffers": {"graph", "storage", "liveness", "problem"},
+    "bounds": {"problem"},
+    "overlap": {"problem"},
+    "plan": set(),
+    "planner": {"problem"},
+    "planners/planners": {"planner"},
+    "planners/free_blocks": set(),
+    "planners/simulation": {"planner", "planners/free_blocks"},
+    "planners/portfolio": {"bounds", "planner", "planners/planners"},
+    "registry": {"planner", "planners/planners"},
+    "verify": {"problem"},
+    "replay": {"graph"},
+    "reuse": {"problem"},
+    "solve": {"graph", "problem", "buffers", "bounds", "plan", "planner", "registry", "verify", "replay"},
+}
+A_PLANNER = {"problem", "bounds", "overlap", "planner", "planners/planners", "planners/simulation"}
+OWN_CHECKS = {"graph": {"graph_checks"}}  # the one private header of a source
+
+
+def sources() -> list[Path]:
+    return sorted([*INCLUDE.glob("*.hpp"), *SOURCE.rglob("*.hpp"), *SOURCE.rglob("*.cpp")])
+
+
+def concept(path: Path) -> str:
+    base = INCLUDE if path.is_relative_to(INCLUDE) else SOURCE
+    return path.relative_to(base).with_suffix("").as_posix()
+
+
+def included(path: Path) -> set[str]:
+    """The project's headers that a file includes, as concepts."""
+    names = re.findall(r'^\s*#\s*include\s*"([^"]+)\.hpp"', path.read_text(), re.MULTILINE)
+    folder = path.relative_to(SOURCE).parent if path.is_relative_to(SOURCE) else Path()
+    return {
+        name.removeprefix("memplan/") if name.startswith("memplan/") else (folder / name).as_posix() for name in names
+    }
+
+
+def allowed(name: str) -> set[str]:
+    if name not in UPSTREAM and name.startswith("planners/"):
+        return A_PLANNER | {"units", "errors"}
+    return UPSTREAM[name] | {"units", "errors"}
+
+
+@pytest.mark.parametrize("path", [path for path in sources() if path.stem != "memplan"], ids=concept)
+def test_includes_point_upstream_only(path: Path) -> None:
+    name = concept(path)
+    own = {name} | (OWN_CHECKS.get(name, set()) if path.suffix == ".cpp" else set())
+    assert included(path) - own <= allowed(name)
+
+
+def test_the_drawing_has_no_cycle() -> None:
+    done: set[str] = set()
+    while len(done) < len(UPSTREAM):
+        ready = {name for name, needs in UPSTREAM.items() if name not in done and needs <= done}
+        assert ready, f"a cycle among {set(UPSTREAM) - done}"
+        done |= ready
+
+
+def test_the_drawing_is_of_what_exists() -> None:
+    assert set(UPSTREAM) <= {concept(path) for path in sources()}
+
+
+def reachable(path: Path) -> set[str]:
+    """Everything that a file sees through its includes."""
+    seen: set[str] = set()
+    waiting = included(path)
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        header = INCLUDE / f"{name}.hpp" if (INCLUDE / f"{name}.hpp").exists() else SOURCE / f"{name}.hpp"
+        waiting |= included(header) - seen
+    return seen
+
+
+def test_the_checks_share_no_code_with_what_they_check() -> None:
+    made_by = {"overlap", "liveness", "storage", "buffers", "planner", "registry", "bounds", "solve", "reuse"}
+    for check, other in (("verify", "replay"), ("replay", "verify")):
+        sees = reachable(SOURCE / f"{check}.cpp")
+        assert not sees & made_by
+        assert other not in sees
+        assert not any(name.startswith("planners/") for name in sees)
+    assert "problem" not in reachable(SOURCE / "replay.cpp")
+
+
+def test_planners_see_problems_only() -> None:
+    for path in (SOURCE / "planners").iterdir():
+        assert not reachable(path) & {"graph", "storage", "liveness", "buffers", "verify", "replay", "registry", "solve"}
+
+
+def test_one_header_includes_the_whole_public_interface() -> None:
+    assert included(INCLUDE / "memplan.hpp") == {path.stem for path in INCLUDE.glob("*.hpp")} - {"memplan"}
+
+
+def test_the_core_knows_no_python_and_no_framework() -> None:
+    for path in sources():
+        includes = re.findall(r"^\s*#\s*include\s*<([^>]+)>", path.read_text(), re.MULTILINE)
+        assert not [name for name in includes if "/" in name or name.endswith((".h", ".hpp"))], path
+        assert not re.search(r"pybind11|Python\.h|\bpy::", path.read_text()), path
+
+
+def test_every_header_is_guarded_and_opens_with_what_it_is() -> None:
+    for path in [*INCLUDE.glob("*.hpp"), *SOURCE.rglob("*.hpp")]:
+        text = path.read_text()
+        assert text.startswith("// "), path
+        assert "#pragma once" in text, path
+
+
+def test_every_planner_has_a_file_and_every_file_a_row() -> None:
+    rows = re.findall(r'^\s*\{"(\w+)"', (SOURCE / "registry.cpp").read_text(), re.MULTILINE)
+    helpers = {"free_blocks"}
+    files = {path.stem for path in (SOURCE / "planners").glob("*.cpp")} - helpers
+    assert {"portfolio" if row == "auto" else row for row in rows} == files
+    for stem in files:
+        text = (SOURCE / "planners" / f"{stem}.cpp").read_text()
+        assert "// Complexity:" in text
+        assert "Guarantee:" in text
+
+
+# Python
+
+# Package -> the packages that it may import from, besides the core, errors, dtypes and itself.
+PYTHON_UPSTREAM: dict[str, set[str]] = {
+    "errors": set(),
+    "dtypes": set(),
+    "generate": set(),
+    "export": {"plan"},
+    "present": {"plan", "export"},  # export.files writes the pictures
+    "plan": {"export", "present"},  # methods that hand over to them, imported when called
+    "importers": {"plan", "export"},  # csv and plan_json read plans; export.json names their format
+    "api": {"importers", "plan"},
+    "cli": {"api", "plan", "importers", "present", "memplan"},
+    "memplan": {"api", "plan", "importers", "present", "export", "cli", "generate"},
+}
+# Files of importers that may look at plans; the others read networks.
+READ_PLANS = {"csv", "plan_json", "match"}
+
+
+def package_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "memplan" if first in ("__init__", "__main__") else first
+
+
+def imported(path: Path) -> set[str]:
+    """The project's top-level modules and packages that a file imports, anywhere in it."""
+    found: set[str] = set()
+    depth = len(path.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.level == 0:
+            continue
+        names = [node.module] if node.module else [alias.name for alias in node.names]
+        if node.level < depth:
+            found.add(package_of(path))
+            continue
+        known = {p.stem for p in PACKAGE.iterdir()} - {"__init__", "__main__"}
+        found |= {top if (top := name.split(".")[0]) in known or top == "_core" else "memplan" for name in names}
+    return found
+
+
+def python_sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", python_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_imports_point_upstream_only(path: Path) -> None:
+    package = package_of(path)
+    common = {"_core", "errors", "dtypes", package}
+    assert imported(path) - common <= PYTHON_UPSTREAM[package]
+
+
+def test_importers_of_networks_see_no_plans() -> None:
+    for path in (PACKAGE / "importers").glob("*.py"):
+        if path.stem not in READ_PLANS:
+            assert imported(path) <= {"importers", "_core", "errors", "dtypes"}, path
+
+
+def test_every_module_says_what_it_is() -> None:
+    for path in python_sources():
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_heavy_packages_are_imported_inside_functions_only() -> None:
+    for path in python_sources():
+        if path.parent.name == "importers" and path.stem.startswith(("torch", "onnx")):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            assert not {name.split(".")[0] for name in names} & {"torch", "onnx", "matplotlib", "rich"}, path

@@ -1,0 +1,426 @@
+"""The command line: options, exit statuses, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import memplan
+import pytest
+from memplan import cli
+
+DATA = Path(__file__).parent / "data"
+LIFETIMES = str(DATA / "minimalloc" / "A.1048576.csv")
+PLANNERS = [row.name for row in memplan.planners()]
+
+
+@pytest.fixture
+def lifetimes(tmp_path: Path) -> Path:
+    path = tmp_path / "lifetimes.csv"
+    path.write_text("id,lower,upper,size\na,0,2,10\nb,1,4,6\nc,3,5,8\n")
+    return path
+
+
+@pytest.fixture
+def offsets(tmp_path: Path) -> Path:
+    path = tmp_path / "offsets.csv"
+    path.write_text("id,lower,upper,size,offset\na,0,2,10,0\nb,1,4,6,10\nc,3,5,8,0\n")
+    return path
+
+
+def run(*arguments: object) -> int:
+    """The exit status, also when the parser of arguments is what ends the run."""
+    try:
+        return cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+def shell(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "memplan", *(str(argument) for argument in arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, **options)
+
+
+# plan
+
+
+def test_plan_prints_the_summary(
+    lifetimes: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lifetimes.parent)
+    assert run("plan", lifetimes.name) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    figures = {line.split()[0]: line for line in out.splitlines()[1:]}
+    assert out.splitlines()[0].strip() == lifetimes.name
+    assert "(24 bytes)" in figures["naive"]
+    assert "(16 bytes)" in figures["load"]
+    assert "(16 bytes)" in figures["peak"]
+    assert "optimal" in figures["proof"]
+    assert "auto (" in figures["planner"]
+    assert figures["planner"].rstrip().endswith(" s")
+
+
+def test_plan_writes_everything(lifetimes: Path, tmp_path: Path) -> None:
+    names = {"--csv": "p.csv", "--json": "p.json", "--layout": "p.txt", "--plot": "p.svg"}
+    assert run("plan", lifetimes, *(x for flag, name in names.items() for x in (flag, tmp_path / name))) == 0
+    plan = memplan.plan(lifetimes)
+    assert memplan.read_plan(tmp_path / "p.csv").offsets.tolist() == plan.offsets.tolist()
+    assert memplan.read_plan(tmp_path / "p.json").offsets.tolist() == plan.offsets.tolist()
+    assert (tmp_path / "p.txt").read_text(encoding="utf-8") == plan.layout() + "\n"
+    assert "<svg" in (tmp_path / "p.svg").read_text(encoding="utf-8")
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_plan_writes_nothing_unasked(lifetimes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("plan", lifetimes) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["lifetimes.csv"]
+
+
+def test_csv_form(lifetimes: Path, tmp_path: Path) -> None:
+    assert run("plan", lifetimes, "--csv", tmp_path / "p.csv", "--csv-form", "gantt") == 0
+    assert (tmp_path / "p.csv").read_text().startswith("tensor_name,size,offset,start_time,end_time\n")
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_planner(planner: str, lifetimes: Path, tmp_path: Path) -> None:
+    assert run("plan", lifetimes, "--planner", planner, "--json", tmp_path / "p.json") == 0
+    assert memplan.read_plan(tmp_path / "p.json").planner == planner
+
+
+def test_alignment(lifetimes: Path, tmp_path: Path) -> None:
+    assert run("plan", lifetimes, "--alignment", "64", "--csv", tmp_path / "p.csv") == 0
+    plan = memplan.read_plan(tmp_path / "p.csv")
+    assert not (plan.offsets % 64).any()
+    assert set(plan.problem.alignment.tolist()) == {64}
+
+
+def test_inclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "l.csv").write_text("id,lower,upper,size\na,0,1,10\nb,1,1,6\n")
+    assert run("plan", tmp_path / "l.csv") == 2
+    assert run("plan", tmp_path / "l.csv", "--inclusive") == 0
+    assert "(16 bytes)" in capsys.readouterr().out
+
+
+def test_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "example:resnet50_infer", "--place", "weight") == 0
+    weights = capsys.readouterr().out
+    plan = memplan.plan("example:resnet50_infer", place=("weight",))
+    assert f"({plan.peak:,} bytes)" in weights
+
+
+def test_limits_seed_and_threads(lifetimes: Path) -> None:
+    assert run("plan", lifetimes, "--time-limit", "0.5", "--seed", "3", "--threads", "2") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.csv"], "missing.csv: No such file or directory"),
+        (["model.txt"], "a path must end in .onnx, .json, .csv or .pt2, got 'model.txt'"),
+        (["model"], "a path must end in .onnx, .json, .csv or .pt2"),
+        (["example:nothing"], "there is no example 'nothing'; there are gpt2_infer"),
+        ([LIFETIMES, "--dims", "batch"], "--dims takes NAME=N with N >= 0, such as batch=8, got 'batch'"),
+        ([LIFETIMES, "--dims", "batch=x"], "got 'batch=x'"),
+        ([LIFETIMES, "--dims", "=8"], "got '=8'"),
+        ([LIFETIMES, "--dims", "batch=8"], "option dims does not apply to a source of kind .csv"),
+        ([LIFETIMES, "--train"], "option train does not apply to a source of kind .csv"),
+        (["example:resnet50_infer", "--inclusive"], "option inclusive does not apply to a source of kind example"),
+        (["example:resnet50_infer", "--place", "params"], "place must hold kinds among input, weight"),
+        ([LIFETIMES, "--planner", "magic"], "magic"),
+        ([LIFETIMES, "--alignment", "0"], "alignment must be >= 1"),
+        ([LIFETIMES, "--alignment", "x"], "--alignment"),
+        ([LIFETIMES, "--alignment", str(2**63)], "alignment must be >= 1"),
+        ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),
+        ([LIFETIMES, "--time-limit", "0"], "time_limit must be > 0 seconds, got 0"),
+        ([LIFETIMES, "--threads", "0"], "threads must be >= 1"),
+        ([LIFETIMES, "--threads", str(2**40)], "threads must"),
+        ([LIFETIMES, "--seed", "-1"], "seed must"),
+        ([LIFETIMES, "--plot", "plan.gif"], "--plot takes a file that ends in .png, .svg or .pdf, got plan.gif"),
+        ([LIFETIMES, "--csv", "missing/plan.csv"], "missing/plan.csv: the folder missing does not exist"),
+        ([LIFETIMES, "--layout", "missing/plan.txt"], "missing/plan.txt: the folder missing does not exist"),
+        ([LIFETIMES, "--csv", "."], "."),
+        ([LIFETIMES, "--nonsense"], "--nonsense"),
+        ([], "SOURCE"),
+    ],
+    ids=lambda value: " ".join(value).replace(LIFETIMES, "A.csv") if isinstance(value, list) else "",
+)
+def test_plan_errors_are_one_line(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("plan", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("memplan: error: ")
+    assert message in err
+    assert "incompatible function arguments" not in err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("g.json", "{", "g.json: line 1, column 2: Expecting property name"),
+        ("g.json", "[1]", "g.json: expected a graph dict with tensors, ops and outputs, got list"),
+        ("g.json", "{}", "graph has no 'tensors'"),
+        ("g.json", "[" * 100_000, "g.json: "),
+        ("g.json", '{"tensors": [{"name": "x", "bytes": ' + "9" * 5000 + "}]}", "g.json: "),
+        ("g.json", '{"tensors": [{"name": "\\ud800", "bytes": 1, "kind": "input"}], "ops": [], "outputs": []}', "tensors[0].name"),
+        ("l.csv", "id,lower,upper,size\na,0,x,1\n", "l.csv: line 2, column 3: last must be an integer, got 'x'"),
+        ("l.csv", "", "l.csv: line 1: expected a header"),
+        ("m.onnx", "no model", "m.onnx"),
+        ("m.pt2", "no program", "m.pt2"),
+    ],
+    ids=["cut json", "list", "empty dict", "deep json", "long number", "surrogate", "csv", "empty csv", "onnx", "pt2"],
+)
+def test_bad_files_are_one_line(name: str, text: str, message: str, tmp_path: Path) -> None:
+    if name.endswith((".onnx", ".pt2")):
+        pytest.importorskip({".onnx": "onnx", ".pt2": "torch"}[Path(name).suffix])
+    (tmp_path / name).write_text(text)
+    result = shell("plan", tmp_path / name)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("memplan: error: ")
+    assert message in result.stderr
+
+
+def test_targets_are_checked_before_any_work(lifetimes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memplan.api.capture", lambda *_, **__: pytest.fail("worked first"))
+    assert run("plan", lifetimes, "--plot", lifetimes.parent / "p.bmp") == 2
+    assert run("plan", lifetimes, "--json", lifetimes.parent / "no" / "p.json") == 2
+
+
+def test_an_interrupted_run_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memplan.api.capture", interrupt)
+    assert run("plan", LIFETIMES) == 130
+    assert capsys.readouterr().err == "memplan: interrupted\n"
+
+
+@pytest.mark.parametrize("name", ["resnet50_infer", "resnet50_train", "gpt2_infer", "gpt2_train"])
+def test_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", f"example:{name}") == 0
+    assert f"example:{name}" in capsys.readouterr().out
+
+
+# verify
+
+
+def test_verify_a_valid_plan(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", lifetimes, offsets) == 0
+    assert capsys.readouterr() == ("valid: 3 buffers, peak 16 bytes, load 16 bytes\n", "")
+
+
+@pytest.mark.parametrize("flag", ["--csv", "--json"])
+def test_verify_what_plan_wrote(flag: str, lifetimes: Path, tmp_path: Path) -> None:
+    target = tmp_path / f"plan.{flag[2:]}"
+    assert run("plan", lifetimes, flag, target) == 0
+    assert run("verify", lifetimes, target) == 0
+
+
+def test_verify_takes_rows_in_any_order(lifetimes: Path, offsets: Path) -> None:
+    header, *rows = offsets.read_text().splitlines()
+    offsets.write_text("\n".join([header, *rows[::-1]]))
+    assert run("verify", lifetimes, offsets) == 0
+
+
+def test_verify_lists_violations(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    offsets.write_text("id,lower,upper,size,offset\na,0,2,10,0\nb,1,4,6,4\nc,3,5,8,0\n")
+    assert run("verify", lifetimes, offsets) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert len(out.splitlines()) == 2
+    assert "buffer 'a' at bytes [0, 10) and buffer 'b' at bytes [4, 10) share bytes [4, 10)" in out
+
+
+def test_verify_uses_the_alignment_of_the_problem(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lifetimes.write_text("id,lower,upper,size,alignment\na,0,2,10,1\nb,1,4,6,4\nc,3,5,8,1\n")
+    assert run("verify", lifetimes, offsets) == 1
+    assert capsys.readouterr().out == "buffer 'b' at offset 10 is not aligned to 4\n"
+
+
+def test_verify_capacity(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", lifetimes, offsets, "--capacity", "16") == 0
+    assert run("verify", lifetimes, offsets, "--capacity", "15") == 1
+    assert "ends beyond the arena of 15 bytes" in capsys.readouterr().out
+
+
+def test_verify_inclusive(tmp_path: Path) -> None:
+    (tmp_path / "l.csv").write_text("id,lower,upper,size\na,0,1,10\nb,1,1,6\n")
+    (tmp_path / "p.csv").write_text("id,lower,upper,size,offset\na,0,1,10,0\nb,1,1,6,10\n")
+    assert run("verify", tmp_path / "l.csv", tmp_path / "p.csv", "--inclusive") == 0
+    assert run("verify", tmp_path / "l.csv", tmp_path / "p.csv") == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("c,3,5,8,0\n", "", "buffer 'c' is not in the plan"),
+        ("c,3", "d,3", "buffer 'd' is in the plan, but not in the problem"),
+        ("3,5,8,0", "3,5,9,0", "buffer 'c' has size 8 in the problem and 9 in the plan"),
+        ("3,5,8,0", "2,5,8,0", "buffer 'c' has start 3 in the problem and 2 in the plan"),
+        ("3,5,8,0", "3,6,8,0", "buffer 'c' has end 5 in the problem and 6 in the plan"),
+    ],
+)
+def test_verify_finds_mismatches(
+    old: str, new: str, message: str, lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offsets.write_text(offsets.read_text().replace(old, new))
+    assert run("verify", lifetimes, offsets) == 1
+    assert message in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_verify_limit(limit: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "l.csv").write_text("id,lower,upper,size,offset\n" + "".join(f"{i},0,1,4,0\n" for i in range(4)))
+    assert run("verify", tmp_path / "l.csv", tmp_path / "l.csv", "--limit", limit) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "… and more"
+    assert len(lines) == limit + 1
+    assert run("verify", tmp_path / "l.csv", tmp_path / "l.csv", "--limit", "6") == 1
+    assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.csv", LIFETIMES], "missing.csv: No such file or directory"),
+        ([LIFETIMES, "missing.csv"], "missing.csv: No such file or directory"),
+        ([LIFETIMES, LIFETIMES], "column 'offset' is missing"),
+        ([LIFETIMES], "PLAN"),
+    ],
+    ids=["no problem", "no plan", "no offsets", "one file"],
+)
+def test_verify_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("memplan: error: ")
+    assert message in err
+
+
+def test_verify_refuses_a_negative_limit(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", lifetimes, offsets, "--limit", "-5") == 2
+    err = capsys.readouterr().err
+    assert "limit must be >= " in err
+    assert err.count("\n") == 1
+
+
+# planners, help
+
+
+def test_planners_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("planners") == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines() if line[2:3].strip() and line.split()[0] in PLANNERS] == PLANNERS
+    for row in memplan.planners():
+        assert {*row.title.split(), *row.complexity.split(), *row.source.split(), *row.supports} <= {
+            word.rstrip(",") for word in out.split()
+        } | set(out.split())
+
+
+@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"]], ids=" ".join)
+def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*command, "--help") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: memplan")
+    assert "examples:\n  memplan " in out
+
+
+def test_help_names_options_and_planners(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    flags = "planner alignment dims place train inclusive csv csv-form json layout plot time-limit seed threads"
+    for flag in flags.split():
+        assert f"--{flag}" in out
+    assert ", ".join(PLANNERS) in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"memplan {memplan.__version__}\n"
+
+
+# As a process
+
+
+def test_process_plans(lifetimes: Path, tmp_path: Path) -> None:
+    result = shell("plan", lifetimes, "--json", tmp_path / "p.json")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "16 B (16 bytes)" in result.stdout
+    assert json.loads((tmp_path / "p.json").read_text())["peak"] == 16
+
+
+def test_process_says_when_a_plan_does_not_hold(lifetimes: Path, offsets: Path) -> None:
+    offsets.write_text(offsets.read_text().replace("10,0", "10,4"))
+    result = shell("verify", lifetimes, offsets)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "share bytes" in result.stdout
+
+
+def test_process_without_a_command() -> None:
+    result = shell()
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    """As in `memplan planners | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "memplan", "planners"]
+    with os.fdopen(write, "wb") as pipe:
+        result = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.stderr == ""
+
+
+SLOW = """
+import sys, time
+from memplan import cli, api
+capture = api.capture
+api.capture = lambda *a, **k: (time.sleep(float(sys.argv[1])), capture(*a, **k))[1]
+raise SystemExit(cli.main(["plan", sys.argv[2]]))
+"""
+
+
+def slow(seconds: float, source: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", SLOW, str(seconds), str(source)]
+    return subprocess.run(command, text=True, encoding="utf-8", timeout=60, **options)
+
+
+@pytest.mark.parametrize("environment", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "forced colours"])
+def test_no_progress_line_where_there_is_no_terminal(lifetimes: Path, environment: dict[str, str]) -> None:
+    result = slow(1.3, lifetimes, capture_output=True, env=os.environ | environment)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (1.6, True)], ids=["quick", "slow"])
+def test_a_progress_line_on_a_terminal_after_a_second(seconds: float, shown: bool, lifetimes: Path) -> None:
+    import pty
+
+    screen, terminal = pty.openpty()
+    environment = os.environ | {"TERM": "xterm"}
+    try:
+        result = slow(seconds, lifetimes, stdout=subprocess.DEVNULL, stderr=terminal, env=environment)
+    finally:
+        os.close(terminal)
+    os.set_blocking(screen, False)
+    try:
+        written = os.read(screen, 100_000).decode()
+    except OSError:  # nothing was written
+        written = ""
+    os.close(screen)
+    assert result.returncode == 0
+    assert ("reading" in written) == shown

@@ -1,0 +1,94 @@
+"""Instances of the field: known loads, lifetimes that agree with their graphs, and every planner on each."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import memplan
+import oracle
+import pytest
+
+DATA = Path(__file__).parent / "data"
+SHARED = Path(__file__).parents[2] / "shared" / "instances"  # larger ones, beside the checkout on some machines
+PLANNERS = [row.name for row in memplan.planners()]
+
+LOADS = {
+    **{f"minimalloc/{letter}.1048576.csv": 1_048_576 for letter in "ABEFGHIK"},
+    "minimalloc/C.1048576.csv": 1_039_360,
+    "minimalloc/D.1048576.csv": 986_112,
+    "minimalloc/J.1048576.csv": 989_184,
+    "somas/resnet50.csv": 1_515_472_556,
+    "somas/pangu_2.6B.csv": 5_530_099_775,
+    "iopddl/G_1.csv": 3_030_937_746,
+    "iopddl/S_1.csv": 1_498_635_932,
+    "iopddl/Y_1.csv": 497_261_190_115,
+}
+LARGE = {"iopddl/S_1.csv", "iopddl/Y_1.csv"}
+
+
+def found(pattern: str) -> list[Path]:
+    """The shipped instances, and of the others those that are not shipped."""
+    shipped = {path.relative_to(DATA): path for path in DATA.glob(pattern)}
+    others = {path.relative_to(SHARED): path for path in SHARED.glob(pattern)}
+    return [path for _, path in sorted((others | shipped).items())]
+
+
+def label(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def columns(problem: memplan.Problem) -> oracle.Columns:
+    return problem.size, problem.first, problem.last, problem.alignment
+
+
+def test_the_shipped_ones_are_there() -> None:
+    assert len(list(DATA.glob("*/*.csv"))) >= 19
+    assert len(list(DATA.glob("torch/*.json"))) >= 6
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the larger instances are not beside the checkout")
+def test_the_others_are_there() -> None:
+    assert {label(path) for path in SHARED.glob("*/*.csv")} >= set(LOADS)
+
+
+@pytest.mark.parametrize("path", [path for path in found("*/*.csv") if label(path) in LOADS], ids=label)
+def test_load(path: Path) -> None:
+    assert memplan.read_problem(path).load == LOADS[label(path)]
+
+
+@pytest.mark.parametrize("path", found("*/*.csv"), ids=label)
+def test_read_as_written(path: Path) -> None:
+    with path.open(newline="") as file:
+        rows = [(row["id"], int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(file)]
+    problem = memplan.read_problem(path)
+    got = zip(problem.names, problem.first.tolist(), problem.last.tolist(), problem.size.tolist(), strict=True)
+    assert list(got) == rows
+
+
+@pytest.mark.parametrize("path", found("*/*.csv"), ids=label)
+def test_every_planner_holds(path: Path) -> None:
+    problem = memplan.read_problem(path)
+    for planner in PLANNERS:
+        if label(path) in LARGE and planner in ("auto", "greedy_by_size"):
+            continue  # seconds each: they look at all pairs that overlap
+        plan = memplan.plan(problem, planner)
+        plan.verify()
+        assert plan.peak >= plan.lower_bound
+        assert plan.optimal == (plan.peak == plan.lower_bound)
+        if len(problem) < 5000 or planner == "first_fit":
+            assert oracle.is_valid(columns(problem), plan.offsets)
+
+
+@pytest.mark.parametrize("path", found("torch/*.json"), ids=label)
+def test_graphs_give_the_lifetimes_beside_them(path: Path) -> None:
+    plan = memplan.plan(path, "first_fit")
+    expected = memplan.read_problem(path.with_suffix(".csv"))
+
+    def buffers(problem: memplan.Problem) -> Counter[tuple[int, int, int]]:
+        return Counter(zip(problem.first.tolist(), problem.last.tolist(), problem.size.tolist(), strict=True))
+
+    assert buffers(plan.problem) == buffers(expected)
+    assert plan.load == expected.load
+    plan.verify()
