@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import memplan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import memplan
 from memplan.export import files
 from strategies import BOUNDED, columns
 
@@ -21,7 +22,9 @@ NAMES = ["plain", "a,b", 'quo"ted', "größe/重み", "$x_1$", "#0", "two words"
 
 @pytest.fixture
 def plan() -> memplan.Plan:
-    problem = memplan.Problem([10, 6, 8, 0, 3, 3, 9], [0, 1, 3, 0, 2, 5, -1], [2, 4, 5, 9, 3, 6, 1], [1, 8] + [1] * 5, NAMES)
+    problem = memplan.Problem(
+        [10, 6, 8, 0, 3, 3, 9], [0, 1, 3, 0, 2, 5, -1], [2, 4, 5, 9, 3, 6, 1], [1, 8] + [1] * 5, NAMES
+    )
     return memplan.plan(problem, "first_fit")
 
 
@@ -36,7 +39,12 @@ def graph_plan() -> memplan.Plan:
             ],
             "ops": [
                 {"name": "conv", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
-                {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
+                {
+                    "name": "view",
+                    "inputs": ["t"],
+                    "outputs": ["v"],
+                    "alias": [{"output": "v", "input": "t", "offset": 8}],
+                },
             ],
             "outputs": ["v"],
         }
@@ -173,7 +181,7 @@ def test_json_that_is_no_json(tmp_path: Path) -> None:
 
 def test_json_of_an_invalid_plan(plan: memplan.Plan, tmp_path: Path) -> None:
     path = tampered(plan, tmp_path / "plan.json", buffers=[BUFFER, BUFFER | {"id": "b"}])
-    with pytest.raises(memplan.InvalidPlanError, match="'a' at bytes .* and buffer 'b'"):
+    with pytest.raises(memplan.InvalidPlanError, match=r"'a' at bytes .* and buffer 'b'"):
         memplan.read_plan(path)
 
 
@@ -198,7 +206,12 @@ def test_a_failing_write_leaves_nothing(
     monkeypatch.setattr("pathlib.Path.write_text", fail)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", fail)
     monkeypatch.setattr(memplan.Plan, "__iter__", lambda self: fail())
-    write = {"csv": plan.to_csv, "json": plan.to_json, "layout": plan.to_layout, "plot": lambda path: save_plot(plan, path)}
+    write = {
+        "csv": plan.to_csv,
+        "json": plan.to_json,
+        "layout": plan.to_layout,
+        "plot": lambda path: save_plot(plan, path),
+    }
     with pytest.raises(OSError, match="the disk is full"):
         write[writer](target)
     monkeypatch.undo()
@@ -231,8 +244,8 @@ def test_a_missing_folder_is_named(plan: memplan.Plan, tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_target(plan: memplan.Plan, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match=str(tmp_path / "folder")):
-        (tmp_path / "folder").mkdir()
         plan.to_csv(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

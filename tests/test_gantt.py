@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 
 import matplotlib
-import memplan
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+
+import memplan
 from memplan import generate
 from memplan.present.gantt import PALETTE, save_plot
 
@@ -154,7 +155,9 @@ def test_degenerate_plans(columns: tuple[list[int], ...], ax: Axes, tmp_path: Pa
     ax.figure.savefig(tmp_path / "plan.png", dpi=40)
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+)
 def test_saved_in_every_format(plan: memplan.Plan, tmp_path: Path, suffix: str, magic: bytes) -> None:
     target = tmp_path / f"plan.{suffix}"
     save_plot(plan, target)

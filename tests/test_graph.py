@@ -7,10 +7,11 @@ import pickle
 import re
 from typing import Any
 
-import memplan
 import numpy as np
-import oracle
 import pytest
+
+import memplan
+import oracle
 
 Dict = dict[str, Any]
 
@@ -114,7 +115,9 @@ def test_bytes_of_shape_and_dtype() -> None:
 
 
 def test_bytes_win_over_shape() -> None:
-    graph = memplan.capture(changed("tensors.0", {"name": "x", "bytes": 5, "shape": [2], "dtype": "int8", "kind": "input"}))
+    graph = memplan.capture(
+        changed("tensors.0", {"name": "x", "bytes": 5, "shape": [2], "dtype": "int8", "kind": "input"})
+    )
     assert graph.tensors[0].bytes == 5
 
 
@@ -155,8 +158,14 @@ MALFORMED = [
     (changed("tensors.1.bytes", -8), "tensor 'w': bytes must be >= 0, got -8"),
     (changed("tensors.1.kind", "parameter"), "kind must be one of input, weight, intermediate, output, workspace"),
     (changed("tensors.1.shape", 4), "tensors[1].shape must be a list, got int"),
-    (changed("tensors.1", {"name": "w", "shape": [-1], "dtype": "int8"}), "tensors[1] ('w'): shape[0] must be an int >= 0"),
-    (changed("tensors.1", {"name": "w", "shape": [2], "dtype": "int7"}), "tensors[1] ('w'): dtype must be one of bool, int2"),
+    (
+        changed("tensors.1", {"name": "w", "shape": [-1], "dtype": "int8"}),
+        "tensors[1] ('w'): shape[0] must be an int >= 0",
+    ),
+    (
+        changed("tensors.1", {"name": "w", "shape": [2], "dtype": "int7"}),
+        "tensors[1] ('w'): dtype must be one of bool, int2",
+    ),
     (changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}), "more than int64 holds"),
     (changed("ops.1", 3), "ops[1] must be a dict with alias, inplace"),
     (without("ops.1.inputs"), "ops[1] has no 'inputs'; expected inputs, outputs"),
@@ -192,9 +201,9 @@ RULES = {
     "two tensors of a name": (changed("tensors.1.name", "x"), "two tensors are named 'x'"),
     "empty op name": (changed("ops.1.name", ""), "op 1 has an empty name"),
     "two ops of a name": (changed("ops.1.name", "conv"), "two ops are named 'conv'"),
-    "two ops of a name, one given": (
-        with_op({"inputs": [], "outputs": [], "name": "op4"}) | {"ops": [*small()["ops"], {"name": "op4", "inputs": [], "outputs": []}, {"inputs": [], "outputs": []}]},
-        "two ops are named 'op4'",
+    "a given name meets a made one": (
+        small() | {"ops": [{"inputs": [], "outputs": []}, {"name": "op0", "inputs": [], "outputs": []}]},
+        "two ops are named 'op0'",
     ),
     "unknown input": (changed("ops.1.inputs", ["nope"]), "op 'view': input 'nope' is not among the graph's tensors"),
     "unknown output": (changed("ops.1.outputs", ["nope"]), "op 'view': output 'nope' is not among"),
@@ -233,7 +242,10 @@ RULES = {
         changed("tensors.2.kind", "workspace"),
         "op 'view' reads tensor 't', the workspace of op 'conv'; a workspace lives in its op alone",
     ),
-    "workspace as output": (changed("tensors.4.kind", "workspace"), "tensor 'y' is a workspace and cannot be a graph output"),
+    "workspace as output": (
+        changed("tensors.4.kind", "workspace"),
+        "tensor 'y' is a workspace and cannot be a graph output",
+    ),
     "alias of no input": (
         changed("ops.1.alias.0.input", "x"),
         "op 'view': alias input tensor 'x' is not an input of that op",
@@ -275,7 +287,9 @@ def test_a_view_of_a_view_stays_inside_the_root() -> None:
     look = {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 16}]}
     inside = memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
     assert inside.roots()[1].tolist()[-1] == 24
-    with pytest.raises(memplan.GraphError, match=r"puts tensor 'u' .* outside its root tensor 't' \(32 bytes, of which 24"):
+    with pytest.raises(
+        memplan.GraphError, match=r"puts tensor 'u' .* outside its root tensor 't' \(32 bytes, of which 24"
+    ):
         memplan.capture(with_op(look, {"name": "u", "bytes": 9}))
 
 
@@ -308,7 +322,12 @@ def overwriting(*more_ops: Dict, outputs: tuple[str, ...] = (), **tensors: int) 
         ],
         "ops": [
             {"name": "write", "inputs": [], "outputs": ["t"]},
-            {"name": "set", "inputs": ["t"], "outputs": ["z"], "overwrite": [{"output": "z", "input": "t", "offset": 4}]},
+            {
+                "name": "set",
+                "inputs": ["t"],
+                "outputs": ["z"],
+                "overwrite": [{"output": "z", "input": "t", "offset": 4}],
+            },
             *more_ops,
         ],
         "outputs": list(outputs),
@@ -350,7 +369,12 @@ def test_an_overwrite_of_no_bytes_destroys_nothing() -> None:
 
 
 def test_the_new_value_may_be_read_and_overwritten_again() -> None:
-    again = {"name": "again", "inputs": ["z"], "outputs": ["u"], "overwrite": [{"output": "u", "input": "z", "offset": 1}]}
+    again = {
+        "name": "again",
+        "inputs": ["z"],
+        "outputs": ["u"],
+        "overwrite": [{"output": "u", "input": "z", "offset": 1}],
+    }
     spec = overwriting(again, outputs=("u",), u=2)
     plan = memplan.plan(spec)
     assert [(slot.name, slot.first, slot.last) for slot in plan] == [("t", 0, 3)]
@@ -361,7 +385,7 @@ def test_two_overwrites_of_the_same_bytes_in_one_op_are_refused() -> None:
     spec = overwriting(z2=4)
     spec["ops"][1]["outputs"].append("z2")
     spec["ops"][1]["overwrite"].append({"output": "z2", "input": "t", "offset": 6})
-    with pytest.raises(memplan.GraphError, match="op 'set'.*tensor 'z"):
+    with pytest.raises(memplan.GraphError, match=r"op 'set'.*tensor 'z"):
         memplan.capture(spec)
 
 
@@ -369,7 +393,7 @@ def test_an_op_that_overwrites_what_it_also_returns_as_a_view_is_refused() -> No
     spec = overwriting(v=8)
     spec["ops"][1]["outputs"].append("v")
     spec["ops"][1]["alias"] = [{"output": "v", "input": "t", "offset": 0}]
-    with pytest.raises(memplan.GraphError, match="op 'set'.*tensor 'v'"):
+    with pytest.raises(memplan.GraphError, match=r"op 'set'.*tensor 'v'"):
         memplan.capture(spec)
 
 
@@ -440,7 +464,14 @@ def test_inputs_live_from_the_beginning_even_unread() -> None:
     spec = small()
     spec["tensors"].append({"name": "unread", "bytes": 1, "kind": "input"})
     spec["ops"][2]["inputs"].append("x")
-    assert lifetimes(spec) == {"x": (0, 3), "w": (0, 3), "t": (0, 3), "y": (2, 3), "unread": (0, 1), "conv.workspace": (0, 1)}
+    assert lifetimes(spec) == {
+        "x": (0, 3),
+        "w": (0, 3),
+        "t": (0, 3),
+        "y": (2, 3),
+        "unread": (0, 1),
+        "conv.workspace": (0, 1),
+    }
 
 
 def test_a_workspace_tensor_lives_in_its_op() -> None:
@@ -457,7 +488,9 @@ def test_graphs_without_ops() -> None:
 
 
 def test_a_workspace_keeps_clear_of_a_tensor_of_its_name() -> None:
-    spec = with_op({"name": "last", "inputs": [], "outputs": ["conv.workspace"]}, {"name": "conv.workspace", "bytes": 1})
+    spec = with_op(
+        {"name": "last", "inputs": [], "outputs": ["conv.workspace"]}, {"name": "conv.workspace", "bytes": 1}
+    )
     assert [slot.name for slot in memplan.plan(spec)] == ["t", "y", "conv.workspace", "conv.workspace_"]
 
 
@@ -524,7 +557,9 @@ def test_graphs_cannot_be_changed() -> None:
         graph.tensors[0].bytes = 1
 
 
-@pytest.mark.parametrize("error", [memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError, memplan.InvalidPlanError])
+@pytest.mark.parametrize(
+    "error", [memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError, memplan.InvalidPlanError]
+)
 def test_errors_are_value_errors_that_pickle(error: type[Exception]) -> None:
     assert issubclass(error, ValueError)
     assert str(pickle.loads(pickle.dumps(error("why")))) == "why"

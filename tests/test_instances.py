@@ -6,9 +6,10 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import memplan
 import oracle
-import pytest
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[2] / "shared" / "instances"  # larger ones, beside the checkout on some machines

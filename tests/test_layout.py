@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import memplan
 import pytest
+
+import memplan
 from memplan import generate
 from memplan.present.layout import HEADER, layout_rows
 from memplan.present.units import format_bytes, unit_of

@@ -7,9 +7,10 @@ import dataclasses
 import pickle
 from typing import Any
 
-import memplan
 import numpy as np
 import pytest
+
+import memplan
 
 GRAPH: dict[str, Any] = {
     "tensors": [
@@ -141,7 +142,7 @@ def test_verify_lists_every_violation(plan: memplan.Plan) -> None:
 
 
 def test_verify_replays_the_graph(graph_plan: memplan.Plan) -> None:
-    with pytest.raises(memplan.InvalidPlanError, match="op 'relu' .* writes while it reads tensor 'v'") as error:
+    with pytest.raises(memplan.InvalidPlanError, match=r"op 'relu' .* writes while it reads tensor 'v'") as error:
         moved(graph_plan, [0, 0, 32]).verify()
     kinds = {type(fault).__name__ for fault in error.value.violations}
     assert kinds == {"Violation", "ReplayFault"}

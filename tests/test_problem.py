@@ -7,10 +7,11 @@ import copy
 import gc
 import pickle
 
-import memplan
 import numpy as np
-import oracle
 import pytest
+
+import memplan
+import oracle
 
 COLUMNS = ("size", "first", "last", "alignment")
 
@@ -99,6 +100,19 @@ def test_names() -> None:
     nameless = memplan.Problem([4, 5], [0, 0], [1, 1])
     assert nameless.names == []
     assert nameless.name(1) == "#1"
+
+
+@pytest.mark.parametrize("names", [[], ["a", "b"]], ids=["nameless", "named"])
+@pytest.mark.parametrize("buffer", [2, -1, 10**8])
+def test_names_of_buffers_that_are_not_there(names: list[str], buffer: int) -> None:
+    with pytest.raises(IndexError, match=f"buffer {buffer} is out of range: the problem has 2 buffers"):
+        memplan.Problem([4, 5], [0, 0], [1, 1], names=names).name(buffer)
+
+
+@pytest.mark.parametrize("names", ["ab", ["a", 3], ["a", None], ["a", "\ud800"], 5], ids=repr)
+def test_names_that_are_no_list_of_text(names: object) -> None:
+    with pytest.raises(memplan.ProblemError, match="names must"):
+        memplan.Problem([4, 5], [0, 0], [1, 1], names=names)
 
 
 def test_empty() -> None:

@@ -296,6 +296,14 @@ def test_replay_refuses_offsets_of_the_wrong_length() -> None:
         _core.replay(graph, buffers, [0, 0])
 
 
+def test_replay_of_offsets_near_int64_does_not_wrap() -> None:
+    graph = memplan.capture(CHAIN)
+    buffers, _ = _core.solve_graph(graph, "naive", ["intermediate", "output"])
+    found = _core.replay(graph, buffers, [2**63 - 3, *[0] * (len(buffers.problem) - 1)])
+    assert found
+    assert not any("-9223372036" in fault.message for fault in found)
+
+
 @pytest.mark.parametrize("offset", [-1, -5])
 def test_replay_finds_a_placed_tensor_before_the_arena(offset: int) -> None:
     """A negative offset of a placed buffer is wrong; it does not mean that the buffer is not placed."""

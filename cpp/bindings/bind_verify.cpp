@@ -1,7 +1,6 @@
 #include <memory>
 
 #include "bindings.hpp"
-#include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
@@ -26,9 +25,7 @@ std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers
                                       std::optional<std::size_t> limit) {
   const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
   const std::vector<Bytes> values(column.data(), column.data() + column.size());
-  if (values.size() != buffers.problem.size().size())
-    throw ProblemError("offsets must have one entry per buffer: the problem has " +
-                       std::to_string(buffers.problem.count()) + ", offsets has " + std::to_string(values.size()));
+  require_one_per_buffer(buffers.problem, values);
   py::gil_scoped_release release;
   const Addresses addresses = addresses_of(buffers, values);
   return replay(graph, addresses.tensor, addresses.workspace, limit_of(limit));

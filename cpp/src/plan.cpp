@@ -6,10 +6,14 @@
 
 namespace memplan {
 
-Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets) {
+void require_one_per_buffer(const Problem& problem, std::span<const Bytes> offsets) {
   if (offsets.size() != problem.size().size())
     throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem.count()) +
                        ", offsets has " + std::to_string(offsets.size()));
+}
+
+Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets) {
+  require_one_per_buffer(problem, offsets);
   Bytes peak = 0;
   for (Index i = 0; i < problem.count(); ++i)
     peak = std::max(peak, offsets[static_cast<std::size_t>(i)] + problem.size(i));

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "memplan/errors.hpp"
+#include "memplan/plan.hpp"
 
 namespace memplan {
 
@@ -33,9 +33,7 @@ void move_in(std::map<Bytes, Tenancy>& tenancies, Bytes begin, Bytes end, Index 
 }  // namespace
 
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets) {
-  if (offsets.size() != problem.size().size())
-    throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem.count()) +
-                       ", offsets has " + std::to_string(offsets.size()));
+  require_one_per_buffer(problem, offsets);
   std::vector<Index> by_birth(offsets.size());
   std::iota(by_birth.begin(), by_birth.end(), Index{0});
   std::stable_sort(by_birth.begin(), by_birth.end(),

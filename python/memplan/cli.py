@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from . import __version__, planners
 from .api import PLACE
@@ -49,6 +49,11 @@ def _one_line(error: BaseException) -> str:
     return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(ERROR, f"memplan: error: {message}; see {self.prog} --help\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _new_parser(None, "Static memory planning for neural networks.", _EXAMPLES)
     parser.add_argument("--version", action="version", version=f"memplan {__version__}")
@@ -67,7 +72,7 @@ def _new_parser(
 ) -> argparse.ArgumentParser:
     style = argparse.RawDescriptionHelpFormatter
     if commands is None:
-        return argparse.ArgumentParser("memplan", description=text, epilog=examples, formatter_class=style)
+        return _Parser("memplan", description=text, epilog=examples, formatter_class=style)
     return commands.add_parser(name, help=text, description=text, epilog=examples, formatter_class=style)
 
 
@@ -106,7 +111,13 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
     command.add_argument("--capacity", type=int, metavar="N", help="bytes of the arena that the plan must fit")
     command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
-    command.add_argument("--limit", type=int, default=1000, metavar="N", help="violations listed at most (1000)")
+    command.add_argument("--limit", type=_count, default=1000, metavar="N", help="violations listed at most (1000)")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
+    return int(text)
 
 
 def _add_planners(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -151,6 +162,8 @@ def _check_targets(options: argparse.Namespace) -> None:
     for target in (options.csv, options.json, options.layout, options.plot):
         if target is not None and not target.parent.is_dir():
             raise ValueError(f"{target}: the folder {target.parent} does not exist")
+        if target is not None and target.is_dir():
+            raise ValueError(f"{target}: expected a file to write, got a folder")
     if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
 
@@ -233,8 +246,7 @@ class _waiting:
 
         from rich.console import Console
 
-        console = Console(stderr=True)
-        self._status = console.status(what) if console.is_terminal else None
+        self._status = Console(stderr=True).status(what) if sys.stderr.isatty() else None
         self._timer = Timer(1.0, self._status.start) if self._status is not None else None
 
     def __enter__(self) -> None:

@@ -19,7 +19,10 @@ struct Plan {
   double seconds = 0;          // wall time of planning, without the verification
 };
 
-// The highest offset + size, 0 without buffers; `offsets` has one entry per buffer, each >= 0. O(n).
+// Throws ProblemError unless there is one offset per buffer.
+void require_one_per_buffer(const Problem& problem, std::span<const Bytes> offsets);
+
+// The highest offset + size, 0 without buffers; each offset is >= 0. O(n).
 Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets);
 
 }  // namespace memplan

@@ -37,6 +37,8 @@ def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         raise SourceError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
+    except (RecursionError, ValueError) as error:
+        raise SourceError(f"{path}: expected a graph dict as JSON, got what Python cannot read: {error}") from None
     if not isinstance(spec, dict):
         raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got {type(spec).__name__}")
     return spec

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingDependencyError, SourceError
+from .logs import silenced
 
 if TYPE_CHECKING:
     import torch
@@ -115,7 +116,8 @@ def import_pt2(
     if not os.path.isfile(path):
         raise FileNotFoundError(f"no such file: {path}")
     try:
-        program = torch.export.load(path)
+        with silenced("torch.export"):
+            program = torch.export.load(path)
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]
         reason = f"{type(error).__name__}: {first}"

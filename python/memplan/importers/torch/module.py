@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import sys
 import warnings
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from torch.func import functional_call
 from ...errors import SourceError
 from .fake import Fakes, describe, explain, tensors_in
 from .inputs import declared
+from .logs import silenced
 from .record import GraphRecorder
 from .trace import ModulePaths, OpTrace
 
@@ -169,15 +169,11 @@ def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 @contextmanager
 def _eager() -> Iterator[None]:
     """Run what has been compiled as it was written, and keep torch's own reports of failures off stderr."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    disabled, log.disabled = log.disabled, True
     compiled = "torch._dynamo" in sys.modules
-    try:
-        with warnings.catch_warnings(), torch.compiler.set_stance("force_eager") if compiled else nullcontext():
-            warnings.filterwarnings("ignore", message=r"Using `torch.compile\(module\)` when there are global")
-            yield
-    finally:
-        log.disabled = disabled
+    stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+    with silenced("torch._subclasses.fake_tensor"), warnings.catch_warnings(), stance:
+        warnings.filterwarnings("ignore", message=r"Using `torch.compile\(module\)` when there are global")
+        yield
 
 
 @contextmanager
