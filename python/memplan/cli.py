@@ -116,7 +116,7 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"limit must be >= 0, got {text!r}")
     return int(text)
 
 
