@@ -50,14 +50,30 @@ Column alignment_column(py::handle source, py::ssize_t count) {
   return column;
 }
 
+std::string name_of(py::handle name) {
+  Py_ssize_t length = 0;
+  const char* text = py::isinstance<py::str>(name) ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
+  if (text == nullptr) {
+    PyErr_Clear();
+    refuse("names", "hold strings that UTF-8 can hold", py::repr(name).cast<std::string>());
+  }
+  return {text, static_cast<std::size_t>(length)};
+}
+
 std::vector<std::string> names_of(const py::object& source) {
   if (source.is_none()) return {};
+  if (py::isinstance<py::str>(source) || !py::isinstance<py::iterable>(source))
+    refuse("names", "be a sequence of strings", py::repr(source).cast<std::string>());
   std::vector<std::string> names;
-  for (py::handle name : source) {
-    if (!py::isinstance<py::str>(name)) refuse("names", "hold strings", py::repr(name).cast<std::string>());
-    names.push_back(name.cast<std::string>());
-  }
+  for (py::handle name : source) names.push_back(name_of(name));
   return names;
+}
+
+std::string name_at(const Problem& problem, Index buffer) {
+  if (buffer < 0 || buffer >= problem.count())
+    throw py::index_error("buffer " + std::to_string(buffer) + " is out of range: the problem has " +
+                          std::to_string(problem.count()) + " buffers");
+  return problem.name(buffer);
 }
 
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment,
@@ -117,7 +133,7 @@ void bind_problem(py::module_& m) {
           "alignment", column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
       .def_property_readonly(
           "names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
-      .def("name", &Problem::name, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
+      .def("name", &name_at, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
            "The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in\n"

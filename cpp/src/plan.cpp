@@ -16,7 +16,7 @@ Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets) {
   require_one_per_buffer(problem, offsets);
   Bytes peak = 0;
   for (Index i = 0; i < problem.count(); ++i)
-    peak = std::max(peak, offsets[static_cast<std::size_t>(i)] + problem.size(i));
+    peak = std::max(peak, saturated_add(offsets[static_cast<std::size_t>(i)], problem.size(i)));
   return peak;
 }
 

@@ -105,7 +105,8 @@ class Replay {
   bool has_bytes(Index t) const { return offset_[at(t)] != kNotPlaced && graph_.tensor(t).bytes > 0; }
 
   void write(Index t) {
-    if (has_bytes(t)) shadow_.write(offset_[at(t)], offset_[at(t)] + graph_.tensor(t).bytes, {value_[at(t)], kNone});
+    if (has_bytes(t))
+      shadow_.write(offset_[at(t)], saturated_add(offset_[at(t)], graph_.tensor(t).bytes), {value_[at(t)], kNone});
   }
 
   std::string describe(const Shadow::Mismatch& mismatch) const {
@@ -121,7 +122,7 @@ class Replay {
     if (!has_bytes(t)) return;
     const Bytes begin = offset_[at(t)];
     const Mark own{value_[at(t)], kNone};
-    const auto wrong = shadow_.mismatch(begin, begin + graph_.tensor(t).bytes,
+    const auto wrong = shadow_.mismatch(begin, saturated_add(begin, graph_.tensor(t).bytes),
                                         [&](const Mark& mark) { return mark == own || allowed(mark); });
     if (wrong)
       fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin) + ", but " + describe(*wrong));
@@ -133,7 +134,7 @@ class Replay {
 
   void check_view(Index k, const View& view) {
     const bool apart = offset_[at(view.input)] == kNotPlaced;
-    const Bytes expected = apart ? kNotPlaced : offset_[at(view.input)] + view.offset;
+    const Bytes expected = apart ? kNotPlaced : saturated_add(offset_[at(view.input)], view.offset);
     if (offset_[at(view.output)] != expected && graph_.tensor(view.output).bytes > 0)
       fault(k, view.output,
             op_label(k) + ": " + tensor_label(view.output) + " must be at offset " + std::to_string(expected) +
@@ -143,13 +144,13 @@ class Replay {
 
   void write_workspace(Index k) {
     if (workspace_[at(k)] != kNotPlaced && graph_.op(k).workspace > 0)
-      shadow_.write(workspace_[at(k)], workspace_[at(k)] + graph_.op(k).workspace, {kNone, k});
+      shadow_.write(workspace_[at(k)], saturated_add(workspace_[at(k)], graph_.op(k).workspace), {kNone, k});
   }
 
   void check_workspace(Index k) {
     if (workspace_[at(k)] == kNotPlaced || graph_.op(k).workspace == 0) return;
     const Bytes begin = workspace_[at(k)];
-    const auto wrong = shadow_.mismatch(begin, begin + graph_.op(k).workspace,
+    const auto wrong = shadow_.mismatch(begin, saturated_add(begin, graph_.op(k).workspace),
                                         [&](const Mark& mark) { return mark == Mark{kNone, k}; });
     if (wrong)
       fault(k, kNone,

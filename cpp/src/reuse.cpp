@@ -43,7 +43,7 @@ std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offs
   for (Index i : by_birth) {
     if (problem.size(i) == 0) continue;
     const Bytes begin = offsets[static_cast<std::size_t>(i)];
-    move_in(tenancies, begin, begin + problem.size(i), i, [&](Index old) {
+    move_in(tenancies, begin, saturated_add(begin, problem.size(i)), i, [&](Index old) {
       Index& first = successor[static_cast<std::size_t>(old)];
       if (first == kNone) first = i;
     });

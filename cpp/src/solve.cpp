@@ -66,8 +66,8 @@ Addresses addresses_of(const Buffers& buffers, const std::vector<Bytes>& offsets
   Addresses addresses;
   for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
     const Index b = buffers.buffer_of_tensor[t];
-    addresses.tensor.push_back(b == kNone ? kNotPlaced
-                                          : offsets[static_cast<std::size_t>(b)] + buffers.offset_in_buffer[t]);
+    addresses.tensor.push_back(
+        b == kNone ? kNotPlaced : saturated_add(offsets[static_cast<std::size_t>(b)], buffers.offset_in_buffer[t]));
   }
   for (Index b : buffers.buffer_of_workspace)
     addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)]);

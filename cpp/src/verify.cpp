@@ -72,10 +72,7 @@ class Verifier {
   Bytes begin(Index i) const { return offsets_[at(i)]; }
 
   // Where the buffer ends; an end beyond int64 is reported by check_alone and cut off here.
-  Bytes end(Index i) const {
-    if (begin(i) > kMaxBytes - problem_.size(i)) return kMaxBytes;
-    return begin(i) + problem_.size(i);
-  }
+  Bytes end(Index i) const { return saturated_add(begin(i), problem_.size(i)); }
 
   std::string label(Index i) const { return "buffer '" + problem_.name(i) + "'"; }
 

@@ -23,6 +23,9 @@ constexpr std::optional<Bytes> checked_add(Bytes a, Bytes b) {
   return a + b;
 }
 
+// a + b for b >= 0, or the largest int64 where that exceeds it: for offsets that nobody has checked yet.
+constexpr Bytes saturated_add(Bytes a, Bytes b) { return a > kMaxBytes - b ? kMaxBytes : a + b; }
+
 // The least multiple of `alignment` (>= 1, any integer) that is >= offset (>= 0). A Problem guarantees
 // that this stays within int64 for every offset that a planner can reach.
 constexpr Bytes align_up(Bytes offset, Bytes alignment) {
