@@ -62,7 +62,7 @@ def save_plot(plan: Plan, path: str | os.PathLike[str]) -> None:
 
 
 def _default_title(plan: Plan) -> str:
-    state = "optimal" if plan.optimal else f"at most {plan.gap:.2%} above the optimum"
+    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
     return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}, {state}"
 
 
