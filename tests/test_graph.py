@@ -563,3 +563,13 @@ def test_graphs_cannot_be_changed() -> None:
 def test_errors_are_value_errors_that_pickle(error: type[Exception]) -> None:
     assert issubclass(error, ValueError)
     assert str(pickle.loads(pickle.dumps(error("why")))) == "why"
+
+
+def test_a_long_cycle_is_shortened() -> None:
+    count = 1000
+    tensors = [{"name": f"t{k}", "bytes": 1} for k in range(count)]
+    ops = [{"name": f"op{k}", "inputs": [f"t{k - 1}"], "outputs": [f"t{k}"]} for k in range(count)]
+    ops[0]["inputs"] = [f"t{count - 1}"]
+    with pytest.raises(memplan.GraphError, match=r"'op0' -> 'op1' -> .* -> \(989 more\) -> 'op0'") as caught:
+        memplan.capture({"tensors": tensors, "ops": ops, "outputs": []})
+    assert len(str(caught.value)) < 400

@@ -150,3 +150,8 @@ def test_format_bytes(size: int, text: str) -> None:
 def test_unit_of() -> None:
     assert unit_of(0) == unit_of(1023) == (1, "B")
     assert unit_of(2**20) == (2**20, "MiB")
+
+
+def test_a_negative_limit_is_refused() -> None:
+    with pytest.raises(ValueError, match="limit must be >= 0 or None, got -1"):
+        memplan.plan(([4], [0], [1])).layout(limit=-1)

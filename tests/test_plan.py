@@ -202,3 +202,12 @@ def test_summary(plan: memplan.Plan) -> None:
 def test_str_is_summary_and_layout(plan: memplan.Plan) -> None:
     assert str(plan).startswith(plan.summary())
     assert str(plan).endswith(plan.layout(limit=40))
+
+
+def test_in_says_what_has_a_slot() -> None:
+    plan = memplan.plan(memplan.Problem([4, 5], [0, 0], [1, 1], names=["a", "b"]))
+    assert "a" in plan
+    assert 1 in plan
+    assert "c" not in plan
+    assert 2 not in plan
+    assert 1.5 not in plan

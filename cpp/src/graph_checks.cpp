@@ -8,6 +8,8 @@ namespace memplan {
 
 namespace {
 
+constexpr std::size_t kListedOps = 10;  // that a message about a cycle names
+
 std::string op_name(const Graph& graph, Index k) { return "op '" + graph.op(k).name + "'"; }
 std::string tensor_name(const Graph& graph, Index t) { return "tensor '" + graph.tensor(t).name + "'"; }
 std::string kind_name(TensorKind kind) {
@@ -73,10 +75,11 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
         continue;
       }
       std::string cycle = "'" + graph.op(next).name + "'";  // the path runs from readers to producers
-      for (auto it = path.rbegin(); it != path.rend(); ++it) {
-        cycle = cycle + " -> '" + graph.op(it->first).name + "'";
-        if (it->first == next) break;
-      }
+      std::size_t listed = 0;
+      for (auto it = path.rbegin(); it->first != next; ++it)
+        if (++listed <= kListedOps) cycle += " -> '" + graph.op(it->first).name + "'";
+      if (listed > kListedOps) cycle += " -> (" + std::to_string(listed - kListedOps) + " more)";
+      cycle += " -> '" + graph.op(next).name + "'";
       return cycle;
     }
   }

@@ -186,12 +186,14 @@ def _print_summary(source: str, result: Plan) -> None:
 
     from .present.layout import summary_rows
 
-    table = Table(title=source, title_justify="left", show_header=False, box=None)
+    table = Table(show_header=False, box=None)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for label, value in summary_rows(result):
         table.add_row(label, value)
-    _console().print(table)
+    console = _console()
+    console.print(source, soft_wrap=True)
+    console.print(table)
 
 
 def _verify(options: argparse.Namespace) -> int:

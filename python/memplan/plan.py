@@ -136,6 +136,13 @@ class Plan:
             raise IndexError(f"buffer {position} is out of range: the plan has {len(self)} buffers")
         return self._slot(position % len(self))
 
+    def __contains__(self, key: object) -> bool:
+        """Whether `plan[key]` gives a slot."""
+        try:
+            return isinstance(key, (str, int)) and bool(self[key])
+        except (KeyError, IndexError):
+            return False
+
     def _slot(self, buffer: int) -> Slot:
         p = self.problem
         return Slot(

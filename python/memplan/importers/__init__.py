@@ -71,7 +71,7 @@ def _kind_of(source: Any) -> str:
     if isinstance(source, str) and source.startswith("example:"):
         return "example"
     if isinstance(source, (str, os.PathLike)):
-        return _kind_of_path(Path(source))
+        return _kind_of_path(os.fspath(source))
     if isinstance(source, (tuple, list)) and len(source) == 3 and not any(isinstance(c, str) for c in source):
         return "arrays"
     if _is_onnx_model(source):
@@ -84,8 +84,8 @@ def _kind_of(source: Any) -> str:
     raise TypeError(f"source must be {ACCEPTED}; got {type(source).__module__}.{type(source).__qualname__}")
 
 
-def _kind_of_path(path: Path) -> str:
-    suffix = path.suffix.lower()
+def _kind_of_path(path: str) -> str:
+    suffix = Path(path).suffix.lower()
     if suffix not in (".onnx", ".json", ".csv", ".pt2"):
         raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}")
     return suffix

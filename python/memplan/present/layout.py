@@ -68,6 +68,8 @@ def _views_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int]]]:
 
 def layout_text(plan: Plan, limit: int | None = None) -> str:
     """The layout as a table; with a `limit`, that many rows and a line that counts the others."""
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit must be >= 0 or None, got {limit}")
     rows = list(layout_rows(plan))
     if limit is None:
         return _aligned([HEADER, *(row.cells() for row in rows)])
