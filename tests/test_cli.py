@@ -115,6 +115,22 @@ def test_place(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"({plan.peak:,} bytes)" in weights
 
 
+def test_several_places(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "--place", "weight,input", "example:resnet50_infer") == 0
+    plan = memplan.plan("example:resnet50_infer", place=("weight", "input"))
+    assert f"({plan.peak:,} bytes)" in capsys.readouterr().out
+
+
+def test_dims_may_come_before_the_source_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    floats = onnx.TensorProto.FLOAT
+    x, y = (onnx.helper.make_tensor_value_info(name, floats, ["batch", "seq"]) for name in "xy")
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y])), tmp_path / "m.onnx")
+    assert run("plan", "--dims", "batch=8", "--dims", "seq=3", tmp_path / "m.onnx") == 0
+    assert "(96 bytes)" in capsys.readouterr().out
+
+
 def test_limits_seed_and_threads(lifetimes: Path) -> None:
     assert run("plan", lifetimes, "--time-limit", "0.5", "--seed", "3", "--threads", "2") == 0
 

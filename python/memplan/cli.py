@@ -83,13 +83,14 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     names = [row.name for row in planners()]
     command.add_argument("--planner", default="auto", choices=names, metavar="P", help=f"one of {', '.join(names)}")
     command.add_argument("--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple")
-    command.add_argument("--dims", nargs="+", default=[], metavar="NAME=N", help="sizes of symbolic dimensions")
+    command.add_argument(
+        "--dims", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension; may be repeated"
+    )
     command.add_argument(
         "--place",
-        nargs="+",
-        default=list(PLACE),
-        metavar="KIND",
-        help=f"kinds to place (default: {' '.join(PLACE)})",
+        default=",".join(PLACE),
+        metavar="KIND,KIND",
+        help=f"kinds of tensors to place (default: {','.join(PLACE)})",
     )
     command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
     command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
@@ -136,7 +137,7 @@ def _plan(options: argparse.Namespace) -> int:
             captured,
             options.planner,
             alignment=options.alignment,
-            place=options.place,
+            place=options.place.split(","),
             time_limit=options.time_limit,
             seed=options.seed,
             threads=options.threads,
