@@ -57,7 +57,7 @@ std::int64_t overlapping_pairs(const Problem& problem) {
   std::int64_t pairs = 0;
   std::size_t dead = 0;
   for (std::size_t born = 0; born < births.size(); ++born) {
-    while (deaths[dead] <= births[born]) ++dead;
+    while (dead < deaths.size() && deaths[dead] <= births[born]) ++dead;
     pairs += static_cast<std::int64_t>(born - dead);
   }
   return pairs;

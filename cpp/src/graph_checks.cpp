@@ -176,6 +176,14 @@ class ViewChecker {
                        range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", outside its root " +
                        tensor_name(graph_, root) + " (" + std::to_string(graph_.tensor(root).bytes) +
                        " bytes, of which " + std::to_string(room) + " from there)");
+    if (bytes > graph_.tensor(view.input).bytes - view.offset)
+      throw GraphError(op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, output) + " at bytes " +
+                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", which has " +
+                       std::to_string(graph_.tensor(view.input).bytes) + "; name its root " +
+                       tensor_name(graph_, root) + " as the input");
+    if (graph_.tensor(output).kind == TensorKind::workspace)
+      throw GraphError(op_name(graph_, k) + ": workspace " + tensor_name(graph_, output) + " cannot be an " + relation +
+                       " of " + tensor_name(graph_, view.input) + "; its bytes are the op's own");
     root_[at(output)] = root;
     offset_[at(output)] = offset_[at(view.input)] + view.offset;
   }

@@ -1,6 +1,7 @@
 #include "memplan/problem.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "memplan/errors.hpp"
 
@@ -54,6 +55,15 @@ void check_total(const Problem::Columns& columns, const std::vector<std::string>
   }
 }
 
+void check_names(const std::vector<std::string>& names) {
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) throw ProblemError("names[" + std::to_string(i) + "] must not be empty");
+    if (!seen.insert(names[i]).second)
+      throw ProblemError("names must be unique, got '" + names[i] + "' again at names[" + std::to_string(i) + "]");
+  }
+}
+
 struct OwnedColumns {
   std::vector<Bytes> size, alignment;
   std::vector<Step> first, last;
@@ -79,6 +89,7 @@ Problem Problem::view(Columns columns, std::shared_ptr<const void> owner, std::v
   problem.owner_ = std::move(owner);
   problem.names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
   problem.check();
+  check_names(*problem.names_);
   return problem;
 }
 

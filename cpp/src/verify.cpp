@@ -124,7 +124,8 @@ class Verifier {
     AliveRanges alive(by_offset.size());
     std::size_t dead = 0;
     for (Index born : by_birth) {
-      while (problem_.last(by_death[dead]) <= problem_.first(born)) alive.clear(rank[at(by_death[dead++])]);
+      while (dead < by_death.size() && problem_.last(by_death[dead]) <= problem_.first(born))
+        alive.clear(rank[at(by_death[dead++])]);
       for (std::size_t r = alive.next(0, begin(born)); r != AliveRanges::npos; r = alive.next(r + 1, begin(born))) {
         if (begin(by_offset[r]) >= end(born)) break;
         add_overlap(by_offset[r], born);
@@ -157,6 +158,7 @@ std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> off
   if (offsets.size() != at(problem.count()))
     throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem.count()) +
                        ", offsets has " + std::to_string(offsets.size()));
+  problem.check();
   return Verifier(problem, offsets, capacity, limit).run();
 }
 

@@ -96,6 +96,7 @@ def plan(
     TypeError, ValueError
         Bad input, an unknown planner, or a feature that the planner does not support.
     """
+    kinds = _checked_place(place)
     captured = capture(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
@@ -106,9 +107,10 @@ def plan(
         _integer(threads, "threads", 1, 2**31 - 1),
     )
     if isinstance(captured, _core.Graph):
-        kinds = _checked_place(place)
         buffers, solution = _core.solve_graph(captured, planner, kinds, alignment, *options)
         return Plan.of(solution, buffers.problem, captured, buffers)
+    if tuple(kinds) != PLACE:
+        raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     problem = _aligned(captured, alignment)
     return Plan.of(_core.solve_problem(problem, planner, *options), problem)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -32,13 +35,15 @@ _EXAMPLES = _PLAN_EXAMPLES + _VERIFY_EXAMPLES.removeprefix("examples:\n") + "  m
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit status: 0, 1 for a plan that does not hold, 2 for an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
     options = _parser().parse_args(argv)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
         print("memplan: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         print(f"memplan: error: {_one_line(error)}", file=sys.stderr)
         return ERROR
 
@@ -110,14 +115,16 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     command.set_defaults(run=_verify)
     command.add_argument("problem", metavar="PROBLEM.csv", help="lifetimes: id,lower,upper,size[,alignment]")
     command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
-    command.add_argument("--capacity", type=int, metavar="N", help="bytes of the arena that the plan must fit")
+    command.add_argument("--capacity", type=_count, metavar="N", help="bytes of the arena that the plan must fit")
     command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
     command.add_argument("--limit", type=_count, default=1000, metavar="N", help="violations listed at most (1000)")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"limit must be >= 0, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be >= 0, got {text!r}")
+    if int(text) >= 2**63 - 1:
+        raise argparse.ArgumentTypeError(f"must be below 2^63 - 1, got {text}")
     return int(text)
 
 
@@ -142,9 +149,10 @@ def _plan(options: argparse.Namespace) -> int:
             seed=options.seed,
             threads=options.threads,
         )
-    _print_summary(options.source, result)
     with _waiting("writing"):
         _write(options, result)
+    with _readers_may_leave():
+        _print_summary(options.source, result)
     return OK
 
 
@@ -160,7 +168,10 @@ def _dims(pairs: list[str]) -> dict[str, int]:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
-    for target in (options.csv, options.json, options.layout, options.plot):
+    targets = [target for target in (options.csv, options.json, options.layout, options.plot) if target is not None]
+    for target in targets:
+        if targets.count(target) > 1 or target == Path(options.source):
+            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
         if target is not None and not target.parent.is_dir():
             raise ValueError(f"{target}: the folder {target.parent} does not exist")
         if target is not None and target.is_dir():
@@ -201,22 +212,22 @@ def _verify(options: argparse.Namespace) -> int:
     from . import _core
     from .importers.csv import read_problem
     from .importers.plan_files import match_offsets, placed_rows
+    from .present.units import printable
 
     with _waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)
         rows, _ = placed_rows(options.plan, inclusive=options.inclusive)
-        offsets, mismatches = match_offsets(problem, rows)
-        messages = mismatches or [
-            violation.message
-            for violation in _core.verify(problem, offsets, capacity=options.capacity, limit=options.limit + 1)
-        ]
-    for message in messages[: options.limit]:
-        print(message)
-    if len(messages) > options.limit:
-        print("… and more")
+        matched, offsets, messages = match_offsets(problem, rows)
+        violations = _core.verify(matched, offsets, capacity=options.capacity, limit=options.limit + 1)
+        messages += [violation.message for violation in violations]
+    with _readers_may_leave():
+        for message in messages[: options.limit]:
+            print(printable(message))
+        if len(messages) > options.limit:
+            print("… and more")
     if messages:
         return INVALID
-    peak = _core.peak_of(problem, offsets)
+    peak = _core.peak_of(matched, offsets)
     print(f"valid: {len(problem)} buffers, peak {peak} bytes, load {problem.load} bytes")
     return OK
 
@@ -231,7 +242,8 @@ def _planners(_: argparse.Namespace) -> int:
     for row in planners():
         exact = "yes" if row.exact else "no"
         table.add_row(row.name, row.title, exact, ", ".join(row.supports), row.complexity, row.source)
-    _console().print(table)
+    with _readers_may_leave():
+        _console().print(table)
     return OK
 
 
@@ -241,6 +253,16 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False, emoji=False)
 
 
+@contextmanager
+def _readers_may_leave() -> Iterator[None]:
+    """Print to stdout; that its reader has gone, as head goes, changes nothing."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 class _waiting:
     """A line with a spinner on stderr while something takes more than a second; on a terminal only."""
 
@@ -248,8 +270,9 @@ class _waiting:
         from threading import Timer
 
         from rich.console import Console
+        from rich.text import Text
 
-        self._status = Console(stderr=True).status(what) if sys.stderr.isatty() else None
+        self._status = Console(stderr=True).status(Text(what)) if sys.stderr.isatty() else None
         self._timer = Timer(1.0, self._status.start) if self._status is not None else None
 
     def __enter__(self) -> None:

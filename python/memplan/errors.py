@@ -16,10 +16,17 @@ class MissingDependencyError(ImportError):
     """An importer's package is not installed; the message names the extra that brings it."""
 
 
-def invalid_plan(what: str, faults: Sequence[_core.Violation | _core.ReplayFault]) -> InvalidPlanError:
-    """The error for a plan that is not valid: all faults in its message, and in its attribute `violations`."""
-    error = InvalidPlanError("\n".join([f"{what} is not valid:", *(f"  {fault.message}" for fault in faults)]))
-    error.violations = list(faults)  # type: ignore[attr-defined]
+LISTED = 1000  # violations that an error lists unless told otherwise
+
+
+def invalid_plan(
+    what: str, faults: Sequence[_core.Violation | _core.ReplayFault], limit: int | None = LISTED
+) -> InvalidPlanError:
+    """The error for a plan that is not valid: at most `limit` faults in its message, and in its `violations`."""
+    listed = list(faults[:limit])
+    lines = [f"{what} is not valid:", *(f"  {fault.message}" for fault in listed)]
+    error = InvalidPlanError("\n".join(lines + ["  … and more"] * (len(listed) < len(faults))))
+    error.violations = listed  # type: ignore[attr-defined]
     return error
 
 

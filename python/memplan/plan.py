@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .errors import invalid_plan
+from .errors import LISTED, invalid_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,20 +184,26 @@ class Plan:
         name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
 
-    def verify(self) -> None:
+    def verify(self, limit: int | None = LISTED) -> None:
         """Check the plan again, independently of every planner.
+
+        Parameters
+        ----------
+        limit
+            Violations that are listed at most; None for all, however many.
 
         Raises
         ------
         InvalidPlanError
-            With all violations in the message and in its attribute `violations`: on the problem (pairs alive
+            With the violations in the message and in its attribute `violations`: on the problem (pairs alive
             together that share bytes, alignment, offsets outside the arena), and for a graph on its replay.
         """
-        faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak))
+        more = None if limit is None else limit + 1
+        faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak, limit=more))
         if self.graph is not None and self.buffers is not None:
-            faults += _core.replay(self.graph, self.buffers, self.offsets)
+            faults += _core.replay(self.graph, self.buffers, self.offsets, limit=more)
         if faults:
-            raise invalid_plan("the plan", faults)
+            raise invalid_plan("the plan", faults, limit)
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""

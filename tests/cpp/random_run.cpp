@@ -23,13 +23,14 @@ Problem random_problem() {
   const int n = below(40);
   const int steps = 1 + below(30);
   const int most = 1 << below(12);
+  const Bytes scale = below(4) ? 1 : Bytes{1} << 44;  // sums near 2^62
   std::vector<Bytes> size, alignment;
   std::vector<Step> first, last;
   for (int i = 0; i < n; ++i) {
-    size.push_back(below(most));
+    size.push_back(below(most) * scale);
     first.push_back(below(steps) - steps / 2);
     last.push_back(first.back() + 1 + below(steps));
-    alignment.push_back(below(2) ? 1 : 1 + below(64));
+    alignment.push_back(below(2) ? 1 : below(4) ? 1 + below(64) : Bytes{1} << below(21));
   }
   return Problem(size, first, last, alignment);
 }

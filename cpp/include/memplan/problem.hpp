@@ -31,8 +31,8 @@ class Problem {
     std::span<const Bytes> alignment;
   };
 
-  // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer.
-  // Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
+  // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer, all
+  // different. Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
   // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
   Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
           std::vector<std::string> names = {});

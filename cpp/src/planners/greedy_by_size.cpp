@@ -50,16 +50,23 @@ std::vector<Index> by_size(const Problem& problem) {
 
 }  // namespace
 
-Placement greedy_by_size(const Problem& problem, const PlanOptions&) {
+std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline) {
+  constexpr std::size_t kBetweenLooks = 256;  // buffers placed between two looks at the clock
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
   Occupancy placed(problem);
+  std::size_t count = 0;
   for (Index i : by_size(problem)) {
+    if (++count % kBetweenLooks == 0 && deadline.passed()) return std::nullopt;
     const Bytes offset = tightest_gap(placed.taken(i), problem.size(i), problem.alignment(i));
     placement.offsets[static_cast<std::size_t>(i)] = offset;
     placed.add(i, offset);
   }
   return placement;
+}
+
+Placement greedy_by_size(const Problem& problem, const PlanOptions&) {
+  return *greedy_by_size_until(problem, Deadline(std::nullopt));
 }
 
 }  // namespace memplan

@@ -1,6 +1,7 @@
 // The planners' entry points, one per file of this folder; registry.cpp lists them.
 #pragma once
 
+#include "deadline.hpp"
 #include "memplan/planner.hpp"
 
 namespace memplan {
@@ -10,6 +11,9 @@ Placement first_fit(const Problem& problem, const PlanOptions& options);
 Placement best_fit(const Problem& problem, const PlanOptions& options);
 Placement worst_fit(const Problem& problem, const PlanOptions& options);
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
+// greedy_by_size, or nothing if the deadline passes before it is done.
+std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline);
+
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan

@@ -27,7 +27,7 @@ Placement simulate(const Problem& problem, Choose&& choose) {
   FreeBlocks blocks;
   auto dead = deaths.begin();
   for (Index born : births) {
-    for (; problem.last(*dead) <= problem.first(born); ++dead)
+    for (; dead != deaths.end() && problem.last(*dead) <= problem.first(born); ++dead)
       if (problem.size(*dead) > 0)
         blocks.give_back(placement.offsets[static_cast<std::size_t>(*dead)], problem.size(*dead));
     if (problem.size(born) == 0) continue;

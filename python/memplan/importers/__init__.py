@@ -27,7 +27,7 @@ def capture_source(
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
     given = {
-        "args": len(args) > 0,
+        "args": not (isinstance(args, (tuple, list)) and len(args) == 0),
         "kwargs": bool(kwargs),
         "train": train,
         "dims": bool(dims),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import invalid_plan
+from ..errors import LISTED, invalid_plan
 from ..plan import Plan
 from .csv import Rows, problem_of, read_rows
 from .plan_json import read_plan_json
@@ -33,7 +33,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     problem = problem_of(rows, path)
     offsets = np.array(rows.offset, dtype=np.int64)
     offsets.flags.writeable = False
-    violations = _core.verify(problem, offsets)
+    violations = _core.verify(problem, offsets, limit=LISTED + 1)
     if violations:
         raise invalid_plan(f"{path}: the plan", violations)
     peak = _core.peak_of(problem, offsets)
@@ -48,21 +48,34 @@ def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> tup
     return read_rows(path, inclusive=inclusive, offsets=True), "file"
 
 
-def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Offsets in the problem's order, by id, and what does not match: ids on one side only, other sizes or steps."""
+def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, npt.NDArray[np.int64], list[str]]:
+    """Match a plan's rows with a problem's buffers by id.
+
+    Returns
+    -------
+    The buffers of the problem that the plan has too, their offsets (int64, bytes), and a message for each id that
+    is on one side only and for each size or step that differs.
+    """
     row_of = {name: i for i, name in enumerate(rows.name)}
-    offsets = np.zeros(len(problem), dtype=np.int64)
-    mismatches = []
+    matched, offsets, mismatches = [], [], []
     for b, name in enumerate(problem.names):
         i = row_of.pop(name, None)
         if i is None:
             mismatches.append(f"buffer '{name}' is not in the plan")
             continue
-        offsets[b] = rows.offset[i]
+        matched.append(b)
+        offsets.append(rows.offset[i])
         expected = (int(problem.size[b]), int(problem.first[b]), int(problem.last[b]))
         got = (rows.size[i], rows.first[i], rows.last[i])
         for what, e, g in zip(("size", "start", "end"), expected, got, strict=True):
             if e != g:
                 mismatches.append(f"buffer '{name}' has {what} {e} in the problem and {g} in the plan")
     mismatches += [f"buffer '{name}' is in the plan, but not in the problem" for name in row_of]
-    return offsets, mismatches
+    return _selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
+
+
+def _selected(problem: _core.Problem, buffers: list[int]) -> _core.Problem:
+    size, first, last, alignment = (
+        column[buffers] for column in (problem.size, problem.first, problem.last, problem.alignment)
+    )
+    return _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def save_plot(plan: Plan, path: str | os.PathLike[str]) -> None:
     figure = Figure(figsize=(12, 7), layout="constrained")
     FigureCanvasAgg(figure)
     plot_plan(plan, figure.add_subplot())
-    with replacing(path) as beside:
+    with replacing(path) as beside, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(beside, dpi=150)
 
 

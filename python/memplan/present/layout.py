@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -45,10 +46,10 @@ def layout_rows(plan: Plan) -> Iterator[Row]:
     """The rows of the layout: buffers by birth, then by address, each followed by its views."""
     views = _views_by_buffer(plan)
     successor = _core.reused_by(plan.problem, plan.offsets).tolist()
-    slots = list(plan)
+    names = plan.problem.name
     for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
-        slot = slots[b]
-        note = f"reused by {slots[successor[b]].name}" if successor[b] >= 0 else ""
+        slot = plan[b]
+        note = f"reused by {names(successor[b])}" if successor[b] >= 0 else ""
         yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, note)
         for name, size, inside in views.get(b, []):
             yield Row(name, size, slot.first, slot.last, slot.offset + inside, f"alias of {slot.name}")
@@ -70,10 +71,10 @@ def layout_text(plan: Plan, limit: int | None = None) -> str:
     """The layout as a table; with a `limit`, that many rows and a line that counts the others."""
     if limit is not None and limit < 0:
         raise ValueError(f"limit must be >= 0 or None, got {limit}")
-    rows = list(layout_rows(plan))
     if limit is None:
-        return _aligned([HEADER, *(row.cells() for row in rows)])
-    return _shown(rows[:limit], len(rows) - limit)
+        return _aligned([HEADER, *(row.cells() for row in layout_rows(plan))])
+    total = len(plan) + sum(map(len, _views_by_buffer(plan).values()))
+    return _shown(list(islice(layout_rows(plan), limit)), total - limit)
 
 
 def _aligned(table: list[tuple[str, ...]]) -> str:
