@@ -290,3 +290,20 @@ def test_layered_networks_are_alive_a_few_at_a_time() -> None:
     assert problem.first.tolist() == list(range(10_000))
     assert problem.last.max() == 10_000
     assert 0 < problem.load < problem.size.sum() / 20
+
+
+def test_place_is_for_graphs() -> None:
+    with pytest.raises(TypeError, match="option place applies to graphs"):
+        memplan.plan(([1], [0], [1]), place=("weight",))
+    with pytest.raises(ValueError, match="place must hold kinds among"):
+        memplan.plan(([1], [0], [1]), place=("bogus",))
+
+
+def test_auto_keeps_its_time_limit() -> None:
+    """Sparse random lifetimes, where greedy_by_size alone takes far longer than the limit."""
+    random = np.random.default_rng(0)
+    first = random.integers(0, 20_000, 20_000)
+    problem = memplan.Problem(random.integers(1, 10**6, 20_000), first, first + random.integers(1, 2_000, 20_000))
+    plan = memplan.plan(problem, time_limit=0.02)
+    assert plan.winner in ("first_fit", "best_fit")
+    assert plan.seconds < 1

@@ -340,7 +340,7 @@ def test_verify_errors_are_one_line(arguments: list[str], message: str, capsys: 
 def test_verify_refuses_a_negative_limit(lifetimes: Path, offsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", lifetimes, offsets, "--limit", "-5") == 2
     err = capsys.readouterr().err
-    assert "limit must be >= " in err
+    assert "--limit: must be >= 0, got '-5'" in err
     assert err.count("\n") == 1
 
 
@@ -450,3 +450,42 @@ def test_a_progress_line_on_a_terminal_after_a_second(seconds: float, shown: boo
     os.close(screen)
     assert result.returncode == 0
     assert ("reading" in written) == shown
+
+
+def test_files_are_written_though_nobody_reads_the_summary(tmp_path: Path) -> None:
+    target = tmp_path / "plan.csv"
+    command = f"{sys.executable} -m memplan plan example:gpt2_infer --csv {target} | true; exit ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(memplan.read_problem(target)) == 328
+
+
+def test_what_the_terminal_cannot_show_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "é.csv").write_text("id,lower,upper,size\nü,0,1,4\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "memplan", "plan", str(tmp_path / "é.csv"), "--csv", str(tmp_path / "p.csv")]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert memplan.read_problem(tmp_path / "p.csv").names == ["ü"]
+
+
+def test_verify_reports_what_matches_beside_what_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "l.csv").write_text("id,lower,upper,size,alignment\na,0,1,4,4\nb,0,1,4,1\n")
+    (tmp_path / "p.csv").write_text("id,lower,upper,size,offset\na,0,1,4,3\nb,0,1,8,16\n")
+    assert run("verify", tmp_path / "l.csv", tmp_path / "p.csv") == 1
+    out = capsys.readouterr().out
+    assert "buffer 'b' has size 4 in the problem and 8 in the plan" in out
+    assert "buffer 'a' at offset 3 is not aligned to 4" in out
+
+
+def test_one_file_is_not_named_twice(lifetimes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = lifetimes.read_text()
+    assert run("plan", lifetimes, "--csv", lifetimes) == 2
+    assert run("plan", lifetimes, "--csv", tmp_path / "a", "--json", tmp_path / "a") == 2
+    assert capsys.readouterr().err.count("is named twice") == 2
+    assert lifetimes.read_text() == before
+
+
+def test_a_capacity_beyond_int64_is_one_line(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", lifetimes, lifetimes, "--capacity", "9" * 20) == 2
+    assert "--capacity: must be below 2^63 - 1" in capsys.readouterr().err

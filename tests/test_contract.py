@@ -172,3 +172,9 @@ def test_rows_describe_their_planners() -> None:
         assert isinstance(row.exact, bool)
         assert set(row.supports) <= {"alignment"}
         assert repr(row) == f"<memplan planner '{row.name}'>"
+
+
+@pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)
+def test_the_readme_has_the_row(row: memplan.PlannerInfo) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"| `{row.name}` | {row.title} | {row.source} |" in readme

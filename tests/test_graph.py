@@ -283,10 +283,13 @@ def test_rule(rule: str) -> None:
         memplan.capture(spec)
 
 
-def test_a_view_of_a_view_stays_inside_the_root() -> None:
-    look = {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 16}]}
+def test_a_view_of_a_view_stays_inside_both() -> None:
+    look = {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 8}]}
     inside = memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
-    assert inside.roots()[1].tolist()[-1] == 24
+    assert inside.roots()[1].tolist()[-1] == 16
+    look["alias"] = [{"output": "u", "input": "v", "offset": 16}]
+    with pytest.raises(memplan.GraphError, match="of tensor 'v', which has 16; name its root tensor 't' as the input"):
+        memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
     with pytest.raises(
         memplan.GraphError, match=r"puts tensor 'u' .* outside its root tensor 't' \(32 bytes, of which 24"
     ):
@@ -573,3 +576,10 @@ def test_a_long_cycle_is_shortened() -> None:
     with pytest.raises(memplan.GraphError, match=r"'op0' -> 'op1' -> .* -> \(989 more\) -> 'op0'") as caught:
         memplan.capture({"tensors": tensors, "ops": ops, "outputs": []})
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("relation", ["alias", "overwrite"])
+def test_a_workspace_is_no_view(relation: str) -> None:
+    look = {"name": "look", "inputs": ["t"], "outputs": ["u"], relation: [{"output": "u", "input": "t", "offset": 0}]}
+    with pytest.raises(memplan.GraphError, match=f"workspace tensor 'u' cannot be an {relation} of tensor 't'"):
+        memplan.capture(with_op(look, {"name": "u", "bytes": 8, "kind": "workspace"}))

@@ -211,3 +211,22 @@ def test_in_says_what_has_a_slot() -> None:
     assert "c" not in plan
     assert 2 not in plan
     assert 1.5 not in plan
+
+
+def test_verify_after_the_arrays_were_changed_is_an_error() -> None:
+    last = np.array([3, 4, 5])
+    plan = memplan.plan(memplan.Problem([1, 2, 3], [0, 1, 2], last))
+    last[:] = -5
+    with pytest.raises(memplan.ProblemError, match=r"last\[0\] must be > first\[0\] = 0, got -5"):
+        plan.verify()
+
+
+def test_verify_lists_as_many_violations_as_told() -> None:
+    count = 60
+    problem = memplan.Problem([1] * count, [0] * count, [1] * count)
+    plan = memplan.Plan(problem, np.zeros(count, dtype=np.int64), 1, 60, False, "f", "f", 0.0)
+    for limit, listed in ((None, count * (count - 1) // 2), (1000, 1000), (3, 3)):
+        with pytest.raises(memplan.InvalidPlanError) as caught:
+            plan.verify(limit)
+        assert len(caught.value.violations) == listed
+        assert str(caught.value).endswith("… and more") == (listed < count * (count - 1) // 2)

@@ -205,3 +205,11 @@ def test_equality() -> None:
 
 def test_repr() -> None:
     assert repr(memplan.Problem([4, 5], [0, 0], [1, 1])) == "<memplan.Problem: 2 buffers>"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"), [(["a", "a"], "names must be unique, got 'a' again"), (["a", ""], "empty")]
+)
+def test_names_are_different_and_not_empty(names: list[str], message: str) -> None:
+    with pytest.raises(memplan.ProblemError, match=message):
+        memplan.Problem([4, 5], [0, 0], [1, 1], names=names)
