@@ -168,24 +168,25 @@ class ViewChecker {
     if (root_[at(output)] != output)
       throw GraphError(op_name(graph_, k) + ": " + tensor_name(graph_, output) +
                        " is placed by two views; an output has one alias or one overwrite at most");
-    const Index root = root_[at(view.input)];
-    const Bytes bytes = graph_.tensor(output).bytes;
-    const Bytes room = graph_.tensor(root).bytes - offset_[at(view.input)];
-    if (view.offset < 0 || view.offset > room || bytes > room - view.offset)
-      throw GraphError(op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, output) + " at bytes " +
-                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", outside its root " +
-                       tensor_name(graph_, root) + " (" + std::to_string(graph_.tensor(root).bytes) +
-                       " bytes, of which " + std::to_string(room) + " from there)");
-    if (bytes > graph_.tensor(view.input).bytes - view.offset)
-      throw GraphError(op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, output) + " at bytes " +
-                       range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", which has " +
-                       std::to_string(graph_.tensor(view.input).bytes) + "; name its root " +
-                       tensor_name(graph_, root) + " as the input");
+    check_inside(k, view, relation);
     if (graph_.tensor(output).kind == TensorKind::workspace)
       throw GraphError(op_name(graph_, k) + ": workspace " + tensor_name(graph_, output) + " cannot be an " + relation +
                        " of " + tensor_name(graph_, view.input) + "; its bytes are the op's own");
-    root_[at(output)] = root;
+    root_[at(output)] = root_[at(view.input)];
     offset_[at(output)] = offset_[at(view.input)] + view.offset;
+  }
+
+  // A view lies inside its input, and so, through its input, inside its root.
+  void check_inside(Index k, const View& view, const std::string& relation) const {
+    const Bytes bytes = graph_.tensor(view.output).bytes;
+    const Bytes room = graph_.tensor(view.input).bytes;
+    if (view.offset >= 0 && view.offset <= room && bytes <= room - view.offset) return;
+    const Index root = root_[at(view.input)];
+    throw GraphError(
+        op_name(graph_, k) + ": " + relation + " puts " + tensor_name(graph_, view.output) + " at bytes " +
+        range(view.offset, bytes) + " of " + tensor_name(graph_, view.input) + ", outside its " + std::to_string(room) +
+        " bytes" +
+        (root == view.input ? "" : "; to view more of its root, make " + tensor_name(graph_, root) + " the input"));
   }
 
   void overwrite(Index k, const View& view) {

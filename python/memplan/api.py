@@ -82,7 +82,7 @@ def plan(
         Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
         "output", "workspace".
     time_limit
-        Seconds; planners that work in rounds stop after it with the best plan so far.
+        Seconds after which "auto" keeps its best plan so far; a single planner runs to its end.
     seed, threads
         For planners that use chance, or several threads; the plan for a seed is the same for any `threads`.
 
@@ -109,7 +109,7 @@ def plan(
     if isinstance(captured, _core.Graph):
         buffers, solution = _core.solve_graph(captured, planner, kinds, alignment, *options)
         return Plan.of(solution, buffers.problem, captured, buffers)
-    if tuple(kinds) != PLACE:
+    if set(kinds) != set(PLACE):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     problem = _aligned(captured, alignment)
     return Plan.of(_core.solve_problem(problem, planner, *options), problem)

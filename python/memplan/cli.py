@@ -104,7 +104,7 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
-    command.add_argument("--time-limit", type=float, metavar="S", help="seconds that planning may take")
+    command.add_argument("--time-limit", type=float, metavar="S", help="seconds after which auto keeps its best plan")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance")
     command.add_argument("--threads", type=int, default=1, metavar="N", help="for planners that can use several")
 
@@ -172,9 +172,9 @@ def _check_targets(options: argparse.Namespace) -> None:
     for target in targets:
         if targets.count(target) > 1 or target == Path(options.source):
             raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
-        if target is not None and not target.parent.is_dir():
+        if not target.parent.is_dir():
             raise ValueError(f"{target}: the folder {target.parent} does not exist")
-        if target is not None and target.is_dir():
+        if target.is_dir():
             raise ValueError(f"{target}: expected a file to write, got a folder")
     if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
@@ -228,7 +228,8 @@ def _verify(options: argparse.Namespace) -> int:
     if messages:
         return INVALID
     peak = _core.peak_of(matched, offsets)
-    print(f"valid: {len(problem)} buffers, peak {peak} bytes, load {problem.load} bytes")
+    with _readers_may_leave():
+        print(f"valid: {len(problem)} buffers, peak {peak} bytes, load {problem.load} bytes")
     return OK
 
 

@@ -84,8 +84,8 @@ void errors_name_op_and_tensor() {
          "must be listed in execution order");
   THROWS(Graph(changed([](auto& s) { s.ops[0].inputs.push_back("y"); })), GraphError, "the graph has a cycle");
   THROWS(Graph(changed([](auto& s) { s.ops[2].workspace = -5; })), GraphError, "op 'b': workspace must be >= 0");
-  THROWS(Graph(changed([](auto& s) { s.ops[1].aliases[0].offset = 9; })), GraphError, "outside its root tensor 't'");
-  THROWS(Graph(changed([](auto& s) { s.ops[1].aliases[0].offset = -1; })), GraphError, "outside its root tensor 't'");
+  THROWS(Graph(changed([](auto& s) { s.ops[1].aliases[0].offset = 9; })), GraphError, "outside its 16 bytes");
+  THROWS(Graph(changed([](auto& s) { s.ops[1].aliases[0].offset = -1; })), GraphError, "outside its 16 bytes");
   THROWS(Graph(changed([](auto& s) { s.ops[1].aliases[0].input = "x"; })), GraphError, "is not an input of that op");
   THROWS(tensor_kind("temp"), GraphError, "kind must be one of input, weight");
 }

@@ -12,7 +12,7 @@
 namespace memplan {
 
 struct PlanOptions {
-  std::optional<double> time_limit;  // seconds, > 0; only planners that work in rounds look at it
+  std::optional<double> time_limit;  // seconds, > 0; portfolios stop there with the best so far
   std::uint64_t seed = 0;            // for planners that use chance
   int threads = 1;                   // for planners that can use several
 };

@@ -22,11 +22,11 @@ struct ReplayFault {
   std::string message;  // op, tensor, byte range, and what is there instead
 };
 
+inline constexpr Bytes kNotPlaced = -1;  // the offset of what lives outside the arena
+
 // All faults, at most `limit`, in order of steps. `offset` has one entry per tensor, `workspace_offset` one
 // per op: bytes from the beginning of the arena, or kNotPlaced for what lives elsewhere.
 // O((reads + writes) log ranges). Throws InvalidPlanError when a column has the wrong length.
-inline constexpr Bytes kNotPlaced = -1;
-
 std::vector<ReplayFault> replay(const Graph& graph, std::span<const Bytes> offset,
                                 std::span<const Bytes> workspace_offset,
                                 std::size_t limit = static_cast<std::size_t>(-1));

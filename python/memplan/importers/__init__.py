@@ -1,4 +1,4 @@
-"""Importers: from what people have to a Graph or a Problem. One file per kind of source."""
+"""Importers: from what people have to a Graph or a Problem. A file or a package per kind of source."""
 
 from __future__ import annotations
 
