@@ -289,7 +289,7 @@ def test_a_view_of_a_view_stays_inside_both() -> None:
     assert inside.roots()[1].tolist()[-1] == 16
     look["alias"] = [{"output": "u", "input": "v", "offset": 16}]
     with pytest.raises(
-        memplan.GraphError, match="of tensor 'v', outside its 16 bytes; to view more .* make tensor 't'"
+        memplan.GraphError, match=r"of tensor 'v', outside its 16 bytes; to view more .* make tensor 't'"
     ):
         memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
 
