@@ -21,15 +21,19 @@ UPSTREAM: dict[str, set[str]] = {
     "graph_checks": {"graph"},
     "storage": {"graph"},
     "liveness": {"graph", "storage"},
-    "problem": set(),
+    "conflicts": set(),
+    "problem": {"conflicts"},
     "buffers": {"graph", "storage", "liveness", "problem"},
     "bounds": {"problem"},
     "occupancy": {"problem"},
+    "overlap": {"problem"},
     "plan": {"problem"},
     "planner": {"problem"},
     "planners/deadline": set(),
     "planners/planners": {"planner", "planners/deadline"},
     "planners/free_blocks": set(),
+    "planners/placed": {"problem", "occupancy"},
+    "planners/in_order": {"planner", "planners/deadline", "planners/placed"},
     "planners/simulation": {"planner", "planners/free_blocks"},
     "planners/portfolio": {"bounds", "plan", "planner", "planners/planners"},
     "registry": {"planner", "planners/planners"},
@@ -38,7 +42,17 @@ UPSTREAM: dict[str, set[str]] = {
     "reuse": {"problem", "plan"},
     "solve": {"graph", "problem", "buffers", "bounds", "plan", "planner", "registry", "verify", "replay"},
 }
-A_PLANNER = {"problem", "bounds", "occupancy", "planner", "planners/planners", "planners/simulation"}
+A_PLANNER = {
+    "problem",
+    "bounds",
+    "overlap",
+    "planner",
+    "planners/planners",
+    "planners/simulation",
+    "planners/free_blocks",
+    "planners/in_order",
+    "planners/placed",
+}
 OWN_CHECKS = {"graph": {"graph_checks"}}  # the one private header of a source
 
 

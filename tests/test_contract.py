@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import oracle
 
 PLANNERS = [row.name for row in memplan.planners()]
 DATA = Path(__file__).parent / "data"
+UNEQUAL_SIZES_APART = {"naive"}  # buffers of different sizes never share bytes
 INSTANCES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("*/*.csv"))
 
 BIG = 2**62
@@ -43,15 +45,24 @@ CASES = {
 }
 
 
+def plan_or_skip(source: object, planner: str, **options: Any) -> memplan.Plan:
+    """The plan, unless the planner refuses the problem by name: too large for it, or with a feature that it lacks."""
+    try:
+        return memplan.plan(source, planner, **options)
+    except memplan.UnsupportedError as error:
+        assert str(error).startswith(f"planner '{planner}' ")
+        pytest.skip(str(error))
+
+
 def expect_contract(problem: memplan.Problem, planner: str) -> memplan.Plan:
-    plan = memplan.plan(problem, planner)
+    plan = plan_or_skip(problem, planner)
     columns = tuple(c.tolist() for c in (problem.size, problem.first, problem.last, problem.alignment))
     assert plan.offsets.dtype == np.int64
     assert plan.offsets.shape == (len(problem),)
     assert not plan.offsets.flags.writeable
     assert oracle.is_valid(columns, plan.offsets)
     assert plan.peak == oracle.peak(columns, plan.offsets.tolist())
-    assert plan.lower_bound == plan.load == oracle.load(columns) <= plan.peak
+    assert plan.load == oracle.load(columns) <= plan.lower_bound <= plan.peak
     assert plan.optimal == (plan.peak == plan.lower_bound)
     assert plan.planner == planner
     assert plan.winner in PLANNERS
@@ -78,7 +89,7 @@ def test_instance(planner: str, instance: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("alignment", [3, 64, 4096, 2**20])
 def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
-    plan = memplan.plan(DATA / "minimalloc" / "A.1048576.csv", planner, alignment=alignment)
+    plan = plan_or_skip(DATA / "minimalloc" / "A.1048576.csv", planner, alignment=alignment)
     assert not (plan.offsets % alignment).any()
     assert set(plan.problem.alignment.tolist()) == {alignment}
     plan.verify()
@@ -87,7 +98,7 @@ def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_same_plan_whatever_the_seed_and_threads(planner: str) -> None:
     problem = memplan.read_problem(DATA / "minimalloc" / "D.1048576.csv")
-    plan = memplan.plan(problem, planner)
+    plan = plan_or_skip(problem, planner)
     for seed, threads in [(0, 1), (0, 2), (0, 64)]:
         assert memplan.plan(problem, planner, seed=seed, threads=threads) == plan
     for seed in (1, 2**64 - 1):
@@ -107,8 +118,8 @@ def test_zero_size_buffers_change_nothing(planner: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_none_together_needs_only_the_largest(planner: str) -> None:
     plan = memplan.plan(CASES["none together"][:3], planner)
-    assert plan.peak == (18 if planner == "naive" else 9)
-    assert plan.optimal == (planner != "naive")
+    apart = planner in UNEQUAL_SIZES_APART
+    assert (plan.peak, plan.optimal) == ((18, False) if apart else (9, True))
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -119,7 +130,7 @@ def test_all_together_needs_the_sum(planner: str) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_time_limit_still_gives_a_plan(planner: str) -> None:
-    memplan.plan(DATA / "minimalloc" / "A.1048576.csv", planner, time_limit=1e-9).verify()
+    plan_or_skip(DATA / "minimalloc" / "A.1048576.csv", planner, time_limit=1e-9).verify()
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
@@ -170,7 +181,7 @@ def test_rows_describe_their_planners() -> None:
         assert row.complexity
         assert row.source
         assert isinstance(row.exact, bool)
-        assert set(row.supports) <= {"alignment"}
+        assert set(row.supports) <= {"alignment", "shapes", "conflicts"}
         assert repr(row) == f"<memplan planner '{row.name}'>"
 
 

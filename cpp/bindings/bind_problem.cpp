@@ -76,12 +76,78 @@ std::string name_at(const Problem& problem, Index buffer) {
   return problem.name(buffer);
 }
 
-Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment,
-                     const py::object& names) {
+using Rows = std::vector<std::int64_t>;
+
+// The rows of a table of integers with so many columns, one after another; empty for None.
+Rows rows_of(const py::object& source, const char* name, py::ssize_t columns) {
+  if (source.is_none()) return {};
+  const py::array array = array_of(source, name);
+  if (array.size() == 0) return {};
+  if (array.ndim() != 2 || array.shape(1) != columns)
+    refuse(name, "have " + std::to_string(columns) + " columns", py::str(array.attr("shape")).cast<std::string>());
+  const Column flat = int64_column(array.attr("reshape")(-1), name);
+  return Rows(flat.data(), flat.data() + flat.size());
+}
+
+Index index_of(std::int64_t value, const char* name, Index count) {
+  if (value < 0 || value >= count)
+    refuse(name, "name buffers in [0, " + std::to_string(count) + ")", std::to_string(value));
+  return static_cast<Index>(value);
+}
+
+std::vector<Part> parts_of(const py::object& source, Index count) {
+  const Rows rows = rows_of(source, "parts", 5);
+  std::vector<Part> parts;
+  for (std::size_t r = 0; r < rows.size(); r += 5)
+    parts.push_back({index_of(rows[r], "parts", count), rows[r + 1], rows[r + 2], rows[r + 3], rows[r + 4]});
+  return parts;
+}
+
+Conflicts conflicts_of(const py::object& source, Index count) {
+  const Rows rows = rows_of(source, "conflicts", 2);
+  Conflicts conflicts(count);
+  for (std::size_t r = 0; r < rows.size(); r += 2) {
+    const Index a = index_of(rows[r], "conflicts", count);
+    const Index b = index_of(rows[r + 1], "conflicts", count);
+    if (a == b) refuse("conflicts", "be between two buffers", "buffer " + std::to_string(a) + " twice");
+    conflicts.add(a, b);
+  }
+  return conflicts;
+}
+
+Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
+                     const py::object& parts, const py::object& conflicts) {
   std::vector<Column> columns{int64_column(size, "size"), int64_column(first, "first"), int64_column(last, "last")};
   columns.push_back(alignment_column(alignment, columns[0].size()));
   const Problem::Columns spans{span_of(columns[0]), span_of(columns[1]), span_of(columns[2]), span_of(columns[3])};
-  return Problem::view(spans, owner_of(std::move(columns)), names_of(names));
+  Problem problem = Problem::view(spans, owner_of(std::move(columns)), names_of(names));
+  if (!parts.is_none()) problem = problem.with_shapes(parts_of(parts, problem.count()));
+  if (!conflicts.is_none()) problem = problem.with_conflicts(conflicts_of(conflicts, problem.count()));
+  return problem;
+}
+
+py::array_t<std::int64_t> table(Rows rows, py::ssize_t columns) {
+  const py::ssize_t count = static_cast<py::ssize_t>(rows.size()) / columns;
+  return adopt(std::move(rows)).attr("reshape")(count, columns).cast<Column>();
+}
+
+std::optional<Column> parts_table(const Problem& problem) {
+  if (!problem.has_shapes()) return std::nullopt;
+  Rows rows;
+  for (Index i = 0; i < problem.count(); ++i)
+    for (const Part& part : problem.parts(i))
+      rows.insert(rows.end(), {part.buffer, part.begin, part.end, part.first, part.last});
+  return table(std::move(rows), 5);
+}
+
+std::optional<Column> conflicts_table(const Problem& problem) {
+  if (problem.conflicts() == nullptr) return std::nullopt;
+  Rows rows;
+  for (Index a = 0; a < problem.count(); ++a)
+    problem.conflicts()->for_each(a, [&](Index b) {
+      if (a < b) rows.insert(rows.end(), {a, b});
+    });
+  return table(std::move(rows), 2);
 }
 
 template <class Span>
@@ -117,12 +183,17 @@ void bind_problem(py::module_& m) {
       "    Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:\n"
       "    do not change them afterwards. Anything else that holds integers is converted.\n"
       "alignment : int or (n,) int64\n    Bytes, >= 1.\n"
-      "names : sequence of str, optional\n    One name per buffer.\n\n"
+      "names : sequence of str, optional\n    One name per buffer.\n"
+      "parts : (m, 5) int64, optional\n"
+      "    Rows (buffer, begin, end, first, last): a buffer that has some is in use only there, at its bytes\n"
+      "    [begin, end) in the steps [first, last). They lie within its size and life and do not overlap.\n"
+      "conflicts : (m, 2) int64, optional\n"
+      "    Pairs of buffers that may not share bytes whatever their lifetimes.\n\n"
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
-           py::arg("names") = py::none())
+           py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none())
       .def_property_readonly("size",
                              column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
       .def_property_readonly("first",
@@ -133,6 +204,9 @@ void bind_problem(py::module_& m) {
           "alignment", column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
       .def_property_readonly(
           "names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
+      .def_property_readonly("parts", &parts_table, "(m, 5) int64, or None when all buffers are plain rectangles.")
+      .def_property_readonly("conflicts", &conflicts_table,
+                             "(m, 2) int64: what conflicts beyond lifetimes, or None when nothing does.")
       .def("name", &name_at, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
@@ -144,9 +218,10 @@ void bind_problem(py::module_& m) {
       .def(py::pickle(
           [](const Problem& p) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
-            return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names());
+            return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
+                                  parts_table(p), conflicts_table(p));
           },
-          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4]); }));
+          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6]); }));
 }
 
 }  // namespace memplan::bindings

@@ -15,21 +15,44 @@ std::vector<Index> sorted_by(std::span<const Step> key) {
   return order;
 }
 
+struct Rectangles {
+  std::span<const Bytes> size;
+  std::span<const Step> first;
+  std::span<const Step> last;
+};
+
 // Calls at(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
 // before what is born there comes.
 template <class At>
-void sweep(const Problem& problem, At&& at) {
-  const std::vector<Index> births = sorted_by(problem.first());
-  const std::vector<Index> deaths = sorted_by(problem.last());
+void sweep(const Rectangles& rectangles, At&& at) {
+  const auto& [size, first, last] = rectangles;
+  const std::vector<Index> births = sorted_by(first);
+  const std::vector<Index> deaths = sorted_by(last);
+  const auto entry = [](auto column, Index i) { return column[static_cast<std::size_t>(i)]; };
   Bytes alive = 0;
   std::size_t born = 0;
   for (std::size_t dead = 0; dead < deaths.size();) {
-    Step step = problem.last(deaths[dead]);
-    if (born < births.size()) step = std::min(step, problem.first(births[born]));
-    while (dead < deaths.size() && problem.last(deaths[dead]) == step) alive -= problem.size(deaths[dead++]);
-    while (born < births.size() && problem.first(births[born]) == step) alive += problem.size(births[born++]);
+    Step step = entry(last, deaths[dead]);
+    if (born < births.size()) step = std::min(step, entry(first, births[born]));
+    while (dead < deaths.size() && entry(last, deaths[dead]) == step) alive -= entry(size, deaths[dead++]);
+    while (born < births.size() && entry(first, births[born]) == step) alive += entry(size, births[born++]);
     at(step, alive);
   }
+}
+
+template <class At>
+void sweep(const Problem& problem, At&& at) {
+  if (!problem.has_shapes()) return sweep(Rectangles{problem.size(), problem.first(), problem.last()}, at);
+  std::vector<Bytes> size;
+  std::vector<Step> first, last;
+  for (Index i = 0; i < problem.count(); ++i) {
+    problem.for_each_part(i, [&](const Part& part) {
+      size.push_back(part.end - part.begin);
+      first.push_back(part.first);
+      last.push_back(part.last);
+    });
+  }
+  sweep(Rectangles{size, first, last}, at);
 }
 
 }  // namespace

@@ -40,8 +40,13 @@ void tidy(std::vector<ByteRange>& ranges) {
 
 }  // namespace
 
-Occupancy::Occupancy(const Problem& problem)
-    : problem_(problem), births_(problem.first().begin(), problem.first().end()) {
+Occupancy::Occupancy(const Problem& problem) {
+  if (problem.has_shapes()) {
+    for (Index i = 0; i < problem.count(); ++i)
+      problem.for_each_part(i, [&](const Part& part) { births_.push_back(part.first); });
+  } else {
+    births_.assign(problem.first().begin(), problem.first().end());
+  }
   std::sort(births_.begin(), births_.end());
   births_.erase(std::unique(births_.begin(), births_.end()), births_.end());
   leaves_ = std::bit_ceil(std::max<Slot>(births_.size(), 1));
@@ -49,17 +54,16 @@ Occupancy::Occupancy(const Problem& problem)
   at_every_step_.resize(2 * leaves_);
 }
 
-void Occupancy::add(Index buffer, Bytes offset) {
-  if (problem_.size(buffer) == 0) return;
-  first_ = slots_before(problem_.first(buffer));
-  last_ = slots_before(problem_.last(buffer));
-  add(1, 0, leaves_, {offset, offset + problem_.size(buffer)});
+void Occupancy::add(Step first, Step last, ByteRange range) {
+  first_ = slots_before(first);
+  last_ = slots_before(last);
+  add(1, 0, leaves_, range);
 }
 
-std::span<const ByteRange> Occupancy::taken(Index buffer) {
+std::span<const ByteRange> Occupancy::taken(Step first, Step last) {
   found_.clear();
-  first_ = slots_before(problem_.first(buffer));
-  last_ = slots_before(problem_.last(buffer));
+  first_ = slots_before(first);
+  last_ = slots_before(last);
   collect(1, 0, leaves_);
   tidy(found_);
   return found_;

@@ -6,24 +6,41 @@
 
 namespace memplan {
 
+std::int64_t PlanOptions::get(const Parameter& parameter) const {
+  for (const auto& [name, value] : set)
+    if (name == parameter.name) return value;
+  return parameter.standard;
+}
+
 std::vector<std::string_view> feature_names(unsigned features) {
   std::vector<std::string_view> names;
   if (features & kAlignment) names.push_back("alignment");
+  if (features & kShapes) names.push_back("shapes");
+  if (features & kConflicts) names.push_back("conflicts");
   return names;
 }
 
-unsigned required_features(const Problem& problem) {
+unsigned features_of(const Problem& problem) {
   const auto aligned = [](Bytes alignment) { return alignment > 1; };
-  return std::any_of(problem.alignment().begin(), problem.alignment().end(), aligned) ? unsigned{kAlignment} : 0u;
+  unsigned features = 0;
+  if (std::any_of(problem.alignment().begin(), problem.alignment().end(), aligned)) features |= kAlignment;
+  if (problem.has_shapes()) features |= kShapes;
+  if (problem.conflicts() != nullptr) features |= kConflicts;
+  return features;
 }
 
-void require_support(const PlannerInfo& planner, const Problem& problem) {
-  const unsigned missing = required_features(problem) & ~planner.supports;
-  if (missing == 0) return;
-  std::string list;
-  for (std::string_view name : feature_names(missing)) list += (list.empty() ? "" : ", ") + std::string(name);
-  throw UnsupportedError("planner '" + std::string(planner.name) + "' does not support " + list +
-                         ", which this problem asks for");
+Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
+  const unsigned missing = features_of(problem) & ~planner.supports;
+  if (const unsigned refused = missing & ~kShapes; refused != 0) {
+    std::string list;
+    for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
+    throw UnsupportedError("planner '" + std::string(planner.name) + "' does not support " + list +
+                           ", which this problem asks for");
+  }
+  if (!(missing & kShapes)) return planner.run(problem, options);
+  Placement placement = planner.run(problem.without_shapes(), options);
+  placement.lower_bound = 0;
+  return placement;
 }
 
 }  // namespace memplan

@@ -1,6 +1,7 @@
 #include "memplan/problem.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_set>
 
 #include "memplan/errors.hpp"
@@ -64,6 +65,30 @@ void check_names(const std::vector<std::string>& names) {
   }
 }
 
+void check_part(const Problem& problem, const Part& part) {
+  const auto refuse = [&](const std::string& expected) {
+    throw ProblemError("parts: bytes [" + std::to_string(part.begin) + ", " + std::to_string(part.end) +
+                       ") in steps [" + std::to_string(part.first) + ", " + std::to_string(part.last) + ") of buffer " +
+                       std::to_string(part.buffer) + " must " + expected);
+  };
+  if (part.buffer < 0 || part.buffer >= problem.count())
+    refuse("belong to one of the " + std::to_string(problem.count()) + " buffers");
+  const Index i = part.buffer;
+  if (part.begin < 0 || part.end <= part.begin || part.end > problem.size(i))
+    refuse("lie within its " + std::to_string(problem.size(i)) + " bytes");
+  if (part.first < problem.first(i) || part.last <= part.first || part.last > problem.last(i))
+    refuse("lie within its life [" + std::to_string(problem.first(i)) + ", " + std::to_string(problem.last(i)) + ")");
+}
+
+void check_apart(const Part& a, const Part& b) {
+  if (std::max(a.begin, b.begin) < std::min(a.end, b.end) && std::max(a.first, b.first) < std::min(a.last, b.last))
+    throw ProblemError("parts of buffer " + std::to_string(a.buffer) + " overlap: bytes [" + std::to_string(a.begin) +
+                       ", " + std::to_string(a.end) + ") in steps [" + std::to_string(a.first) + ", " +
+                       std::to_string(a.last) + ") and bytes [" + std::to_string(b.begin) + ", " +
+                       std::to_string(b.end) + ") in steps [" + std::to_string(b.first) + ", " +
+                       std::to_string(b.last) + ")");
+}
+
 struct OwnedColumns {
   std::vector<Bytes> size, alignment;
   std::vector<Step> first, last;
@@ -106,13 +131,48 @@ Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<S
   *this = view(columns, std::move(owned), std::move(names));
 }
 
+Problem Problem::with_shapes(std::vector<Part> parts) const {
+  Problem problem = without_shapes();
+  if (parts.empty()) return problem;
+  for (const Part& part : parts) check_part(*this, part);
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::tie(a.buffer, a.begin, a.first) < std::tie(b.buffer, b.begin, b.first);
+  });
+  std::vector<std::size_t> start(columns_.size.size() + 1, 0);
+  for (const Part& part : parts) ++start[static_cast<std::size_t>(part.buffer) + 1];
+  for (std::size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
+  for (std::size_t a = 0; a < parts.size(); ++a)
+    for (std::size_t b = a + 1; b < parts.size() && parts[b].buffer == parts[a].buffer; ++b)
+      check_apart(parts[a], parts[b]);
+  problem.shapes_ = std::make_shared<const Shapes>(Shapes{std::move(parts), std::move(start)});
+  return problem;
+}
+
+Problem Problem::with_conflicts(Conflicts conflicts) const {
+  if (conflicts.count() != count())
+    throw ProblemError("conflicts must be among the problem's " + std::to_string(count()) + " buffers, got " +
+                       std::to_string(conflicts.count()));
+  Problem problem = *this;
+  problem.conflicts_ = std::make_shared<const Conflicts>(std::move(conflicts));
+  return problem;
+}
+
+Problem Problem::without_shapes() const {
+  Problem problem = *this;
+  problem.shapes_ = nullptr;
+  return problem;
+}
+
 std::string Problem::name(Index i) const {
   return names_->empty() ? "#" + std::to_string(i) : (*names_)[static_cast<std::size_t>(i)];
 }
 
 bool Problem::operator==(const Problem& other) const {
   return same(size(), other.size()) && same(first(), other.first()) && same(last(), other.last()) &&
-         same(alignment(), other.alignment()) && names() == other.names();
+         same(alignment(), other.alignment()) && names() == other.names() && has_shapes() == other.has_shapes() &&
+         (!has_shapes() || shapes_->parts == other.shapes_->parts) &&
+         (conflicts_ == nullptr) == (other.conflicts_ == nullptr) &&
+         (conflicts_ == nullptr || *conflicts_ == *other.conflicts_);
 }
 
 }  // namespace memplan

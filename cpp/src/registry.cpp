@@ -1,6 +1,7 @@
 #include "memplan/registry.hpp"
 
-#include <array>
+#include <algorithm>
+#include <charconv>
 #include <stdexcept>
 #include <string>
 
@@ -13,29 +14,75 @@ namespace {
 constexpr std::string_view kFits =
     "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation); Knuth, TAOCP 1, 2.5";
 
-// name, title, exact, supports, complexity, source, function. A planner is one file in planners/ and one row here.
-constexpr std::array<PlannerInfo, 6> kPlanners = {{
-    {"auto", "best of first_fit, best_fit and greedy_by_size; stops at the load", false, kAlignment,
-     "that of its members", "memplan", portfolio},
-    {"naive", "every buffer its own bytes: no reuse", false, kAlignment, "O(n)", "the baseline of every comparison",
-     naive},
+constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
+
+// name, title, exact, supports, complexity, source, function, parameters. A planner is one file in planners/ and one
+// row here.
+constexpr PlannerInfo kPlanners[] = {
+    {"auto", "best of first_fit, best_fit and greedy_by_size; stops at the load", false, kAll, "that of its members",
+     "memplan", portfolio},
+    {"naive", "every buffer its own bytes: no reuse", false, kAll, "O(n)", "the baseline of every comparison", naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
-    {"greedy_by_size", "the largest first, into the tightest gap", false, kAlignment, "O(n r log n)",
+    {"greedy_by_size", "the largest first, into the tightest gap", false, kAll, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
-}};
+};
+
+template <class Rows, class Text>
+std::string listed(const Rows& rows, Text&& text) {
+  std::string list;
+  for (const auto& row : rows) list += (list.empty() ? "" : ", ") + std::string(text(row));
+  return list;
+}
+
+const PlannerInfo& find_planner(std::string_view name) {
+  for (const PlannerInfo& planner : kPlanners)
+    if (planner.name == name) return planner;
+  throw std::invalid_argument("planner must be one of " + listed(kPlanners, [](const auto& row) { return row.name; }) +
+                              ", got '" + std::string(name) + "'");
+}
+
+std::int64_t value_of(const Parameter& parameter, std::string_view text) {
+  const auto word = std::find(parameter.words.begin(), parameter.words.end(), text);
+  if (word != parameter.words.end()) return word - parameter.words.begin();
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number = parameter.words.empty() && error == std::errc() && end == text.data() + text.size();
+  if (number && parameter.least <= value && value <= parameter.most) return value;
+  const std::string expected =
+      parameter.words.empty()
+          ? "an integer in [" + std::to_string(parameter.least) + ", " + std::to_string(parameter.most) + "]"
+          : "one of " + listed(parameter.words, [](std::string_view w) { return w; });
+  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got '" +
+                              std::string(text) + "'");
+}
+
+std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, std::string_view text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  for (const Parameter& parameter : planner.parameters)
+    if (parameter.name == text.substr(0, equals) && equals < text.size())
+      return {parameter.name, value_of(parameter, text.substr(equals + 1))};
+  const std::string known = listed(planner.parameters, [](const Parameter& p) { return p.name; });
+  throw std::invalid_argument("planner '" + std::string(planner.name) + "' takes " +
+                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got '" +
+                              std::string(text) + "'");
+}
 
 }  // namespace
 
 std::span<const PlannerInfo> planners() { return kPlanners; }
 
-const PlannerInfo& find_planner(std::string_view name) {
-  for (const PlannerInfo& planner : kPlanners)
-    if (planner.name == name) return planner;
-  std::string names;
-  for (const PlannerInfo& planner : kPlanners) names += (names.empty() ? "" : ", ") + std::string(planner.name);
-  throw std::invalid_argument("planner must be one of " + names + ", got '" + std::string(name) + "'");
+ChosenPlanner choose_planner(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const PlannerInfo& planner = find_planner(text.substr(0, colon));
+  ChosenPlanner chosen{planner, {}};
+  for (std::string_view rest = text.substr(std::min(colon + 1, text.size())); !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    chosen.set.push_back(setting(planner, rest.substr(0, comma)));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return chosen;
 }
 
 }  // namespace memplan

@@ -1,5 +1,6 @@
 #include "memplan/solve.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -32,22 +33,25 @@ void check_options(const PlanOptions& options) {
 }  // namespace
 
 Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options) {
-  const PlannerInfo& info = find_planner(planner);
-  check_options(options);
+  const ChosenPlanner chosen = choose_planner(planner);
+  const PlannerInfo& info = chosen.planner;
+  PlanOptions settings = options;
+  settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
+  check_options(settings);
   problem.check();
-  require_support(info, problem);
 
   const auto start = std::chrono::steady_clock::now();
-  Placement placement = info.run(problem, options);
+  Placement placement = run(info, problem, settings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), info.name);
 
   Plan plan;
   plan.offsets = std::move(placement.offsets);
   plan.peak = peak_of(problem, plan.offsets);
-  plan.lower_bound = load(problem);
+  plan.lower_bound = std::max(load(problem), placement.lower_bound);
   plan.optimal = plan.peak == plan.lower_bound;
-  plan.planner = info.name;
+  plan.pools = placement.pools;
+  plan.planner = planner;
   plan.winner = placement.winner.empty() ? info.name : placement.winner;
   plan.seconds = seconds.count();
   return plan;

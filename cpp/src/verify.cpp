@@ -64,6 +64,7 @@ class Verifier {
   std::vector<Violation> run() {
     for (Index i = 0; i < problem_.count() && !full(); ++i) check_alone(i);
     if (!full()) check_pairs();
+    if (!full() && problem_.conflicts() != nullptr) check_conflicts();
     return std::move(found_);
   }
 
@@ -94,44 +95,82 @@ class Verifier {
           label(i) + where + " is not aligned to " + std::to_string(problem_.alignment(i)));
   }
 
-  void add_overlap(Index a, Index b) {
-    if (a > b) std::swap(a, b);
-    const std::string bytes = half_open(std::max(begin(a), begin(b)), std::min(end(a), end(b)));
-    const std::string steps =
-        half_open(std::max(problem_.first(a), problem_.first(b)), std::min(problem_.last(a), problem_.last(b)));
-    add(ViolationKind::overlap, a, b,
-        label(a) + " at bytes " + half_open(begin(a), end(a)) + " and " + label(b) + " at bytes " +
-            half_open(begin(b), end(b)) + " share bytes " + bytes + " while both are alive in steps " + steps);
+  // What a buffer uses of its bytes and its life: all of both, or a part of its shape, placed in the arena.
+  struct Rectangle {
+    Index buffer;
+    Bytes begin, end;
+    Step first, last;
+  };
+
+  void add_overlap(const Rectangle& x, const Rectangle& y) {
+    const Rectangle& a = x.buffer < y.buffer ? x : y;
+    const Rectangle& b = x.buffer < y.buffer ? y : x;
+    if (a.buffer == b.buffer) return;  // the parts of a shape are apart among themselves
+    const std::string bytes = half_open(std::max(a.begin, b.begin), std::min(a.end, b.end));
+    const std::string steps = half_open(std::max(a.first, b.first), std::min(a.last, b.last));
+    add(ViolationKind::overlap, a.buffer, b.buffer,
+        label(a.buffer) + " at bytes " + half_open(a.begin, a.end) + " and " + label(b.buffer) + " at bytes " +
+            half_open(b.begin, b.end) + " share bytes " + bytes + " while both are alive in steps " + steps);
+  }
+
+  std::vector<Rectangle> rectangles() const {
+    std::vector<Rectangle> all;
+    all.reserve(at(problem_.count()));
+    for (Index i = 0; i < problem_.count(); ++i) {
+      if (problem_.size(i) == 0) continue;
+      for (const Part& part : problem_.parts(i))
+        all.push_back(
+            {i, saturated_add(begin(i), part.begin), saturated_add(begin(i), part.end), part.first, part.last});
+      if (problem_.parts(i).empty()) all.push_back({i, begin(i), end(i), problem_.first(i), problem_.last(i)});
+    }
+    return all;
   }
 
   template <class Key>
-  std::vector<Index> with_bytes_sorted_by(Key key) const {
-    std::vector<Index> order;
-    order.reserve(at(problem_.count()));
-    for (Index i = 0; i < problem_.count(); ++i)
-      if (problem_.size(i) > 0) order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](Index a, Index b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+  static std::vector<std::size_t> sorted(const std::vector<Rectangle>& all, Key Rectangle::* key) {
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return all[a].*key != all[b].*key ? all[a].*key < all[b].*key : a < b;
+    });
     return order;
   }
 
   void check_pairs() {
-    const std::vector<Index> by_offset = with_bytes_sorted_by([&](Index i) { return begin(i); });
-    const std::vector<Index> by_birth = with_bytes_sorted_by([&](Index i) { return problem_.first(i); });
-    const std::vector<Index> by_death = with_bytes_sorted_by([&](Index i) { return problem_.last(i); });
-    std::vector<std::size_t> rank(at(problem_.count()));
-    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[at(by_offset[r])] = r;
+    const std::vector<Rectangle> all = rectangles();
+    const std::vector<std::size_t> by_offset = sorted(all, &Rectangle::begin);
+    const std::vector<std::size_t> by_birth = sorted(all, &Rectangle::first);
+    const std::vector<std::size_t> by_death = sorted(all, &Rectangle::last);
+    std::vector<std::size_t> rank(all.size());
+    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[by_offset[r]] = r;
 
     AliveRanges alive(by_offset.size());
     std::size_t dead = 0;
-    for (Index born : by_birth) {
-      while (dead < by_death.size() && problem_.last(by_death[dead]) <= problem_.first(born))
-        alive.clear(rank[at(by_death[dead++])]);
-      for (std::size_t r = alive.next(0, begin(born)); r != AliveRanges::npos; r = alive.next(r + 1, begin(born))) {
-        if (begin(by_offset[r]) >= end(born)) break;
-        add_overlap(by_offset[r], born);
+    for (std::size_t born : by_birth) {
+      while (dead < by_death.size() && all[by_death[dead]].last <= all[born].first) alive.clear(rank[by_death[dead++]]);
+      const Bytes from = all[born].begin;
+      for (std::size_t r = alive.next(0, from); r != AliveRanges::npos; r = alive.next(r + 1, from)) {
+        if (all[by_offset[r]].begin >= all[born].end) break;
+        add_overlap(all[by_offset[r]], all[born]);
         if (full()) return;
       }
-      alive.set(rank[at(born)], end(born));
+      alive.set(rank[born], all[born].end);
+    }
+  }
+
+  // Pairs that conflict whatever their lifetimes, and so with all their bytes.
+  void check_conflicts() {
+    for (Index a = 0; a < problem_.count() && !full(); ++a) {
+      problem_.conflicts()->for_each(a, [&](Index b) {
+        const Bytes shared = std::max(begin(a), begin(b));
+        if (b < a || problem_.size(a) == 0 || problem_.size(b) == 0 || shared >= std::min(end(a), end(b))) return;
+        const bool in_time = problem_.first(a) < problem_.last(b) && problem_.first(b) < problem_.last(a);
+        if (in_time && !problem_.has_shapes()) return;  // check_pairs has found it
+        add(ViolationKind::overlap, a, b,
+            label(a) + " at bytes " + half_open(begin(a), end(a)) + " and " + label(b) + " at bytes " +
+                half_open(begin(b), end(b)) + " share bytes " + half_open(shared, std::min(end(a), end(b))) +
+                ", and these two conflict");
+      });
     }
   }
 

@@ -14,6 +14,7 @@ __all__: list[str] = [
     "GraphError",
     "InvalidPlanError",
     "Op",
+    "Parameter",
     "PlannerInfo",
     "Problem",
     "ProblemError",
@@ -199,6 +200,11 @@ class Problem:
         Bytes, >= 1.
     names : sequence of str, optional
         One name per buffer.
+    parts : (m, 5) int64, optional
+        Rows (buffer, begin, end, first, last): a buffer that has some is in use only there, at its bytes
+        [begin, end) in the steps [first, last). They lie within its size and life and do not overlap.
+    conflicts : (m, 2) int64, optional
+        Pairs of buffers that may not share bytes whatever their lifetimes.
 
     Raises
     ------
@@ -217,9 +223,18 @@ class Problem:
         numpy.typing.NDArray[numpy.int64],
         numpy.typing.NDArray[numpy.int64],
         list[str],
+        numpy.typing.NDArray[numpy.int64] | None,
+        numpy.typing.NDArray[numpy.int64] | None,
     ]: ...
     def __init__(
-        self, size: typing.Any, first: typing.Any, last: typing.Any, alignment: typing.Any = 1, names: typing.Any = None
+        self,
+        size: typing.Any,
+        first: typing.Any,
+        last: typing.Any,
+        alignment: typing.Any = 1,
+        names: typing.Any = None,
+        parts: typing.Any = None,
+        conflicts: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -236,6 +251,11 @@ class Problem:
     @property
     def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
     @property
+    def conflicts(self) -> numpy.typing.NDArray[numpy.int64] | None:
+        """
+        (m, 2) int64: what conflicts beyond lifetimes, or None when nothing does.
+        """
+    @property
     def first(self) -> numpy.typing.NDArray[numpy.int64]: ...
     @property
     def last(self) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -250,7 +270,35 @@ class Problem:
         Names, or an empty list.
         """
     @property
+    def parts(self) -> numpy.typing.NDArray[numpy.int64] | None:
+        """
+        (m, 5) int64, or None when all buffers are plain rectangles.
+        """
+    @property
     def size(self) -> numpy.typing.NDArray[numpy.int64]: ...
+
+class Parameter:
+    """
+    A number or a word that a planner takes, as in 'beam:k=16'.
+    """
+    @property
+    def least(self) -> int: ...
+    @property
+    def most(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def standard(self) -> int | str:
+        """
+        The value used unless another is given.
+        """
+    @property
+    def title(self) -> str: ...
+    @property
+    def words(self) -> list[str]:
+        """
+        The words that it can be; empty for a number in [least, most].
+        """
 
 class PlannerInfo:
     """
@@ -269,6 +317,8 @@ class PlannerInfo:
         """
     @property
     def name(self) -> str: ...
+    @property
+    def parameters(self) -> list[Parameter]: ...
     @property
     def source(self) -> str:
         """
@@ -323,6 +373,11 @@ class Solution:
     def peak(self) -> int: ...
     @property
     def planner(self) -> str: ...
+    @property
+    def pools(self) -> int:
+        """
+        Pools that the planner thought in; 0 when it does not.
+        """
     @property
     def seconds(self) -> float: ...
     @property

@@ -52,8 +52,10 @@ class Plan:
         Bytes below which no plan of this problem can peak.
     optimal : bool
         Proven: the peak equals the lower bound.
+    pools : int
+        For planners that think in pools, which are laid end to end: how many; 0 for the others.
     planner, winner : str
-        The planner asked for, and the one whose offsets these are (they differ for "auto").
+        The planner asked for with its parameters, and the one whose offsets these are (they differ for "auto").
     seconds : float
         Wall time of planning, without import and verification.
     graph : Graph or None
@@ -68,6 +70,7 @@ class Plan:
     planner: str
     winner: str
     seconds: float
+    pools: int = 0
     graph: _core.Graph | None = None
     buffers: _core.Buffers | None = field(default=None)
 
@@ -88,6 +91,7 @@ class Plan:
             planner=solution.planner,
             winner=solution.winner,
             seconds=solution.seconds,
+            pools=solution.pools,
             graph=graph,
             buffers=buffers,
         )

@@ -47,8 +47,8 @@ void what_is_not_supported_is_refused_by_name() {
   plain.name = "plain";
   plain.supports = 0;
   const Problem aligned({1}, {0}, {1}, {8});
-  THROWS(require_support(plain, aligned), UnsupportedError, "planner 'plain' does not support alignment");
-  require_support(plain, Problem({1}, {0}, {1}));
+  THROWS(run(plain, aligned, {}), UnsupportedError, "planner 'plain' does not support alignment");
+  CHECK(run(plain, Problem({1}, {0}, {1}), {}).offsets == std::vector<Bytes>{0});
   THROWS(solve(aligned, "magic"), std::invalid_argument, "planner must be one of auto, naive, first_fit");
 }
 
@@ -63,7 +63,7 @@ void options_are_checked() {
 
 void names_are_unique() {
   for (const PlannerInfo& a : planners()) {
-    CHECK(&find_planner(a.name) == &a);
+    CHECK(&choose_planner(a.name).planner == &a);
     CHECK(!a.title.empty() && !a.source.empty() && !a.complexity.empty());
   }
 }

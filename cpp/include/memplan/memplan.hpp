@@ -3,10 +3,12 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
+#include "memplan/conflicts.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
+#include "memplan/overlap.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

@@ -32,11 +32,11 @@ class Occupancy {
  public:
   explicit Occupancy(const Problem& problem);
 
-  // From now on the buffer's bytes at that offset are taken while it lives.
-  void add(Index buffer, Bytes offset);
+  // From now on these bytes are taken in the steps [first, last), the life of a buffer of the problem or of a part.
+  void add(Step first, Step last, ByteRange range);
 
-  // What is taken at any step of the buffer's life: sorted, disjoint, not touching; valid until the next call.
-  std::span<const ByteRange> taken(Index buffer);
+  // What is taken at any step of [first, last): sorted, disjoint, not touching; valid until the next call.
+  std::span<const ByteRange> taken(Step first, Step last);
 
  private:
   using Ranges = std::vector<ByteRange>;
@@ -46,7 +46,6 @@ class Occupancy {
   void add(std::size_t node, Slot begin, Slot end, ByteRange range);
   void collect(std::size_t node, Slot begin, Slot end);
 
-  const Problem& problem_;
   std::vector<Step> births_;  // distinct, ascending
   Slot leaves_;               // a power of two >= their number
   std::vector<Ranges> at_some_step_;

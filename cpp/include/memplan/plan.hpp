@@ -14,7 +14,8 @@ struct Plan {
   Bytes peak = 0;              // the highest offset + size: what must be allocated
   Bytes lower_bound = 0;       // no plan of this problem peaks below it
   bool optimal = false;        // proven: peak equals the lower bound
-  std::string planner;         // the name asked for
+  Index pools = 0;             // for planners that think in pools, laid end to end: how many; else 0
+  std::string planner;         // the planner asked for, with its parameters
   std::string winner;          // the planner whose offsets these are; differs for portfolios
   double seconds = 0;          // wall time of planning, without the verification
 };

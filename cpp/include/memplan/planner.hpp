@@ -3,32 +3,49 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
+// A number that a planner takes, as in "beam:k=16", or one of a few words, as in "coloring:order=size".
+struct Parameter {
+  std::string_view name;
+  std::string_view title;  // one line for people
+  std::int64_t standard;   // used unless another is given
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  std::span<const std::string_view> words = {};  // where there are some: the names of the values 0, 1, …
+};
+
 struct PlanOptions {
-  std::optional<double> time_limit;  // seconds, > 0; portfolios stop there with the best so far
-  std::uint64_t seed = 0;            // for planners that use chance
-  int threads = 1;                   // for planners that can use several
+  std::optional<double> time_limit = {};                            // seconds, > 0; stop there with the best so far
+  std::uint64_t seed = 0;                                           // for planners that use chance
+  int threads = 1;                                                  // for planners that can use several
+  std::vector<std::pair<std::string_view, std::int64_t>> set = {};  // parameters by name
+
+  std::int64_t get(const Parameter& parameter) const;
 };
 
 // What a problem may ask of a planner beyond sizes and lifetimes; bits of PlannerInfo::supports.
-enum Feature : unsigned { kAlignment = 1u << 0 };
+enum Feature : unsigned { kAlignment = 1u << 0, kShapes = 1u << 1, kConflicts = 1u << 2 };
 
 // The names of the features in `features`, in a fixed order.
 std::vector<std::string_view> feature_names(unsigned features);
 
-// What a problem asks of its planner.
-unsigned required_features(const Problem& problem);
+// What a problem has that a planner may not support.
+unsigned features_of(const Problem& problem);
 
 struct Placement {
   std::vector<Bytes> offsets;
   std::string_view winner = {};  // for portfolios: the member whose offsets these are
+  Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
+  Index pools = 0;               // for planners that think in pools, laid end to end: how many; else 0
 };
 
 struct PlannerInfo {
@@ -36,12 +53,14 @@ struct PlannerInfo {
   std::string_view title;       // one line for people
   bool exact;                   // finds an optimum, given time
   unsigned supports;            // Features
-  std::string_view complexity;  // n buffers, r separate byte ranges in use at a time
+  std::string_view complexity;  // n buffers, r separate byte ranges in use at a time, p pairs alive together
   std::string_view source;      // document, paper or project
   Placement (*run)(const Problem&, const PlanOptions&);
+  std::span<const Parameter> parameters = {};
 };
 
-// Throws UnsupportedError that names planner and features when the problem asks for more than it supports.
-void require_support(const PlannerInfo& planner, const Problem& problem);
+// What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it
+// proves of those is not kept. Throws UnsupportedError that names planner and features when it lacks another.
+Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
 }  // namespace memplan

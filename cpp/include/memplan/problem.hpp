@@ -9,6 +9,16 @@
 //          │ │ 0 ││
 //          └─┴───┴┴────────▶ step
 //
+// A buffer may have a shape: then it is in use only where its parts are, rectangles of its bytes and its life that
+// move together. The storage of a value that is overwritten in part has one, and the whole of a concatenation:
+//
+//   size ┌────┐                     size      ┌──────┐
+//        │    └──┐                         ┌──┘      │      two buffers conflict where
+//        │    ┌──┘                         │  ┌──────┘      parts of them do
+//      0 └────┘         ▶ step           0 └──┘       ▶ step
+//
+// Pairs may also conflict whatever their lifetimes; they are apart with all their bytes.
+//
 // The columns may belong to someone else (a numpy array): a Problem keeps their owner alive and never
 // writes to them.
 #pragma once
@@ -18,9 +28,21 @@
 #include <string>
 #include <vector>
 
+#include "memplan/conflicts.hpp"
 #include "memplan/units.hpp"
 
 namespace memplan {
+
+// A part of a shaped buffer: its bytes [begin, end), counted from where it starts, are in use in [first, last).
+struct Part {
+  Index buffer = kNone;
+  Bytes begin = 0;
+  Bytes end = 0;
+  Step first = 0;
+  Step last = 0;
+
+  bool operator==(const Part&) const = default;
+};
 
 class Problem {
  public:
@@ -40,6 +62,17 @@ class Problem {
   // Looks at columns that `owner` keeps alive, without a copy. Throws as the constructor does.
   static Problem view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names = {});
 
+  // The same buffers, with these shapes instead of those that they have. A buffer without parts is in use as a whole
+  // throughout its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one
+  // buffer that overlap. O(parts log parts), and quadratic in the parts of one buffer.
+  Problem with_shapes(std::vector<Part> parts) const;
+
+  // The same buffers, with these conflicts instead of those that they have; as many as there are buffers.
+  Problem with_conflicts(Conflicts conflicts) const;
+
+  // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
+  Problem without_shapes() const;
+
   // Checks the columns again, since their owner may have changed them: throws as the constructor does. O(n).
   void check() const;
 
@@ -55,6 +88,26 @@ class Problem {
   Step last(Index i) const { return columns_.last[static_cast<std::size_t>(i)]; }
   Bytes alignment(Index i) const { return columns_.alignment[static_cast<std::size_t>(i)]; }
 
+  bool has_shapes() const { return shapes_ != nullptr; }
+  // The parts of a shaped buffer, by their begin, then first; empty for a plain rectangle.
+  std::span<const Part> parts(Index i) const {
+    if (!shapes_) return {};
+    const auto begin = shapes_->start[static_cast<std::size_t>(i)];
+    return std::span(shapes_->parts).subspan(begin, shapes_->start[static_cast<std::size_t>(i) + 1] - begin);
+  }
+  // Calls f(part) for each rectangle of a buffer: its parts, or the one that it is as a whole.
+  template <class F>
+  void for_each_part(Index i, F&& f) const {
+    if (const auto shape = parts(i); !shape.empty()) {
+      for (const Part& part : shape) f(part);
+    } else {
+      f(Part{i, 0, size(i), first(i), last(i)});
+    }
+  }
+
+  // What conflicts beyond lifetimes; nullptr when nothing does.
+  const Conflicts* conflicts() const { return conflicts_.get(); }
+
   // The buffer's name, or "#i" where buffers have none.
   std::string name(Index i) const;
 
@@ -63,9 +116,16 @@ class Problem {
  private:
   Problem() = default;
 
+  struct Shapes {
+    std::vector<Part> parts;         // by buffer, begin, first
+    std::vector<std::size_t> start;  // per buffer, and one more: where its parts begin
+  };
+
   Columns columns_;
   std::shared_ptr<const void> owner_;
   std::shared_ptr<const std::vector<std::string>> names_;
+  std::shared_ptr<const Shapes> shapes_;
+  std::shared_ptr<const Conflicts> conflicts_;
 };
 
 }  // namespace memplan

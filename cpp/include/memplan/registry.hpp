@@ -4,6 +4,8 @@
 
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "memplan/planner.hpp"
 
@@ -11,7 +13,14 @@ namespace memplan {
 
 std::span<const PlannerInfo> planners();
 
-// The row of that name; throws std::invalid_argument that lists the names.
-const PlannerInfo& find_planner(std::string_view name);
+// A planner and the parameters that it is given.
+struct ChosenPlanner {
+  const PlannerInfo& planner;
+  std::vector<std::pair<std::string_view, std::int64_t>> set;
+};
+
+// What "name" or "name:parameter=value,…" means. Throws std::invalid_argument that lists the names, the parameters,
+// or the values that it takes.
+ChosenPlanner choose_planner(std::string_view text);
 
 }  // namespace memplan

@@ -25,7 +25,8 @@ struct Violation {
 inline constexpr std::size_t kAllViolations = static_cast<std::size_t>(-1);
 
 // All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
-// beyond `capacity`; offsets that are no multiple of the alignment; pairs alive together that share bytes.
+// beyond `capacity`; offsets that are no multiple of the alignment; pairs alive together, or conflicting whatever
+// their lifetimes, that share bytes; of shaped buffers, each pair of parts that does.
 // A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per buffer.
 std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
                               std::size_t limit = kAllViolations);

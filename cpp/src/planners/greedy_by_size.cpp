@@ -13,34 +13,15 @@
 // for offset calculation"; the planner of TFLite, TFLM and IREE.
 #include <algorithm>
 
-#include "memplan/occupancy.hpp"
+#include "in_order.hpp"
 #include "planners.hpp"
 
 namespace memplan {
 
 namespace {
 
-// Where the tightest gap between the taken ranges that holds the buffer begins, or the end of the last one.
-Bytes tightest_gap(std::span<const ByteRange> taken, Bytes size, Bytes alignment) {
-  Bytes best = -1;
-  Bytes best_room = kMaxBytes;
-  Bytes top = 0;
-  for (const ByteRange& range : taken) {
-    const Bytes offset = align_up(top, alignment);
-    const Bytes room = range.begin - top;
-    if (offset <= range.begin && range.begin - offset >= size && room < best_room) {
-      best = offset;
-      best_room = room;
-    }
-    top = range.end;
-  }
-  return best >= 0 ? best : align_up(top, alignment);
-}
-
 std::vector<Index> by_size(const Problem& problem) {
-  std::vector<Index> order;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) order.push_back(i);
+  std::vector<Index> order = with_bytes(problem);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
     if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
     return problem.first(a) != problem.first(b) ? problem.first(a) < problem.first(b) : a < b;
@@ -51,18 +32,7 @@ std::vector<Index> by_size(const Problem& problem) {
 }  // namespace
 
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline) {
-  constexpr std::size_t kBetweenLooks = 256;  // buffers placed between two looks at the clock
-  Placement placement;
-  placement.offsets.assign(problem.size().size(), 0);
-  Occupancy placed(problem);
-  std::size_t count = 0;
-  for (Index i : by_size(problem)) {
-    if (++count % kBetweenLooks == 0 && deadline.passed()) return std::nullopt;
-    const Bytes offset = tightest_gap(placed.taken(i), problem.size(i), problem.alignment(i));
-    placement.offsets[static_cast<std::size_t>(i)] = offset;
-    placed.add(i, offset);
-  }
-  return placement;
+  return place_in_order(problem, by_size(problem), tightest_fit, deadline);
 }
 
 Placement greedy_by_size(const Problem& problem, const PlanOptions&) {

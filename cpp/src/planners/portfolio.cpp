@@ -45,8 +45,13 @@ class Best {
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options.time_limit);
   Best best(problem);
-  best.offer("first_fit", first_fit(problem, options));
-  if (!best.optimal() && !deadline.passed()) best.offer("best_fit", best_fit(problem, options));
+  if (problem.conflicts() != nullptr) {  // the fits know of lifetimes only
+    best.offer("greedy_by_size", greedy_by_size(problem, options));
+    return best.take();
+  }
+  const Problem plain = problem.without_shapes();
+  best.offer("first_fit", first_fit(plain, options));
+  if (!best.optimal() && !deadline.passed()) best.offer("best_fit", best_fit(plain, options));
   if (!best.optimal() && !deadline.passed() && overlapping_pairs(problem) <= kMostPairs)
     if (auto greedy = greedy_by_size_until(problem, deadline)) best.offer("greedy_by_size", *std::move(greedy));
   return best.take();

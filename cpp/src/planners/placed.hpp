@@ -1,0 +1,58 @@
+// Placed: where a buffer may go among the buffers placed so far, whatever the problem asks for.
+//
+//     offset ▲ ┌───┐     ┌──┐        the runs of offsets at which the next buffer collides with nothing:
+//            │ └───┘ ┌──┐└──┘        between what is placed in its life, and above all of it
+//            │ ┌──┐  └──┘
+//            └─┴──┴─────────▶ step
+//
+// Shapes count part by part, conflicts with all bytes. O((1 + r) log n) to add, and to ask, for r separate byte
+// ranges in use at a time; times the parts of a shaped buffer; conflicts add O(n / 64 + conflicts) to ask.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/occupancy.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The offsets lowest to highest, both included.
+struct OffsetRange {
+  Bytes lowest = 0;
+  Bytes highest = 0;
+};
+
+class Placed {
+ public:
+  explicit Placed(const Problem& problem);
+
+  // Buffer i is at that offset from now on.
+  void add(Index i, Bytes offset);
+
+  // Where buffer i, which has bytes, may begin: at least one run, ascending; the last reaches up without end.
+  // Valid until the next call. Alignment is not considered.
+  std::span<const OffsetRange> room(Index i);
+
+ private:
+  struct Blocked {  // the offsets between these two, both excluded
+    Bytes after;
+    Bytes before;
+  };
+
+  void collect(Index i);
+
+  const Problem& problem_;
+  Occupancy occupancy_;
+  std::vector<Bytes> offset_;  // per buffer, kNowhere until it is placed; used for conflicts only
+  std::vector<Blocked> blocked_;
+  std::vector<OffsetRange> room_;
+};
+
+// The lowest aligned offset in the room.
+Bytes lowest_fit(std::span<const OffsetRange> room, Bytes alignment);
+
+// The lowest aligned offset in the narrowest run that has one; in the last, endless one only if no other has.
+Bytes tightest_fit(std::span<const OffsetRange> room, Bytes alignment);
+
+}  // namespace memplan
