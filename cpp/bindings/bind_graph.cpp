@@ -30,6 +30,12 @@ std::vector<std::string> names_of(const Graph& graph, const std::vector<Index>& 
   return names;
 }
 
+std::vector<std::string> op_names_of(const Graph& graph, const std::vector<Index>& ops) {
+  std::vector<std::string> names;
+  for (Index k : ops) names.push_back(graph.op(k).name);
+  return names;
+}
+
 Views named(const Graph& graph, const std::vector<View>& views) {
   Views result;
   for (const View& view : views)
@@ -46,7 +52,10 @@ OpSpec named(const Graph& graph, const Op& op) {
           named(graph, op.aliases),
           named(graph, op.inplace),
           named(graph, op.overwrites),
-          op.stream};
+          op.stream,
+          named(graph, op.slices),
+          named(graph, op.concats),
+          op_names_of(graph, op.after)};
 }
 
 std::vector<OpSpec> ops_of(const Graph& graph) {
@@ -88,6 +97,9 @@ py::dict dict_of(const OpSpec& op) {
   if (!op.inplace.empty()) dict["inplace"] = dicts_of(op.inplace);
   if (!op.overwrites.empty()) dict["overwrite"] = dicts_of(op.overwrites);
   if (op.stream != 0) dict["stream"] = op.stream;
+  if (!op.slices.empty()) dict["slice"] = dicts_of(op.slices);
+  if (!op.concats.empty()) dict["concat"] = dicts_of(op.concats);
+  if (!op.after.empty()) dict["after"] = op.after;
   return dict;
 }
 
@@ -135,17 +147,22 @@ void bind_tensor(py::module_& m) {
 void bind_op(py::module_& m) {
   const auto make = [](std::string name, std::string type, std::vector<std::string> inputs,
                        std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
-                       const ViewTuples& inplace, const ViewTuples& overwrites, int stream) {
+                       const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
+                       const ViewTuples& concats, std::vector<std::string> after) {
     return OpSpec{std::move(name), std::move(type),   std::move(inputs), std::move(outputs),
                   workspace,       views_of(aliases), views_of(inplace), views_of(overwrites),
-                  stream};
+                  stream,          views_of(slices),  views_of(concats), std::move(after)};
   };
-  py::class_<OpSpec>(m, "Op",
-                     "A step of a graph. Tensors are referred to by name; views are (output, input, offset) with the\n"
-                     "offset in bytes from the beginning of the input. workspace is in bytes.")
+  py::class_<OpSpec>(
+      m, "Op",
+      "A step of a graph. Tensors are referred to by name; relations are (output, input, offset): aliases, inplace,\n"
+      "overwrites and slices put output inside input, offset bytes from its beginning; concats put input\n"
+      "inside output. workspace is in bytes; `after` names ops that must have run before.")
       .def(py::init(make), py::arg("name"), py::arg("type") = "", py::arg("inputs") = std::vector<std::string>{},
            py::arg("outputs") = std::vector<std::string>{}, py::arg("workspace") = 0, py::arg("aliases") = ViewTuples{},
-           py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0)
+           py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0,
+           py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
+           py::arg("after") = std::vector<std::string>{})
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -155,17 +172,22 @@ void bind_op(py::module_& m) {
       .def_property_readonly("inplace", [](const OpSpec& op) { return tuples_of(op.inplace); })
       .def_property_readonly("overwrites", [](const OpSpec& op) { return tuples_of(op.overwrites); })
       .def_readonly("stream", &OpSpec::stream)
+      .def_property_readonly("slices", [](const OpSpec& op) { return tuples_of(op.slices); })
+      .def_property_readonly("concats", [](const OpSpec& op) { return tuples_of(op.concats); })
+      .def_readonly("after", &OpSpec::after, "Names of ops that must have run before.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op('" + op.name + "', type='" + op.type + "')"; })
       .def(py::pickle(
           [](const OpSpec& op) {
             return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
-                                  tuples_of(op.inplace), tuples_of(op.overwrites), op.stream);
+                                  tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
+                                  tuples_of(op.concats), op.after);
           },
           [make](const py::tuple& s) {
             return make(s[0].cast<std::string>(), s[1].cast<std::string>(), s[2].cast<std::vector<std::string>>(),
                         s[3].cast<std::vector<std::string>>(), s[4].cast<Bytes>(), s[5].cast<ViewTuples>(),
-                        s[6].cast<ViewTuples>(), s[7].cast<ViewTuples>(), s[8].cast<int>());
+                        s[6].cast<ViewTuples>(), s[7].cast<ViewTuples>(), s[8].cast<int>(), s[9].cast<ViewTuples>(),
+                        s[10].cast<ViewTuples>(), s[11].cast<std::vector<std::string>>());
           }));
 }
 

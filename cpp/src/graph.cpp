@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "graph_checks.hpp"
 #include "memplan/errors.hpp"
@@ -22,19 +22,23 @@ void check_tensor(const Tensor& tensor, std::size_t position) {
     throw GraphError("tensor " + quoted(tensor.name) + ": bytes must be >= 0, got " + std::to_string(tensor.bytes));
 }
 
-void check_op_names(const std::vector<OpSpec>& ops) {
-  std::unordered_set<std::string_view> seen;
+using OpIndex = std::unordered_map<std::string, Index>;
+
+OpIndex index_ops(const std::vector<OpSpec>& ops) {
+  OpIndex index;
   for (std::size_t k = 0; k < ops.size(); ++k) {
     if (ops[k].name.empty()) throw GraphError("op " + std::to_string(k) + " has an empty name");
-    if (!seen.insert(ops[k].name).second)
+    if (!index.emplace(ops[k].name, static_cast<Index>(k)).second)
       throw GraphError("two ops are named " + quoted(ops[k].name) + "; names of ops must be unique");
   }
+  return index;
 }
 
 // Turns the names in one op into indices.
 class Resolver {
  public:
-  Resolver(const Graph& graph, const OpSpec& op) : graph_(graph), op_(op) {}
+  Resolver(const Graph& graph, const OpIndex& op_index, const OpSpec& op)
+      : graph_(graph), op_index_(op_index), op_(op) {}
 
   std::vector<Index> tensors(const std::vector<std::string>& names, std::string_view role) const {
     std::vector<Index> indices;
@@ -50,6 +54,17 @@ class Resolver {
     return views;
   }
 
+  std::vector<Index> ops(const std::vector<std::string>& names) const {
+    std::vector<Index> indices;
+    for (const std::string& name : names) {
+      const auto found = op_index_.find(name);
+      if (found == op_index_.end())
+        throw GraphError("op " + quoted(op_.name) + " runs after " + quoted(name) + ", which is no op of the graph");
+      indices.push_back(found->second);
+    }
+    return indices;
+  }
+
  private:
   Index tensor(const std::string& name, std::string_view role) const {
     if (const auto index = graph_.find(name)) return *index;
@@ -58,17 +73,21 @@ class Resolver {
   }
 
   const Graph& graph_;
+  const OpIndex& op_index_;
   const OpSpec& op_;
 };
 
-Op resolve(const Graph& graph, OpSpec spec) {
-  const Resolver resolver(graph, spec);
+Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
+  const Resolver resolver(graph, op_index, spec);
   Op op;
   op.inputs = resolver.tensors(spec.inputs, "input");
   op.outputs = resolver.tensors(spec.outputs, "output");
   op.aliases = resolver.views(spec.aliases, "alias");
   op.inplace = resolver.views(spec.inplace, "inplace");
   op.overwrites = resolver.views(spec.overwrites, "overwrite");
+  op.slices = resolver.views(spec.slices, "slice");
+  op.concats = resolver.views(spec.concats, "concat");
+  op.after = resolver.ops(spec.after);
   op.workspace = spec.workspace;
   op.stream = spec.stream;
   op.name = std::move(spec.name);
@@ -93,9 +112,9 @@ Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)) {
     if (!index_of_.emplace(tensors_[t].name, static_cast<Index>(t)).second)
       throw GraphError("two tensors are named " + quoted(tensors_[t].name) + "; names of tensors must be unique");
   }
-  check_op_names(spec.ops);
+  const OpIndex op_index = index_ops(spec.ops);
   ops_.reserve(spec.ops.size());
-  for (OpSpec& op : spec.ops) ops_.push_back(resolve(*this, std::move(op)));
+  for (OpSpec& op : spec.ops) ops_.push_back(resolve(*this, op_index, std::move(op)));
 
   std::vector<bool> listed(tensors_.size(), false);
   const auto add_output = [&](Index t) {

@@ -97,9 +97,14 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
 }
 
 void check_order(const Graph& graph, const std::vector<Index>& producer) {
-  for (Index k = 0; k < graph.op_count(); ++k)
+  for (Index k = 0; k < graph.op_count(); ++k) {
     for (Index t : graph.op(k).inputs)
       if (producer[static_cast<std::size_t>(t)] >= k) throw_used_early(graph, producer, k, t);
+    for (Index before : graph.op(k).after)
+      if (before >= k)
+        throw GraphError(op_name(graph, k) + " (step " + std::to_string(k) + ") runs after " + op_name(graph, before) +
+                         " (step " + std::to_string(before) + "); ops must be listed in execution order");
+  }
 }
 
 void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
@@ -138,7 +143,10 @@ class ViewChecker {
       for (const View& view : op.aliases) written_[at(view.output)] = written_[at(view.input)];
       for (const View& view : op.overwrites) overwrite(k, view);
       for (const View& view : op.overwrites) check_alone(k, view.output);
-      for (const View& view : op.inplace) check_ends(k, view, "inplace");
+      for (const View& view : op.inplace) check_may(k, view, "inplace");
+      for (const View& view : op.slices) check_may(k, view, "slice");
+      for (const View& view : op.slices) check_inside(k, view, "slice");
+      check_concats(k, op.concats);
     }
     for (Index t : graph_.outputs()) check_intact(t, "the caller gets output ");
   }
@@ -174,6 +182,37 @@ class ViewChecker {
                        " of " + tensor_name(graph_, view.input) + "; its bytes are the op's own");
     root_[at(output)] = root_[at(view.input)];
     offset_[at(output)] = offset_[at(view.input)] + view.offset;
+  }
+
+  // A relation that the plan may use or not.
+  void check_may(Index k, const View& view, const std::string& relation) const {
+    check_ends(k, view, relation);
+    if (graph_.tensor(view.output).kind == TensorKind::workspace)
+      throw GraphError(op_name(graph_, k) + ": workspace " + tensor_name(graph_, view.output) + " cannot be an " +
+                       relation + " of " + tensor_name(graph_, view.input) + "; its bytes are the op's own");
+  }
+
+  // The parts of a concatenation lie inside the whole and apart from each other.
+  void check_concats(Index k, std::vector<View> parts) const {
+    for (const View& part : parts) {
+      check_may(k, part, "concat");
+      const Bytes bytes = graph_.tensor(part.input).bytes;
+      const Bytes room = graph_.tensor(part.output).bytes;
+      if (part.offset < 0 || part.offset > room || bytes > room - part.offset)
+        throw GraphError(op_name(graph_, k) + ": concat puts " + tensor_name(graph_, part.input) + " at bytes " +
+                         range(part.offset, bytes) + " of " + tensor_name(graph_, part.output) + ", outside its " +
+                         std::to_string(room) + " bytes");
+    }
+    std::erase_if(parts, [&](const View& part) { return graph_.tensor(part.input).bytes == 0; });
+    std::sort(parts.begin(), parts.end(), [](const View& a, const View& b) {
+      return a.output != b.output ? a.output < b.output : a.offset < b.offset;
+    });
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      if (parts[i - 1].output == parts[i].output &&
+          parts[i].offset - parts[i - 1].offset < graph_.tensor(parts[i - 1].input).bytes)
+        throw GraphError(op_name(graph_, k) + ": concat puts " + tensor_name(graph_, parts[i - 1].input) + " and " +
+                         tensor_name(graph_, parts[i].input) + " at the same bytes of " +
+                         tensor_name(graph_, parts[i].output));
   }
 
   // A view lies inside its input, and so, through its input, inside its root.

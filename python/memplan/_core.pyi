@@ -83,8 +83,9 @@ class Tensor:
 
 class Op:
     """
-    A step of a graph. Tensors are referred to by name; views are (output, input, offset) with the
-    offset in bytes from the beginning of the input. workspace is in bytes.
+    A step of a graph. Tensors are referred to by name; relations are (output, input, offset): aliases, inplace,
+    overwrites and slices put output inside input, offset bytes from its beginning; concats put input
+    inside output. workspace is in bytes; `after` names ops that must have run before.
     """
 
     __hash__: typing.ClassVar[None] = None
@@ -101,6 +102,9 @@ class Op:
         list[tuple[str, str, int]],
         list[tuple[str, str, int]],
         int,
+        list[tuple[str, str, int]],
+        list[tuple[str, str, int]],
+        list[str],
     ]: ...
     def __init__(
         self,
@@ -113,11 +117,21 @@ class Op:
         inplace: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         overwrites: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         stream: typing.SupportsInt | typing.SupportsIndex = 0,
+        slices: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        concats: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        after: collections.abc.Sequence[str] = [],
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
     @property
+    def after(self) -> list[str]:
+        """
+        Names of ops that must have run before.
+        """
+    @property
     def aliases(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def concats(self) -> list[tuple[str, str, int]]: ...
     @property
     def inplace(self) -> list[tuple[str, str, int]]: ...
     @property
@@ -128,6 +142,8 @@ class Op:
     def outputs(self) -> list[str]: ...
     @property
     def overwrites(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def slices(self) -> list[tuple[str, str, int]]: ...
     @property
     def stream(self) -> int: ...
     @property

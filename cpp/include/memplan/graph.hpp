@@ -1,7 +1,8 @@
 // Graph: tensors, the ops that read and write them in execution order, and which tensors the caller gets.
 //
 // A GraphSpec is what a caller writes down, by name. A Graph is the same thing validated and resolved to
-// indices; it is immutable, so that no later stage has to check it again. Op k runs at step k.
+// indices; it is immutable, so that no later stage has to check it again. Op k runs at step k; where ops are on several
+// streams, the ops of one stream run in that order, and across streams only data and `after` order them.
 //
 //   x ──▶ conv1 ──▶ t1 ──▶ relu1 ──▶ y        tensors: x (input), w (weight), t1 (intermediate), y (output)
 //         ▲                                   ops: conv1 (inputs x, w; outputs t1), relu1 (inputs t1; outputs y)
@@ -36,7 +37,8 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// An op's output that lives inside the bytes of one of its inputs, `offset` bytes from where that begins.
+// An op's output and one of its inputs, of which one lives inside the bytes of the other, `offset` bytes from where
+// that begins.
 template <class Ref>
 struct BasicView {
   Ref output;
@@ -57,12 +59,15 @@ struct BasicOp {
   std::vector<BasicView<Ref>> inplace = {};     // output MAY take input's bytes where that is safe
   std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
   int stream = 0;
+  std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged; else it is a copy
+  std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, which show it; else a copy
+  std::vector<Ref> after = {};               // ops that must have run before, besides those that it reads from
 
   bool operator==(const BasicOp&) const = default;
 };
 
-using OpSpec = BasicOp<std::string>;  // refers to tensors by name
-using Op = BasicOp<Index>;            // refers to tensors by index
+using OpSpec = BasicOp<std::string>;  // refers to tensors and ops by name
+using Op = BasicOp<Index>;            // refers to them by index
 using View = BasicView<Index>;
 
 struct GraphSpec {

@@ -24,7 +24,10 @@ from ..errors import GraphError, SourceError
 
 _INT64_MAX = 2**63 - 1
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
-_OP_KEYS = {"name", "type", "inputs", "outputs", "workspace", "alias", "inplace", "overwrite", "stream"}
+_OP_KEYS = {
+    *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
+    *("alias", "inplace", "overwrite", "slice", "concat"),
+}
 _GRAPH_KEYS = {"tensors", "ops", "outputs"}
 
 
@@ -85,6 +88,9 @@ def _op(entry: Any, position: int) -> _core.Op:
         _views(entry.get("inplace", []), f"{where}.inplace"),
         _views(entry.get("overwrite", []), f"{where}.overwrite"),
         _integer(entry.get("stream", 0), f"{where}.stream", limit=2**31 - 1),
+        _views(entry.get("slice", []), f"{where}.slice"),
+        _views(entry.get("concat", []), f"{where}.concat"),
+        _names(entry.get("after", []), f"{where}.after"),
     )
 
 
