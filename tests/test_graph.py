@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import memplan
+from memplan import _core
 import oracle
 
 Dict = dict[str, Any]
@@ -65,7 +66,7 @@ def with_op(op: Dict, *tensors: Dict, outputs: tuple[str, ...] = ("y",)) -> Dict
 
 
 def lifetimes(graph: Dict, place: tuple[str, ...] = ("input", "weight", "intermediate", "output", "workspace")) -> Dict:
-    plan = memplan.plan(graph, place=place)
+    plan = memplan.plan(graph, place=place, inplace=False)
     assert [(s.name, s.bytes, s.first, s.last) for s in plan] == oracle.buffers_of(graph, place)
     return {slot.name: (slot.first, slot.last) for slot in plan}
 
@@ -167,7 +168,7 @@ MALFORMED = [
         "tensors[1] ('w'): dtype must be one of bool, int2",
     ),
     (changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}), "more than int64 holds"),
-    (changed("ops.1", 3), "ops[1] must be a dict with alias, inplace"),
+    (changed("ops.1", 3), "ops[1] must be a dict with after, alias, concat"),
     (without("ops.1.inputs"), "ops[1] has no 'inputs'; expected inputs, outputs"),
     (changed("ops.1.inputs", "t"), "ops[1].inputs must be a list, got str"),
     (changed("ops.1.inputs", ["t", None]), "ops[1].inputs[1] must be a string, got None"),
@@ -286,7 +287,7 @@ def test_rule(rule: str) -> None:
 def test_a_view_of_a_view_stays_inside_both() -> None:
     look = {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 8}]}
     inside = memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
-    assert inside.roots()[1].tolist()[-1] == 16
+    assert _core.buffers_of(inside).offset_in_buffer.tolist()[-1] == 16
     look["alias"] = [{"output": "u", "input": "v", "offset": 16}]
     with pytest.raises(
         memplan.GraphError, match=r"of tensor 'v', outside its 16 bytes; to view more .* make tensor 't'"
@@ -404,22 +405,25 @@ def test_an_op_that_overwrites_what_it_also_returns_as_a_view_is_refused() -> No
 def test_roots_and_offsets_add_up_along_views() -> None:
     again = {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 3}]}
     graph = memplan.capture(with_op(again, {"name": "u", "bytes": 2}))
-    roots, offsets = graph.roots()
+    buffers = _core.buffers_of(graph, _core.StorageOptions(inplace=False))
+    roots, offsets = buffers.root_of_tensor, buffers.offset_in_buffer
     assert (roots.dtype, offsets.dtype) == (np.int32, np.int64)
     assert roots.tolist() == [0, 1, 2, 2, 4, 2]
     assert offsets.tolist() == [0, 0, 0, 8, 0, 11]
 
 
 def test_views_get_no_buffer_and_lie_inside_their_root() -> None:
-    plan = memplan.plan(small())
+    plan = memplan.plan(small(), inplace=False)
     assert [slot.name for slot in plan] == ["t", "y", "conv.workspace"]
     assert plan["v"].offset == plan["t"].offset + 8
     assert plan["v"].bytes == 16
 
 
-def test_inplace_is_accepted_and_not_yet_used() -> None:
+def test_inplace_takes_the_input_unless_it_is_switched_off() -> None:
     plan = memplan.plan(small())
-    assert not plan["t"].offset < plan["y"].end <= plan["t"].end
+    assert plan["y"].offset == plan["v"].offset == plan["t"].offset + 8
+    apart = memplan.plan(small(), inplace=False)
+    assert not apart["t"].offset < apart["y"].end <= apart["t"].end
 
 
 # Lifetimes
@@ -433,7 +437,7 @@ def test_only_the_placed_kinds_get_buffers() -> None:
     assert list(lifetimes(small(), ())) == []
     assert list(lifetimes(small(), ("weight",))) == ["w"]
     assert list(lifetimes(small(), ("output", "input"))) == ["x", "y"]
-    assert [slot.name for slot in memplan.plan(small())] == ["t", "y", "conv.workspace"]
+    assert [slot.name for slot in memplan.plan(small(), inplace=False)] == ["t", "y", "conv.workspace"]
 
 
 def test_outputs_live_to_the_end() -> None:
@@ -492,14 +496,15 @@ def test_a_workspace_keeps_clear_of_a_tensor_of_its_name() -> None:
     spec = with_op(
         {"name": "last", "inputs": [], "outputs": ["conv.workspace"]}, {"name": "conv.workspace", "bytes": 1}
     )
-    assert [slot.name for slot in memplan.plan(spec)] == ["t", "y", "conv.workspace", "conv.workspace_"]
+    assert [slot.name for slot in memplan.plan(spec, inplace=False)] == ["t", "y", "conv.workspace", "conv.workspace_"]
 
 
-def test_several_streams_are_refused() -> None:
+def test_planners_of_lifetimes_refuse_several_streams() -> None:
     spec = changed("ops.1.stream", 3)
-    with pytest.raises(memplan.UnsupportedError, match="ops 'conv' and 'view' run on streams 0 and 3"):
-        memplan.plan(spec)
     assert memplan.capture(spec).ops[1].stream == 3
+    with pytest.raises(memplan.UnsupportedError, match="planner 'first_fit' does not support conflicts"):
+        memplan.plan(spec, "first_fit")
+    memplan.plan(spec).verify()
 
 
 def test_one_stream_of_any_number_is_fine() -> None:

@@ -1,9 +1,7 @@
 #include <memory>
 
 #include "bindings.hpp"
-#include "memplan/buffers.hpp"
 #include "memplan/graph.hpp"
-#include "memplan/storage.hpp"
 
 namespace memplan::bindings {
 
@@ -191,14 +189,6 @@ void bind_op(py::module_& m) {
           }));
 }
 
-// Per tensor, the root of its storage (itself unless it is a view) and its offset inside, in bytes.
-py::typing::Tuple<py::array_t<Index>, py::array_t<Bytes>> roots_of(const Graph& graph) {
-  const Storages storages = storages_of(graph);
-  std::vector<Index> roots;
-  for (Index t = 0; t < graph.tensor_count(); ++t) roots.push_back(storages.of(t).root);
-  return py::make_tuple(adopt(std::move(roots)), adopt(storages.offset_of));
-}
-
 }  // namespace
 
 void bind_graph(py::module_& m) {
@@ -226,8 +216,6 @@ void bind_graph(py::module_& m) {
             return g.tensor(t);
           },
           py::arg("index"), "The tensor at that position in `tensors`.")
-      .def("roots", &roots_of,
-           "Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).")
       .def(
           "to_dict", [](const Graph& g) { return py::typing::Dict<py::str, py::object>(dict_of(g)); },
           "The graph as a graph dict.")

@@ -28,19 +28,48 @@ Plan solve_problem(const Problem& problem, const std::string& planner, std::opti
   return solve(problem, planner, options);
 }
 
-std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner,
-                                     const std::vector<std::string>& place, Bytes alignment,
+std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner, const StorageOptions& storage,
                                      std::optional<double> time_limit, std::uint64_t seed, int threads) {
   const PlanOptions options = options_of(time_limit, seed, threads);
-  const Place kinds = place_of(place);
   py::gil_scoped_release release;
-  GraphPlan result = solve(graph, planner, kinds, alignment, options);
+  GraphPlan result = solve(graph, planner, storage, options);
   return {std::move(result.buffers), std::move(result.plan)};
+}
+
+void bind_storage_options(py::module_& m) {
+  const auto make = [](const std::vector<std::string>& place, Bytes alignment, bool inplace,
+                       std::vector<std::string> disable_inplace_ops, std::vector<std::string> donate, bool zero_copy) {
+    return StorageOptions{place_of(place),   alignment, inplace, std::move(disable_inplace_ops),
+                          std::move(donate), zero_copy};
+  };
+  py::class_<StorageOptions>(m, "StorageOptions", "What may be done with a graph's memory; see memplan.plan.")
+      .def(py::init(make), py::arg("place") = std::vector<std::string>{"intermediate", "output", "workspace"},
+           py::arg("alignment") = 1, py::arg("inplace") = true,
+           py::arg("disable_inplace_ops") = std::vector<std::string>{}, py::arg("donate") = std::vector<std::string>{},
+           py::arg("zero_copy") = true);
 }
 
 template <class Owner, class T>
 auto column_property(std::vector<T> Owner::* column) {
   return [column](py::object self) { return read_only(std::span<const T>(self.cast<const Owner&>().*column), self); };
+}
+
+// What tensors share bytes by choice, by index: (how, op, output, input, offset).
+using SharedTuple = std::tuple<std::string, Index, Index, Index, Bytes>;
+
+std::vector<SharedTuple> shared_of(const Buffers& buffers) {
+  std::vector<SharedTuple> tuples;
+  for (const Shared& s : buffers.shared)
+    tuples.emplace_back(std::string(to_string(s.how)), s.op, s.view.output, s.view.input, s.view.offset);
+  return tuples;
+}
+
+std::vector<Shared> shared_from(const std::vector<SharedTuple>& tuples) {
+  std::vector<Shared> shared;
+  for (const auto& [how, op, output, input, offset] : tuples)
+    for (const Sharing sharing : {Sharing::inplace, Sharing::slice, Sharing::concat})
+      if (to_string(sharing) == how) shared.push_back({sharing, op, {output, input, offset}});
+  return shared;
 }
 
 void bind_buffers(py::module_& m) {
@@ -50,21 +79,38 @@ void bind_buffers(py::module_& m) {
                              "(tensors,) int32; -1 where the tensor is not placed.")
       .def_property_readonly("offset_in_buffer", column_property(&Buffers::offset_in_buffer),
                              "(tensors,) int64, bytes.")
+      .def_property_readonly("root_of_tensor", column_property(&Buffers::root_of_tensor),
+                             "(tensors,) int32: the tensor that owns the bytes, itself unless it shares another's.")
       .def_property_readonly("buffer_of_workspace", column_property(&Buffers::buffer_of_workspace),
                              "(ops,) int32; -1 where the op has no placed workspace.")
+      .def_property_readonly("shared", &shared_of,
+                             "What shares bytes by choice: (how, op, output, input, offset), how being 'inplace',\n"
+                             "'slice' or 'concat', the others positions in the graph, and bytes.")
+      .def_readonly("donated", &Buffers::donated, "Positions of the graph inputs whose bytes may be taken.")
       .def(py::pickle(
           [](const Buffers& b) {
-            return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.buffer_of_workspace);
+            return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
+                                  b.buffer_of_workspace, shared_of(b), b.donated);
           },
           [](const py::tuple& s) {
-            return Buffers{s[0].cast<Problem>(), s[1].cast<std::vector<Index>>(), s[2].cast<std::vector<Bytes>>(),
-                           s[3].cast<std::vector<Index>>()};
+            return Buffers{s[0].cast<Problem>(),
+                           s[1].cast<std::vector<Index>>(),
+                           s[2].cast<std::vector<Bytes>>(),
+                           s[3].cast<std::vector<Index>>(),
+                           s[4].cast<std::vector<Index>>(),
+                           shared_from(s[5].cast<std::vector<SharedTuple>>()),
+                           s[6].cast<std::vector<Index>>()};
           }));
+  m.def(
+      "buffers_of", [](const Graph& graph, const StorageOptions& options) { return buffers_of(graph, options); },
+      py::arg("graph"), py::arg("options") = StorageOptions{}, py::call_guard<py::gil_scoped_release>(),
+      "The problem of a graph: storages, lifetimes and conflicts.");
 }
 
 }  // namespace
 
 void bind_solve(py::module_& m) {
+  bind_storage_options(m);
   bind_buffers(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
       .def_property_readonly("offsets", column_property(&Plan::offsets), "(n,) int64, bytes; read-only.")
@@ -78,7 +124,7 @@ void bind_solve(py::module_& m) {
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         "Plans a problem and verifies the result; the GIL is released.");
-  m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("place"), py::arg("alignment") = 1,
+  m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         "Plans a graph, verifies and replays the result; the GIL is released.");
 }

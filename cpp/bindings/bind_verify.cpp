@@ -27,8 +27,7 @@ std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers
   const std::vector<Bytes> values(column.data(), column.data() + column.size());
   require_one_per_buffer(buffers.problem, values);
   py::gil_scoped_release release;
-  const Addresses addresses = addresses_of(buffers, values);
-  return replay(graph, addresses.tensor, addresses.workspace, limit_of(limit));
+  return replay_all(graph, buffers, values, limit_of(limit));
 }
 
 }  // namespace

@@ -1,24 +1,29 @@
 #include "memplan/buffers.hpp"
 
-#include "memplan/errors.hpp"
+#include <tuple>
+
 #include "memplan/liveness.hpp"
-#include "memplan/storage.hpp"
 
 namespace memplan {
 
 namespace {
 
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
 struct Columns {
   std::vector<Bytes> size;
   std::vector<Step> first, last;
   std::vector<std::string> names;
+  std::vector<Part> parts;
 
-  Index add(Bytes bytes, Lifetime life, std::string name) {
+  Index add(Bytes bytes, const Lifetime& life, std::string name) {
+    const auto buffer = static_cast<Index>(size.size());
     size.push_back(bytes);
     first.push_back(life.first);
     last.push_back(life.last);
     names.push_back(std::move(name));
-    return static_cast<Index>(size.size()) - 1;
+    for (const Strip& strip : life.strips) parts.push_back({buffer, strip.begin, strip.end, strip.first, strip.last});
+    return buffer;
   }
 };
 
@@ -29,8 +34,9 @@ std::string workspace_name(const Graph& graph, const Op& op) {
   return name;
 }
 
-std::vector<Index> add_storages(const Graph& graph, const Storages& storages, const Place& place, Columns& columns) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages);
+std::vector<Index> add_storages(const Graph& graph, const Storages& storages, const HappensBefore& order,
+                                const Place& place, Columns& columns) {
+  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order);
   std::vector<Index> buffer_of_storage(storages.storages.size(), kNone);
   for (std::size_t s = 0; s < storages.storages.size(); ++s) {
     const Storage& storage = storages.storages[s];
@@ -47,28 +53,102 @@ std::vector<Index> add_workspaces(const Graph& graph, const Place& place, Column
     const Op& op = graph.op(k);
     if (op.workspace > 0)
       buffer_of_workspace[static_cast<std::size_t>(k)] =
-          columns.add(op.workspace, {k, k + 1}, workspace_name(graph, op));
+          columns.add(op.workspace, {k, k + 1, {}}, workspace_name(graph, op));
   }
   return buffer_of_workspace;
 }
 
+// The ops that use a buffer, and those of them that write it first.
+struct Uses {
+  std::vector<Index> ops;
+  std::vector<Index> writers;
+  bool given = false;    // written before the first op
+  bool endless = false;  // kept after the last
+};
+
+std::vector<Uses> uses_of(const Graph& graph, const Buffers& buffers) {
+  std::vector<Uses> uses(at(buffers.problem.count()));
+  const auto of = [&](Index t) {
+    const Index buffer = buffers.buffer_of_tensor[at(t)];
+    return buffer == kNone ? nullptr : &uses[at(buffer)];
+  };
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (Index t : graph.op(k).inputs)
+      if (Uses* user = of(t)) user->ops.push_back(k);
+    for (Index t : graph.op(k).outputs) {
+      if (Uses* user = of(t)) {
+        user->ops.push_back(k);
+        user->writers.push_back(k);
+      }
+    }
+    if (const Index workspace = buffers.buffer_of_workspace[at(k)]; workspace != kNone)
+      uses[at(workspace)] = {{k}, {k}, false, false};
+  }
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const TensorKind kind = graph.tensor(t).kind;
+    Uses* user = of(t);
+    if (user == nullptr) continue;
+    user->given = user->given || kind == TensorKind::input || kind == TensorKind::weight;
+    user->endless = user->endless || kind == TensorKind::weight;
+  }
+  for (Index t : graph.outputs())
+    if (Uses* user = of(t)) user->endless = true;
+  return uses;
+}
+
+// Whether all that uses one buffer ends before anything writes the other.
+bool ends_before(const Uses& one, const Uses& other, const HappensBefore& order) {
+  if (one.endless || other.given) return false;
+  for (Index writer : other.writers)
+    for (Index op : one.ops)
+      if (!order.before(op, writer)) return false;
+  return true;
+}
+
+// O(buffers^2 x uses): the pairs whose lifetimes, by the order of the list, say that they may share bytes although
+// their ops may run side by side.
+Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const HappensBefore& order) {
+  const Problem& problem = buffers.problem;
+  const std::vector<Uses> uses = uses_of(graph, buffers);
+  Conflicts conflicts(problem.count());
+  for (Index a = 0; a < problem.count(); ++a) {
+    for (Index b = 0; b < a; ++b) {
+      const bool alive_together = problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
+      if (alive_together) continue;
+      const auto& [earlier, later] =
+          problem.first(a) < problem.first(b) ? std::tie(uses[at(a)], uses[at(b)]) : std::tie(uses[at(b)], uses[at(a)]);
+      if (!ends_before(earlier, later, order)) conflicts.add(a, b);
+    }
+  }
+  return conflicts;
+}
+
 }  // namespace
 
-Buffers buffers_of(const Graph& graph, const Place& place, Bytes alignment) {
-  if (alignment < 1) throw ProblemError("alignment must be >= 1, got " + std::to_string(alignment));
-  const Storages storages = storages_of(graph);
+Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
+  const HappensBefore order(graph);
+  Storages storages = storages_of(graph, order, options);
   Columns columns;
-  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, place, columns);
-  std::vector<Index> buffer_of_workspace = add_workspaces(graph, place, columns);
+  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, options.place, columns);
+  std::vector<Index> buffer_of_workspace = add_workspaces(graph, options.place, columns);
 
-  std::vector<Index> buffer_of_tensor;
-  buffer_of_tensor.reserve(storages.storage_of.size());
-  for (Index s : storages.storage_of) buffer_of_tensor.push_back(buffer_of_storage[static_cast<std::size_t>(s)]);
+  std::vector<Index> buffer_of_tensor, root_of_tensor;
+  for (Index s : storages.storage_of) {
+    buffer_of_tensor.push_back(buffer_of_storage[at(s)]);
+    root_of_tensor.push_back(storages.storages[at(s)].root);
+  }
+  std::vector<Index> donated;
+  for (const std::string& name : options.donate) donated.push_back(*graph.find(name));
 
-  std::vector<Bytes> alignments(columns.size.size(), alignment);
-  return {Problem(std::move(columns.size), std::move(columns.first), std::move(columns.last), std::move(alignments),
-                  std::move(columns.names)),
-          std::move(buffer_of_tensor), storages.offset_of, std::move(buffer_of_workspace)};
+  std::vector<Bytes> alignments(columns.size.size(), options.alignment);
+  Problem problem(std::move(columns.size), std::move(columns.first), std::move(columns.last), std::move(alignments),
+                  std::move(columns.names));
+  if (!columns.parts.empty()) problem = problem.with_shapes(std::move(columns.parts));
+  Buffers buffers{std::move(problem),        std::move(buffer_of_tensor),    std::move(storages.offset_of),
+                  std::move(root_of_tensor), std::move(buffer_of_workspace), std::move(storages.shared),
+                  std::move(donated)};
+  if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
+  return buffers;
 }
 
 }  // namespace memplan

@@ -142,7 +142,8 @@ Problem Problem::with_shapes(std::vector<Part> parts) const {
   for (const Part& part : parts) ++start[static_cast<std::size_t>(part.buffer) + 1];
   for (std::size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
   for (std::size_t a = 0; a < parts.size(); ++a)
-    for (std::size_t b = a + 1; b < parts.size() && parts[b].buffer == parts[a].buffer; ++b)
+    for (std::size_t b = a + 1; b < parts.size() && parts[b].buffer == parts[a].buffer && parts[b].begin < parts[a].end;
+         ++b)
       check_apart(parts[a], parts[b]);
   problem.shapes_ = std::make_shared<const Shapes>(Shapes{std::move(parts), std::move(start)});
   return problem;

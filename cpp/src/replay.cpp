@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
+#include <random>
+#include <unordered_map>
 
 #include "memplan/errors.hpp"
 
@@ -21,7 +22,14 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
-// The arena, as ranges of bytes with the mark of their last writer; bytes never written have no range.
+// Bytes [begin, end) of a tensor show a value that was written under that mark.
+struct Piece {
+  Bytes begin;
+  Bytes end;
+  Mark value;
+};
+
+// A region, as ranges of bytes with the mark of their last writer; bytes never written have no range.
 class Shadow {
  public:
   void write(Bytes begin, Bytes end, Mark mark) {
@@ -71,24 +79,18 @@ class Shadow {
 
 class Replay {
  public:
-  Replay(const Graph& graph, std::span<const Bytes> offset, std::span<const Bytes> workspace, std::size_t limit)
-      : graph_(graph),
-        offset_(offset),
-        workspace_(workspace),
-        limit_(limit),
-        value_(graph.tensors().size()),
-        replaces_(graph.tensors().size(), kNone) {
-    std::iota(value_.begin(), value_.end(), Index{0});
+  Replay(const Graph& graph, const Addresses& addresses, const ReplayOptions& options)
+      : graph_(graph), addresses_(addresses), options_(options), content_(graph.tensors().size()) {
+    for (Index t = 0; t < graph_.tensor_count(); ++t) content_[at(t)] = {{0, graph_.tensor(t).bytes, {t, kNone}}};
   }
 
   std::vector<ReplayFault> run() {
-    for (Index t = 0; t < graph_.tensor_count(); ++t) {
-      const TensorKind kind = graph_.tensor(t).kind;
-      if (kind == TensorKind::input || kind == TensorKind::weight) write(t);
-    }
-    for (Index k = 0; k < graph_.op_count() && faults_.size() < limit_; ++k) execute(k);
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (is_given(t)) write(t);
+    for (Index i = 0; i < graph_.op_count() && faults_.size() < options_.limit; ++i)
+      execute(options_.sequence.empty() ? i : options_.sequence[at(i)]);
     finish();
-    if (faults_.size() > limit_) faults_.resize(limit_);
+    if (faults_.size() > options_.limit) faults_.resize(options_.limit);
     return std::move(faults_);
   }
 
@@ -102,11 +104,28 @@ class Replay {
     faults_.push_back({op, tensor, std::move(message)});
   }
 
-  bool has_bytes(Index t) const { return offset_[at(t)] != kNotPlaced && graph_.tensor(t).bytes > 0; }
+  bool is_given(Index t) const {
+    const TensorKind kind = graph_.tensor(t).kind;
+    return kind == TensorKind::input || kind == TensorKind::weight;
+  }
 
+  Bytes begin(Index t) const { return addresses_.tensor[at(t)]; }
+  Index region(Index t) const { return addresses_.region.empty() ? kNone : addresses_.region[at(t)]; }
+  bool has_bytes(Index t) const { return begin(t) != kNotPlaced && graph_.tensor(t).bytes > 0; }
+
+  // Whether `inside` begins `offset` bytes after `whole`.
+  bool lies_at(Index inside, Index whole, Bytes offset) const {
+    if (begin(whole) == kNotPlaced || begin(inside) == kNotPlaced) return begin(whole) == begin(inside);
+    return region(inside) == region(whole) && begin(inside) == saturated_add(begin(whole), offset);
+  }
+
+  // Writes what a tensor shows that is its own; what it shows of others is there already.
   void write(Index t) {
-    if (has_bytes(t))
-      shadow_.write(offset_[at(t)], saturated_add(offset_[at(t)], graph_.tensor(t).bytes), {value_[at(t)], kNone});
+    if (!has_bytes(t)) return;
+    for (const Piece& piece : content_[at(t)])
+      if (piece.value.tensor == t)
+        shadows_[region(t)].write(saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end),
+                                  piece.value);
   }
 
   std::string describe(const Shadow::Mismatch& mismatch) const {
@@ -116,92 +135,152 @@ class Replay {
     return "bytes " + bytes + " hold the workspace of " + op_label(mismatch.found->op);
   }
 
-  // The bytes of t must hold its value, or marks that `allowed` lets pass.
+  // The bytes of t must hold what it shows, or marks that `allowed` lets pass.
   template <class Allowed>
   void check(Index step, Index t, const std::string& who, Allowed&& allowed) {
     if (!has_bytes(t)) return;
-    const Bytes begin = offset_[at(t)];
-    const Mark own{value_[at(t)], kNone};
-    const auto wrong = shadow_.mismatch(begin, saturated_add(begin, graph_.tensor(t).bytes),
-                                        [&](const Mark& mark) { return mark == own || allowed(mark); });
-    if (wrong)
-      fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin) + ", but " + describe(*wrong));
+    for (const Piece& piece : content_[at(t)]) {
+      const auto wrong =
+          shadows_[region(t)].mismatch(saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end),
+                                       [&](const Mark& mark) { return mark == piece.value || allowed(mark); });
+      if (!wrong) continue;
+      fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin(t)) + ", but " + describe(*wrong));
+      return;
+    }
   }
 
   void check(Index step, Index t, const std::string& who) {
     check(step, t, who, [](const Mark&) { return false; });
   }
 
+  std::string place(Index where, Bytes offset) const {
+    if (offset == kNotPlaced) return "outside the arena";
+    if (where == kNone) return "at offset " + std::to_string(offset);
+    return "outside the arena at offset " + std::to_string(offset) + " of region " + std::to_string(where);
+  }
+
   void check_view(Index k, const View& view) {
-    const bool apart = offset_[at(view.input)] == kNotPlaced;
-    const Bytes expected = apart ? kNotPlaced : saturated_add(offset_[at(view.input)], view.offset);
-    if (offset_[at(view.output)] != expected && graph_.tensor(view.output).bytes > 0)
-      fault(k, view.output,
-            op_label(k) + ": " + tensor_label(view.output) + " must be at offset " + std::to_string(expected) +
-                " as a view of " + tensor_label(view.input) + ", but is at " +
-                std::to_string(offset_[at(view.output)]));
+    if (graph_.tensor(view.output).bytes == 0 || lies_at(view.output, view.input, view.offset)) return;
+    const bool apart = begin(view.input) == kNotPlaced;
+    const Bytes expected = apart ? kNotPlaced : saturated_add(begin(view.input), view.offset);
+    fault(k, view.output,
+          op_label(k) + ": " + tensor_label(view.output) + " must be " + place(region(view.input), expected) +
+              " as a view of " + tensor_label(view.input) + ", but is " +
+              place(region(view.output), begin(view.output)));
   }
 
   void write_workspace(Index k) {
-    if (workspace_[at(k)] != kNotPlaced && graph_.op(k).workspace > 0)
-      shadow_.write(workspace_[at(k)], saturated_add(workspace_[at(k)], graph_.op(k).workspace), {kNone, k});
+    const Bytes offset = addresses_.workspace[at(k)];
+    if (offset != kNotPlaced && graph_.op(k).workspace > 0)
+      shadows_[kNone].write(offset, saturated_add(offset, graph_.op(k).workspace), {kNone, k});
   }
 
   void check_workspace(Index k) {
-    if (workspace_[at(k)] == kNotPlaced || graph_.op(k).workspace == 0) return;
-    const Bytes begin = workspace_[at(k)];
-    const auto wrong = shadow_.mismatch(begin, saturated_add(begin, graph_.op(k).workspace),
-                                        [&](const Mark& mark) { return mark == Mark{kNone, k}; });
+    const Bytes offset = addresses_.workspace[at(k)];
+    if (offset == kNotPlaced || graph_.op(k).workspace == 0) return;
+    const auto wrong = shadows_[kNone].mismatch(offset, saturated_add(offset, graph_.op(k).workspace),
+                                                [&](const Mark& mark) { return mark == Mark{kNone, k}; });
     if (wrong)
       fault(k, kNone,
-            op_label(k) + " uses its workspace at offset " + std::to_string(begin) + ", but " + describe(*wrong));
+            op_label(k) + " uses its workspace at offset " + std::to_string(offset) + ", but " + describe(*wrong));
   }
 
   void execute(Index k) {
     const Op& op = graph_.op(k);
     for (Index t : op.inputs) check(k, t, op_label(k) + " reads ");
-    for (const View& view : op.aliases) value_[at(view.output)] = value_[at(view.input)];
-    for (const View& view : op.overwrites) replaces_[at(view.output)] = value_[at(view.input)];
     for (const View& view : op.aliases) check_view(k, view);
     for (const View& view : op.overwrites) check_view(k, view);
+    for (const View& view : op.aliases) show(view);
+    for (const View& view : op.slices)
+      if (has_bytes(view.output) && lies_at(view.output, view.input, view.offset)) show(view);
+    for (const View& part : op.concats)
+      if (has_bytes(part.input) && lies_at(part.input, part.output, part.offset)) show_part(part);
     write_workspace(k);
-    for (Index t : op.outputs)
-      if (value_[at(t)] == t) write(t);
+    for (Index t : op.outputs) write(t);
     check_after_writing(k, op);
   }
 
-  // An op may still be reading while it writes: nothing of its own may land on its inputs, save what it
-  // overwrites on purpose.
+  // From here on the output shows these bytes of the input.
+  void show(const View& view) {
+    std::vector<Piece> shown;
+    const Bytes bytes = graph_.tensor(view.output).bytes;
+    for (const Piece& piece : content_[at(view.input)]) {
+      const Bytes from = std::max(piece.begin, view.offset);
+      const Bytes to = std::min(piece.end, view.offset + bytes);
+      if (from < to) shown.push_back({from - view.offset, to - view.offset, piece.value});
+    }
+    content_[at(view.output)] = std::move(shown);
+  }
+
+  // From here on the output shows the input in those bytes; the rest of it stays as it was.
+  void show_part(const View& part) {
+    std::vector<Piece>& content = content_[at(part.output)];
+    const Bytes end = part.offset + graph_.tensor(part.input).bytes;
+    std::vector<Piece> shown;
+    for (const Piece& piece : content) {
+      if (piece.begin < part.offset) shown.push_back({piece.begin, std::min(piece.end, part.offset), piece.value});
+      if (piece.end > end) shown.push_back({std::max(piece.begin, end), piece.end, piece.value});
+    }
+    for (const Piece& piece : content_[at(part.input)])
+      shown.push_back({piece.begin + part.offset, piece.end + part.offset, piece.value});
+    content = std::move(shown);
+  }
+
+  // An op may still be reading while it writes: nothing of its own may land on its inputs, save what it overwrites on
+  // purpose, or writes in place through the very view that it reads.
   void check_after_writing(Index k, const Op& op) {
     for (Index t : op.inputs)
-      check(k, t, op_label(k) + " writes while it reads ",
-            [&](const Mark& mark) { return mark.tensor != kNone && replaces_[at(mark.tensor)] == value_[at(t)]; });
+      check(k, t, op_label(k) + " writes while it reads ", [&](const Mark& mark) { return may_land_on(op, mark, t); });
     for (Index t : op.outputs) check(k, t, op_label(k) + " writes ");
     check_workspace(k);
   }
 
-  // The caller gets the outputs, and the next run needs the weights, as they are or as overwrites left them.
+  bool may_land_on(const Op& op, const Mark& mark, Index input) const {
+    for (const View& view : op.overwrites)
+      if (view.output == mark.tensor) return true;
+    for (const View& view : op.inplace)
+      if (view.output == mark.tensor && lies_at(view.output, view.input, view.offset) &&
+          lies_at(input, view.input, 0) && graph_.tensor(input).bytes == graph_.tensor(view.input).bytes)
+        return true;
+    return false;
+  }
+
+  // The caller gets the outputs, and finds the weights, and the inputs that it keeps, as they were or as overwrites
+  // left them.
   void finish() {
     const Index end = graph_.op_count();
     for (Index t : graph_.outputs()) check(end, t, "at the end the caller gets ");
-    for (Index t = 0; t < graph_.tensor_count(); ++t)
-      if (graph_.tensor(t).kind == TensorKind::weight)
-        check(end, t, "the next run needs ", [&](const Mark& mark) { return updates(mark.tensor, t); });
+    for (Index t = 0; t < graph_.tensor_count(); ++t) {
+      if (!is_kept(t)) continue;
+      const bool weight = graph_.tensor(t).kind == TensorKind::weight;
+      check(end, t, weight ? "the next run needs " : "the caller keeps ",
+            [&](const Mark& mark) { return overwrites(mark.tensor); });
+    }
   }
 
-  // Whether the value came about by overwriting `root`, in one step or several.
-  bool updates(Index value, Index root) const {
-    while (value != kNone && value != root) value = replaces_[at(value)];
-    return value == root;
+  bool is_kept(Index t) const {
+    const TensorKind kind = graph_.tensor(t).kind;
+    const auto& donated = options_.donated;
+    if (kind == TensorKind::input)  // in the arena an input's bytes are free after its last read
+      return region(t) != kNone && std::find(donated.begin(), donated.end(), t) == donated.end();
+    return kind == TensorKind::weight;
+  }
+
+  bool overwrites(Index tensor) {
+    if (overwriting_.empty()) {
+      overwriting_.resize(graph_.tensors().size(), false);
+      for (const Op& op : graph_.ops())
+        for (const View& view : op.overwrites) overwriting_[at(view.output)] = true;
+    }
+    return tensor != kNone && overwriting_[at(tensor)];
   }
 
   const Graph& graph_;
-  std::span<const Bytes> offset_;
-  std::span<const Bytes> workspace_;
-  std::size_t limit_;
-  std::vector<Index> value_;     // per tensor: the tensor whose value it shows, itself unless it is an alias
-  std::vector<Index> replaces_;  // per tensor: the value that it overwrites, if any
-  Shadow shadow_;
+  const Addresses& addresses_;
+  const ReplayOptions& options_;
+  std::vector<std::vector<Piece>> content_;    // per tensor: what it shows, its own value unless it is a view
+  std::unordered_map<Index, Shadow> shadows_;  // per region
+  std::vector<bool> overwriting_;              // per tensor: whether it must be written over another
   std::vector<ReplayFault> faults_;
 };
 
@@ -213,11 +292,47 @@ void check_length(std::size_t expected, std::size_t got, const char* column, con
 
 }  // namespace
 
-std::vector<ReplayFault> replay(const Graph& graph, std::span<const Bytes> offset,
-                                std::span<const Bytes> workspace_offset, std::size_t limit) {
-  check_length(graph.tensors().size(), offset.size(), "offset", "tensor");
-  check_length(graph.ops().size(), workspace_offset.size(), "workspace_offset", "op");
-  return Replay(graph, offset, workspace_offset, limit).run();
+std::vector<ReplayFault> replay(const Graph& graph, const Addresses& addresses, const ReplayOptions& options) {
+  check_length(graph.tensors().size(), addresses.tensor.size(), "offset", "tensor");
+  check_length(graph.ops().size(), addresses.workspace.size(), "workspace_offset", "op");
+  if (!addresses.region.empty()) check_length(graph.tensors().size(), addresses.region.size(), "region", "tensor");
+  if (!options.sequence.empty()) check_length(graph.ops().size(), options.sequence.size(), "sequence", "op");
+  return Replay(graph, addresses, options).run();
+}
+
+std::vector<Index> legal_sequence(const Graph& graph, std::uint64_t seed) {
+  std::vector<Index> waits(graph.ops().size(), 0);  // per op: how many that must come before have not run
+  std::vector<std::vector<Index>> waiting(graph.ops().size());
+  const auto order = [&](Index before, Index k) {
+    waiting[at(before)].push_back(k);
+    ++waits[at(k)];
+  };
+  std::unordered_map<Index, Index> producer;
+  std::unordered_map<int, Index> last_on;
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
+    for (Index t : op.inputs)
+      if (const auto found = producer.find(t); found != producer.end()) order(found->second, k);
+    for (Index before : op.after) order(before, k);
+    if (const auto last = last_on.find(op.stream); last != last_on.end()) order(last->second, k);
+    last_on[op.stream] = k;
+    for (Index t : op.outputs) producer[t] = k;
+  }
+  std::vector<Index> ready;
+  for (Index k = 0; k < graph.op_count(); ++k)
+    if (waits[at(k)] == 0) ready.push_back(k);
+  std::mt19937_64 random(seed);
+  std::vector<Index> sequence;
+  while (!ready.empty()) {
+    const std::size_t i = random() % ready.size();
+    const Index k = ready[i];
+    ready[i] = ready.back();
+    ready.pop_back();
+    sequence.push_back(k);
+    for (Index next : waiting[at(k)])
+      if (--waits[at(next)] == 0) ready.push_back(next);
+  }
+  return sequence;
 }
 
 }  // namespace memplan

@@ -57,25 +57,38 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
   return plan;
 }
 
-GraphPlan solve(const Graph& graph, std::string_view planner, const Place& place, Bytes alignment,
+GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage,
                 const PlanOptions& options) {
-  Buffers buffers = buffers_of(graph, place, alignment);
+  Buffers buffers = buffers_of(graph, storage);
   Plan plan = solve(buffers.problem, planner, options);
-  const Addresses addresses = addresses_of(buffers, plan.offsets);
-  throw_if_any(replay(graph, addresses.tensor, addresses.workspace, kListed), planner);
+  throw_if_any(replay_all(graph, buffers, plan.offsets, kListed), planner);
   return {std::move(buffers), std::move(plan)};
 }
 
-Addresses addresses_of(const Buffers& buffers, const std::vector<Bytes>& offsets) {
+Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets) {
   Addresses addresses;
   for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
     const Index b = buffers.buffer_of_tensor[t];
-    addresses.tensor.push_back(
-        b == kNone ? kNotPlaced : saturated_add(offsets[static_cast<std::size_t>(b)], buffers.offset_in_buffer[t]));
+    const Bytes base = b == kNone ? 0 : offsets[static_cast<std::size_t>(b)];
+    addresses.tensor.push_back(saturated_add(base, buffers.offset_in_buffer[t]));
+    addresses.region.push_back(b == kNone ? buffers.root_of_tensor[t] : kNone);
   }
   for (Index b : buffers.buffer_of_workspace)
     addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)]);
   return addresses;
+}
+
+std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
+                                    std::size_t limit) {
+  constexpr std::uint64_t kSequences = 16;  // sampled where ops may run side by side
+  const Addresses addresses = addresses_of(buffers, offsets);
+  ReplayOptions options{limit, buffers.donated, {}};
+  std::vector<ReplayFault> faults = replay(graph, addresses, options);
+  for (std::uint64_t seed = 0; buffers.problem.conflicts() != nullptr && faults.empty() && seed < kSequences; ++seed) {
+    options.sequence = legal_sequence(graph, seed);
+    faults = replay(graph, addresses, options);
+  }
+  return faults;
 }
 
 }  // namespace memplan

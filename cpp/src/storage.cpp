@@ -1,6 +1,10 @@
 #include "memplan/storage.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <numeric>
+
+#include "memplan/errors.hpp"
 
 namespace memplan {
 
@@ -8,40 +12,447 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-// Puts every view inside the root of what it looks at; ops come in execution order, so inputs are settled.
-void join_views(const Graph& graph, std::vector<Index>& root, std::vector<Bytes>& offset) {
-  for (const Op& op : graph.ops()) {
-    for (const auto* views : {&op.aliases, &op.overwrites}) {
-      for (const View& view : *views) {
-        root[at(view.output)] = root[at(view.input)];
-        offset[at(view.output)] = offset[at(view.input)] + view.offset;
-      }
+// Tensors in groups, each at a distance from the others of its group: a disjoint-set forest with distances.
+class Groups {
+ public:
+  explicit Groups(std::size_t count) : parent_(count), distance_(count, 0), size_(count, 1) {
+    std::iota(parent_.begin(), parent_.end(), Index{0});
+  }
+
+  Index find(Index t) {
+    Index top = t;
+    Bytes distance = 0;
+    while (parent_[at(top)] != top) {
+      distance += distance_[at(top)];
+      top = parent_[at(top)];
+    }
+    while (parent_[at(t)] != top && t != top) {  // all that were passed hang from the top now
+      const Bytes rest = distance - distance_[at(t)];
+      const Index next = parent_[at(t)];
+      parent_[at(t)] = top;
+      distance_[at(t)] = distance;
+      distance = rest;
+      t = next;
+    }
+    return top;
+  }
+
+  // Where t begins, from where the group's representative does.
+  Bytes position(Index t) {
+    find(t);
+    return distance_[at(t)];
+  }
+
+  // Joins two groups so that b begins `offset` bytes after a.
+  void unite(Index a, Index b, Bytes offset) {
+    const Bytes apart = position(a) + offset - position(b);  // representative of b from that of a
+    Index top = find(a);
+    Index below = find(b);
+    distance_[at(below)] = apart;
+    if (size_[at(top)] < size_[at(below)]) {
+      std::swap(top, below);
+      distance_[at(below)] = -apart;
+      distance_[at(top)] = 0;
+    }
+    parent_[at(below)] = top;
+    size_[at(top)] += size_[at(below)];
+  }
+
+ private:
+  std::vector<Index> parent_;
+  std::vector<Bytes> distance_;  // from the parent; 0 at a representative
+  std::vector<Index> size_;      // of a representative's group
+};
+
+// The load over time, as it changes: a tree over the steps with the highest load below each node.
+class LoadOverTime {
+ public:
+  explicit LoadOverTime(Step steps)
+      : leaves_(std::bit_ceil(static_cast<std::size_t>(std::max<Step>(steps, 1)))),
+        added_(2 * leaves_, 0),
+        highest_(2 * leaves_, 0) {}
+
+  void add(Step first, Step last, Bytes bytes) {
+    if (first < last && bytes != 0)
+      add(1, 0, leaves_, static_cast<std::size_t>(first), static_cast<std::size_t>(last), bytes);
+  }
+
+  Bytes highest() const { return highest_[1]; }
+
+ private:
+  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, Bytes bytes) {
+    if (first <= begin && end <= last) {
+      added_[node] += bytes;
+      highest_[node] += bytes;
+      return;
+    }
+    const std::size_t middle = begin + (end - begin) / 2;
+    if (first < middle) add(2 * node, begin, middle, first, last, bytes);
+    if (last > middle) add(2 * node + 1, middle, end, first, last, bytes);
+    highest_[node] = added_[node] + std::max(highest_[2 * node], highest_[2 * node + 1]);
+  }
+
+  std::size_t leaves_;
+  std::vector<Bytes> added_;    // to every step below the node
+  std::vector<Bytes> highest_;  // load of a step below the node, without what is added above it
+};
+
+// "Add" stands for itself, and "aten.add" for every overload of it.
+bool matches(const std::string& type, const std::string& listed) {
+  return type.compare(0, listed.size(), listed) == 0 && (type.size() == listed.size() || type[listed.size()] == '.');
+}
+
+std::vector<bool> donated_inputs(const Graph& graph, const std::vector<std::string>& names) {
+  std::vector<bool> donated(graph.tensors().size(), false);
+  for (const std::string& name : names) {
+    const auto t = graph.find(name);
+    if (!t || graph.tensor(*t).kind != TensorKind::input)
+      throw GraphError("donate must name graph inputs, got '" + name + "'" +
+                       (t ? ", which is of kind " + std::string(to_string(graph.tensor(*t).kind)) : ""));
+    donated[at(*t)] = true;
+  }
+  return donated;
+}
+
+class Sharer {
+ public:
+  Sharer(const Graph& graph, const HappensBefore& order, const StorageOptions& options)
+      : graph_(graph),
+        order_(order),
+        options_(options),
+        donated_(donated_inputs(graph, options.donate)),
+        groups_(graph.tensors().size()),
+        storages_(graph.tensors().size()),
+        uses_(graph.tensors().size()),
+        overwrites_(graph.tensors().size(), false),
+        load_(graph.op_count()) {
+    collect_uses();
+    for (Index t = 0; t < graph_.tensor_count(); ++t) storages_[at(t)] = storage_of_one(t);
+    join_what_must_be();
+  }
+
+  void share() {
+    if (!(options_.inplace || options_.zero_copy) || !sum_fits()) return;
+    count_load();
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const Op& op = graph_.op(k);
+      if (options_.inplace && !op.inplace.empty() && !disabled(op)) share_in_place(k, op.inplace);
+      if (!options_.zero_copy) continue;
+      for (const View& view : op.slices) share_slice(k, view);
+      if (!op.concats.empty()) share_concats(k, op.concats);
     }
   }
-}
+
+  Storages result() {
+    Storages result;
+    result.storage_of.assign(graph_.tensors().size(), kNone);
+    result.offset_of.assign(graph_.tensors().size(), 0);
+    for (Index t = 0; t < graph_.tensor_count(); ++t) {
+      const Group& group = storages_[at(groups_.find(t))];
+      if (group.root != t) continue;
+      result.storage_of[at(t)] = static_cast<Index>(result.storages.size());
+      result.storages.push_back({t, graph_.tensor(t).bytes, kind_of(group)});
+    }
+    for (Index t = 0; t < graph_.tensor_count(); ++t) {
+      const Index root = storages_[at(groups_.find(t))].root;
+      result.storage_of[at(t)] = result.storage_of[at(root)];
+      result.offset_of[at(t)] = groups_.position(t) - groups_.position(root);
+    }
+    result.shared = std::move(shared_);
+    return result;
+  }
+
+ private:
+  // The ops that use a tensor. An endless one is kept for the caller; a given one was there before the first op.
+  struct Uses {
+    Step first = 0;
+    Step last = -1;
+    bool endless = false;
+    std::vector<Index> ops = {};  // where order is not total
+  };
+
+  // The storage that a group of tensors forms; kept at the group's representative.
+  struct Group {
+    Index root = kNone;
+    Step first = 0;
+    Step last = 0;  // the step after the last use
+    bool is_output = false;
+    std::vector<Index> members = {};  // those that may be used again
+  };
+
+  void collect_uses() {
+    for (Index t = 0; t < graph_.tensor_count(); ++t) uses_[at(t)].first = graph_.op_count();
+    const auto use = [&](Index t, Index k) {
+      Uses& uses = uses_[at(t)];
+      uses.first = std::min<Step>(uses.first, k);
+      uses.last = std::max<Step>(uses.last, k);
+      if (!order_.total()) uses.ops.push_back(k);
+    };
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      for (Index t : graph_.op(k).inputs) use(t, k);
+      for (Index t : graph_.op(k).outputs) use(t, k);
+    }
+    for (Index t = 0; t < graph_.tensor_count(); ++t) {
+      const TensorKind kind = graph_.tensor(t).kind;
+      if (is_given(kind)) uses_[at(t)].first = 0;
+      if (is_given(kind)) uses_[at(t)].last = std::max<Step>(uses_[at(t)].last, 0);  // it is there at least
+      if (kind == TensorKind::weight) uses_[at(t)].endless = true;
+    }
+    for (Index t : graph_.outputs()) uses_[at(t)].endless = true;
+  }
+
+  Group storage_of_one(Index t) const {
+    const Uses& uses = uses_[at(t)];
+    const Step end = uses.endless ? graph_.op_count() : uses.last + 1;
+    const bool is_output = uses.endless && graph_.tensor(t).kind != TensorKind::weight;
+    return {t, uses.first, end, is_output, {t}};
+  }
+
+  void join_what_must_be() {
+    for (const Op& op : graph_.ops()) {
+      for (const View& view : op.aliases) join(view.input, view.output, view.offset);
+      for (const View& view : op.overwrites) join(view.input, view.output, view.offset);
+      for (const View& view : op.overwrites) overwrites_[at(view.output)] = true;
+    }
+  }
+
+  // Joins the storages of two tensors; that of `inside` lies within that of `whole`.
+  void join(Index whole, Index inside, Bytes offset) {
+    Group& outer = group_of(whole);
+    Group& inner = group_of(inside);
+    if (&outer == &inner) return;
+    outer.first = std::min(outer.first, inner.first);
+    outer.last = std::max(outer.last, inner.last);
+    outer.is_output = outer.is_output || inner.is_output;
+    if (outer.members.size() < inner.members.size()) std::swap(outer.members, inner.members);
+    outer.members.insert(outer.members.end(), inner.members.begin(), inner.members.end());
+    inner.members.clear();
+    Group joined = std::move(outer);
+    groups_.unite(whole, inside, offset);
+    group_of(whole) = std::move(joined);
+  }
+
+  Group& group_of(Index t) { return storages_[at(groups_.find(t))]; }
+  Bytes bytes(Index t) const { return graph_.tensor(t).bytes; }
+  Bytes offset_in_storage(Index t) { return groups_.position(t) - groups_.position(group_of(t).root); }
+
+  // A free tensor's storage is its own, and all that lives in it came after it.
+  bool is_root(Index t) { return group_of(t).root == t; }
+
+  TensorKind kind_of(const Group& group) const {
+    const TensorKind kind = graph_.tensor(group.root).kind;
+    return group.is_output && kind == TensorKind::intermediate ? TensorKind::output : kind;
+  }
+
+  static bool is_given(TensorKind kind) { return kind == TensorKind::input || kind == TensorKind::weight; }
+
+  // Whether all bytes together fit int64, so that loads do.
+  bool sum_fits() const {
+    std::optional<Bytes> sum = 0;
+    for (const Tensor& tensor : graph_.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
+    for (const Op& op : graph_.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
+    return sum.has_value();
+  }
+
+  void count_load() {
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (is_root(t)) count(group_of(t), 1);
+    if (options_.place.contains(TensorKind::workspace))
+      for (Index k = 0; k < graph_.op_count(); ++k) load_.add(k, k + 1, graph_.op(k).workspace);
+  }
+
+  void count(const Group& group, Bytes sign) {
+    if (options_.place.contains(kind_of(group))) load_.add(group.first, group.last, sign * bytes(group.root));
+  }
+
+  // Whether the load does not rise when these storages become one with the first one's root. If so, they count as one
+  // from now on.
+  bool does_no_harm(const std::vector<const Group*>& parts) {
+    const Bytes before = load_.highest();
+    Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, {}};
+    for (const Group* part : parts) {
+      joined.first = std::min(joined.first, part->first);
+      joined.last = std::max(joined.last, part->last);
+      joined.is_output = joined.is_output || part->is_output;
+      count(*part, -1);
+    }
+    count(joined, 1);
+    if (load_.highest() <= before) return true;
+    count(joined, -1);
+    for (const Group* part : parts) count(*part, 1);
+    return false;
+  }
+
+  void note(Sharing how, Index k, const View& view) { shared_.push_back({how, k, view}); }
+
+  bool aligned(Bytes offset) const { return offset % options_.alignment == 0; }
+
+  // The members of a storage that may be used at or after op k; on one stream those that are not are forgotten.
+  const std::vector<Index>& members(Index t, Index k) {
+    std::vector<Index>& members = group_of(t).members;
+    if (order_.total()) std::erase_if(members, [&](Index m) { return !uses_[at(m)].endless && uses_[at(m)].last < k; });
+    return members;
+  }
+
+  // Whether every use of t ends before op k begins.
+  bool done_before(Index t, Index k) const {
+    const Uses& uses = uses_[at(t)];
+    if (uses.endless) return false;
+    if (order_.total()) return uses.last < k;
+    return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });
+  }
+
+  // The same, save that op k itself may read it.
+  bool done_after_reading(Index t, Index k) const {
+    const Uses& uses = uses_[at(t)];
+    const auto& outputs = graph_.op(k).outputs;
+    if (uses.endless || std::find(outputs.begin(), outputs.end(), t) != outputs.end()) return false;
+    if (order_.total()) return uses.last <= k;
+    return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return op == k || order_.before(op, k); });
+  }
+
+  bool share_bytes(Index t, Bytes begin, Bytes end) {
+    const Bytes from = offset_in_storage(t);
+    return std::max(from, begin) < std::min(from + bytes(t), end);
+  }
+
+  // In place
+
+  bool disabled(const Op& op) const {
+    return std::any_of(options_.disable_inplace_ops.begin(), options_.disable_inplace_ops.end(),
+                       [&](const std::string& listed) { return matches(op.type, listed); });
+  }
+
+  // The outputs of the op, the largest first, each into the input whose storage it fits best.
+  void share_in_place(Index k, std::vector<View> views) {
+    std::erase_if(views, [&](const View& view) { return !is_root(view.output) || bytes(view.output) == 0; });
+    const auto waste = [&](const View& view) { return bytes(group_of(view.input).root) - bytes(view.output); };
+    std::stable_sort(views.begin(), views.end(), [&](const View& a, const View& b) {
+      if (bytes(a.output) != bytes(b.output)) return bytes(a.output) > bytes(b.output);
+      if (a.output != b.output) return a.output < b.output;
+      return waste(a) < waste(b);
+    });
+    for (const View& view : views) {
+      if (!is_root(view.output) || !may_take(k, view)) continue;
+      if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) continue;
+      join(view.input, view.output, view.offset);
+      overwrites_[at(view.output)] = true;
+      note(Sharing::inplace, k, view);
+    }
+  }
+
+  // Whether output may take these bytes of input.
+  bool may_take(Index k, const View& view) {
+    if (groups_.find(view.input) == groups_.find(view.output)) return false;
+    if (view.offset < 0 || view.offset > bytes(view.input) || bytes(view.output) > bytes(view.input) - view.offset)
+      return false;
+    const Index root = group_of(view.input).root;
+    const TensorKind kind = graph_.tensor(root).kind;
+    if (kind == TensorKind::weight || (kind == TensorKind::input && !donated_[at(root)])) return false;
+    const Bytes input = offset_in_storage(view.input);
+    const Bytes begin = input + view.offset;
+    if (!aligned(begin)) return false;
+    const std::vector<Index>& used = members(view.input, k);
+    return std::all_of(used.begin(), used.end(), [&](Index m) {
+      if (!share_bytes(m, begin, begin + bytes(view.output)) || done_before(m, k)) return true;
+      const bool same_view = offset_in_storage(m) == input && bytes(m) == bytes(view.input);
+      return same_view && done_after_reading(m, k);
+    });
+  }
+
+  // Zero copy
+
+  // Whether some member of the storage, used at or after op k, is written over bytes [begin, end) of it.
+  bool overwritten(Index t, Index k, Bytes begin, Bytes end) {
+    const std::vector<Index>& used = members(t, k);
+    return std::any_of(used.begin(), used.end(), [&](Index m) {
+      return overwrites_[at(m)] && uses_[at(m)].first >= k && share_bytes(m, begin, end);
+    });
+  }
+
+  bool overwritten(Index t, Index k) { return overwritten(t, k, 0, bytes(group_of(t).root)); }
+
+  void share_slice(Index k, const View& view) {
+    if (!is_root(view.output) || bytes(view.output) == 0 || overwritten(view.output, k)) return;
+    if (groups_.find(view.input) == groups_.find(view.output)) return;
+    const Group& whole = group_of(view.input);
+    if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return;
+    const Bytes begin = offset_in_storage(view.input) + view.offset;
+    if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;
+    if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) return;
+    join(view.input, view.output, view.offset);
+    note(Sharing::slice, k, view);
+  }
+
+  // All parts of each whole if that does no harm, else one by one, those born last first.
+  void share_concats(Index k, std::vector<View> parts) {
+    std::stable_sort(parts.begin(), parts.end(), [&](const View& a, const View& b) {
+      if (a.output != b.output) return a.output < b.output;
+      return uses_[at(a.input)].first > uses_[at(b.input)].first;
+    });
+    for (auto first = parts.begin(); first != parts.end();) {
+      const auto last = std::find_if(first, parts.end(), [&](const View& v) { return v.output != first->output; });
+      share_concat(k, {first, last});
+      first = last;
+    }
+  }
+
+  void share_concat(Index k, std::vector<View> parts) {
+    const Index whole = parts.front().output;
+    if (!is_root(whole) || overwritten(whole, k)) return;
+    std::vector<Index> seen = {groups_.find(whole)};
+    std::erase_if(parts, [&](const View& part) {
+      const Index group = groups_.find(part.input);
+      if (std::find(seen.begin(), seen.end(), group) != seen.end() || !may_live_in(k, part)) return true;
+      seen.push_back(group);
+      return false;
+    });
+    if (parts.empty()) return;
+    std::vector<const Group*> all = {&group_of(whole)};
+    for (const View& part : parts) all.push_back(&group_of(part.input));
+    const bool together = does_no_harm(all);
+    for (const View& part : parts) {
+      if (!together && !does_no_harm({&group_of(whole), &group_of(part.input)})) continue;
+      join(whole, part.input, part.offset);
+      note(Sharing::concat, k, part);
+    }
+  }
+
+  // Whether the input's storage may move into those bytes of the output.
+  bool may_live_in(Index k, const View& part) {
+    const Group& storage = group_of(part.input);
+    return bytes(part.input) > 0 && !is_given(graph_.tensor(storage.root).kind) && offset_in_storage(part.input) == 0 &&
+           bytes(storage.root) == bytes(part.input) && aligned(part.offset) && !overwritten(part.input, k);
+  }
+
+  const Graph& graph_;
+  const HappensBefore& order_;
+  const StorageOptions& options_;
+  std::vector<bool> donated_;  // per tensor
+  Groups groups_;
+  std::vector<Group> storages_;   // per representative
+  std::vector<Uses> uses_;        // per tensor
+  std::vector<bool> overwrites_;  // per tensor: whether it is written over what another held
+  LoadOverTime load_;             // with every storage whole from its first use to its last
+  std::vector<Shared> shared_;
+};
 
 }  // namespace
 
-Storages storages_of(const Graph& graph) {
-  std::vector<Index> root(graph.tensors().size());
-  std::iota(root.begin(), root.end(), Index{0});
-  Storages result;
-  result.offset_of.assign(graph.tensors().size(), 0);
-  join_views(graph, root, result.offset_of);
-
-  result.storage_of.assign(graph.tensors().size(), kNone);
-  for (Index t = 0; t < graph.tensor_count(); ++t) {
-    if (root[at(t)] != t) continue;
-    result.storage_of[at(t)] = static_cast<Index>(result.storages.size());
-    result.storages.push_back({t, graph.tensor(t).bytes, graph.tensor(t).kind});
+std::string_view to_string(Sharing sharing) {
+  switch (sharing) {
+    case Sharing::inplace: return "inplace";
+    case Sharing::slice: return "slice";
+    case Sharing::concat: return "concat";
   }
-  for (Index t = 0; t < graph.tensor_count(); ++t) result.storage_of[at(t)] = result.storage_of[at(root[at(t)])];
+  return "unknown";
+}
 
-  for (Index t : graph.outputs()) {
-    TensorKind& kind = result.storages[at(result.storage_of[at(t)])].kind;
-    if (kind == TensorKind::intermediate) kind = TensorKind::output;
-  }
-  return result;
+Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options) {
+  if (options.alignment < 1) throw ProblemError("alignment must be >= 1, got " + std::to_string(options.alignment));
+  Sharer sharer(graph, order, options);
+  sharer.share();
+  return sharer.result();
 }
 
 }  // namespace memplan

@@ -20,9 +20,11 @@ __all__: list[str] = [
     "ProblemError",
     "ReplayFault",
     "Solution",
+    "StorageOptions",
     "Tensor",
     "UnsupportedError",
     "Violation",
+    "buffers_of",
     "peak_of",
     "planners",
     "replay",
@@ -173,10 +175,6 @@ class Graph:
     def index(self, name: str) -> int | None:
         """
         Position of a tensor in `tensors`; None when there is none.
-        """
-    def roots(self) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
-        """
-        Per tensor, the position of its storage's root (int32) and its offset in that storage (int64, bytes).
         """
     def tensor(self, index: typing.SupportsInt | typing.SupportsIndex) -> Tensor:
         """
@@ -348,11 +346,29 @@ class PlannerInfo:
     @property
     def title(self) -> str: ...
 
+class StorageOptions:
+    """
+    What may be done with a graph's memory; see memplan.plan.
+    """
+    def __init__(
+        self,
+        place: collections.abc.Sequence[str] = ["intermediate", "output", "workspace"],
+        alignment: typing.SupportsInt | typing.SupportsIndex = 1,
+        inplace: bool = True,
+        disable_inplace_ops: collections.abc.Sequence[str] = [],
+        donate: collections.abc.Sequence[str] = [],
+        zero_copy: bool = True,
+    ) -> None: ...
+
 class Buffers:
     """
     The problem of a graph, and the way back from its buffers to tensors and ops.
     """
-    def __getstate__(self) -> tuple[Problem, list[int], list[int], list[int]]: ...
+    def __getstate__(
+        self,
+    ) -> tuple[
+        Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int]
+    ]: ...
     def __setstate__(self, arg0: tuple) -> None: ...
     @property
     def buffer_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
@@ -365,12 +381,28 @@ class Buffers:
         (ops,) int32; -1 where the op has no placed workspace.
         """
     @property
+    def donated(self) -> list[int]:
+        """
+        Positions of the graph inputs whose bytes may be taken.
+        """
+    @property
     def offset_in_buffer(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         (tensors,) int64, bytes.
         """
     @property
     def problem(self) -> Problem: ...
+    @property
+    def root_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        (tensors,) int32: the tensor that owns the bytes, itself unless it shares another's.
+        """
+    @property
+    def shared(self) -> list[tuple[str, int, int, int, int]]:
+        """
+        What shares bytes by choice: (how, op, output, input, offset), how being 'inplace',
+        'slice' or 'concat', the others positions in the graph, and bytes.
+        """
 
 class Solution:
     """
@@ -442,6 +474,11 @@ class ReplayFault:
         Position of the tensor; None for a workspace.
         """
 
+def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
+    """
+    The problem of a graph: storages, lifetimes and conflicts.
+    """
+
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
     """
     The highest offset + size, in bytes.
@@ -467,8 +504,7 @@ def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[num
 def solve_graph(
     graph: Graph,
     planner: str,
-    place: collections.abc.Sequence[str],
-    alignment: typing.SupportsInt | typing.SupportsIndex = 1,
+    storage: StorageOptions,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     seed: typing.SupportsInt | typing.SupportsIndex = 0,
     threads: typing.SupportsInt | typing.SupportsIndex = 1,

@@ -58,6 +58,10 @@ def plan(
     *,
     alignment: int = 1,
     place: Collection[str] = PLACE,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
+    donate: Collection[str] = (),
+    zero_copy: bool = True,
     time_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
@@ -81,6 +85,16 @@ def plan(
     place
         Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
         "output", "workspace".
+    inplace
+        Let an op's output take the bytes of an input, where the op allows it, nothing reads them again, and the load
+        does not rise.
+    disable_inplace_ops
+        Types of ops that may not: "Add", "aten.add.Tensor"; "aten.add" stands for all its overloads.
+    donate
+        Names of graph inputs whose bytes may be taken; what takes them lives where the input lives.
+    zero_copy
+        Let slices live inside what they are cut from, and the parts of a concatenation inside the whole, where that
+        is safe and the load does not rise; the others are copies.
     time_limit
         Seconds after which "auto" keeps its best plan so far; a single planner runs to its end.
     seed, threads
@@ -97,6 +111,12 @@ def plan(
         Bad input, an unknown planner, or a feature that the planner does not support.
     """
     kinds = _checked_place(place)
+    storage = (
+        bool(inplace),
+        _names(disable_inplace_ops, "disable_inplace_ops"),
+        _names(donate, "donate"),
+        bool(zero_copy),
+    )
     captured = capture(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
@@ -107,10 +127,14 @@ def plan(
         _integer(threads, "threads", 1, 2**31 - 1),
     )
     if isinstance(captured, _core.Graph):
-        buffers, solution = _core.solve_graph(captured, planner, kinds, alignment, *options)
+        storage_options = _core.StorageOptions(kinds, alignment, *storage)
+        buffers, solution = _core.solve_graph(captured, planner, storage_options, *options)
         return Plan.of(solution, buffers.problem, captured, buffers)
     if set(kinds) != set(PLACE):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
+    for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
+        if given:
+            raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
     problem = _aligned(captured, alignment)
     return Plan.of(_core.solve_problem(problem, planner, *options), problem)
 
@@ -131,6 +155,12 @@ def _seconds(value: Any, name: str) -> float | None:
     if not value > 0:
         raise ValueError(f"{name} must be > 0 seconds, got {value}")
     return float(value)
+
+
+def _names(value: Any, name: str) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(v, str) for v in value):
+        raise TypeError(f"{name} must be a collection of names, got {value!r}")
+    return list(value)
 
 
 def _checked_place(place: Collection[str]) -> list[str]:

@@ -184,7 +184,8 @@ class Plan:
 
     def _label(self, tensor: int) -> str:
         assert self.graph is not None
-        root = int(self.graph.roots()[0][tensor])
+        assert self.buffers is not None
+        root = int(self.buffers.root_of_tensor[tensor])
         name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
 

@@ -1,21 +1,45 @@
 // Random problems and graphs through every planner, against plain checks written here. Bounded: the first argument
-// is the number of rounds, 2000 by default.
+// is the number of rounds, 2000 by default; with "graphs" as the second only graphs are tried; the third is the seed.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include "check.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/errors.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
+#include "random_graph.hpp"
 
 using namespace memplan;
 
 namespace {
 
 std::mt19937_64 generator(20240607);
+
+// What the random graphs held, so that a run that tests nothing is seen.
+struct Seen {
+  int planned = 0, refused = 0, streams = 0, shapes = 0;
+  std::map<Sharing, int> shared;
+
+  void count(const Buffers& buffers) {
+    ++planned;
+    streams += buffers.problem.conflicts() != nullptr;
+    shapes += buffers.problem.has_shapes();
+    for (const Shared& s : buffers.shared) ++shared[s.how];
+  }
+
+  void print(int rounds) {
+    std::printf(
+        "%d graphs: %d planned, %d refused, %d on streams, %d with shapes; in place %d, slices %d, concats %d\n",
+        rounds, planned, refused, streams, shapes, shared[Sharing::inplace], shared[Sharing::slice],
+        shared[Sharing::concat]);
+  }
+} seen;
 
 int below(int limit) { return static_cast<int>(generator() % static_cast<std::uint64_t>(limit)); }
 
@@ -47,13 +71,35 @@ std::size_t overlaps(const Problem& p, const std::vector<Bytes>& offsets) {
   return pairs;
 }
 
+// The same for shapes and conflicts, a byte range of a part at a time.
+std::size_t shared_bytes(const Problem& p, const std::vector<Bytes>& offsets) {
+  std::size_t pairs = 0;
+  for (Index a = 0; a < p.count(); ++a) {
+    for (Index b = 0; b < a; ++b) {
+      const Bytes oa = offsets[static_cast<std::size_t>(a)], ob = offsets[static_cast<std::size_t>(b)];
+      const bool conflict = p.conflicts() != nullptr && p.conflicts()->contains(a, b);
+      pairs += conflict && std::max(oa, ob) < std::min(oa + p.size(a), ob + p.size(b));
+      p.for_each_part(a, [&](const Part& x) {
+        p.for_each_part(b, [&](const Part& y) {
+          pairs += std::max(x.first, y.first) < std::min(x.last, y.last) &&
+                   std::max(oa + x.begin, ob + y.begin) < std::min(oa + x.end, ob + y.end);
+        });
+      });
+    }
+  }
+  return pairs;
+}
+
 void check_planners(const Problem& problem) {
   for (const PlannerInfo& planner : planners()) {
-    const Plan plan = solve(problem, planner.name);
-    CHECK(overlaps(problem, plan.offsets) == 0);
-    CHECK(plan.peak >= load(problem));
-    for (Index i = 0; i < problem.count(); ++i)
-      CHECK(plan.offsets[static_cast<std::size_t>(i)] % problem.alignment(i) == 0);
+    try {
+      const Plan plan = solve(problem, planner.name);
+      CHECK(overlaps(problem, plan.offsets) == 0);
+      CHECK(plan.peak >= load(problem));
+      for (Index i = 0; i < problem.count(); ++i)
+        CHECK(plan.offsets[static_cast<std::size_t>(i)] % problem.alignment(i) == 0);
+    } catch (const UnsupportedError&) {  // too large for it
+    }
   }
 }
 
@@ -63,61 +109,93 @@ void check_verify(const Problem& problem) {
   CHECK(verify(problem, offsets).size() == overlaps(problem, offsets));
 }
 
-std::string name(const char* prefix, int i) { return prefix + std::to_string(i); }
-
-// Each op reads some earlier tensors and writes one or two; some outputs are views of an input.
-GraphSpec random_graph() {
-  GraphSpec spec;
-  const int inputs = 1 + below(3);
-  for (int i = 0; i < inputs; ++i)
-    spec.tensors.push_back({name("x", i), below(50), below(2) ? TensorKind::input : TensorKind::weight});
-  const int ops = below(20);
-  for (int k = 0; k < ops; ++k) {
-    OpSpec op;
-    op.name = name("op", k);
-    const int reads = 1 + below(3);
-    for (int r = 0; r < reads; ++r)
-      op.inputs.push_back(spec.tensors[static_cast<std::size_t>(below(static_cast<int>(spec.tensors.size())))].name);
-    const int writes = 1 + below(2);
-    for (int w = 0; w < writes; ++w) {
-      Tensor tensor{name("t", k) + name("_", w), below(50)};
-      if (w == 0 && below(3) == 0) {
-        const auto input = std::find_if(spec.tensors.begin(), spec.tensors.end(),
-                                        [&](const Tensor& t) { return t.name == op.inputs[0]; });
-        tensor.bytes = below(static_cast<int>(input->bytes) + 1);
-        op.aliases.push_back({tensor.name, input->name, below(static_cast<int>(input->bytes - tensor.bytes) + 1)});
-      }
-      op.outputs.push_back(tensor.name);
-      spec.tensors.push_back(tensor);
+// Pairs that the problem keeps apart beyond lifetimes, and shapes, through every planner that takes them.
+void check_features(const Problem& plain) {
+  Problem problem = plain;
+  if (below(2) && plain.count() > 1) {
+    Conflicts conflicts(plain.count());
+    for (int i = 0; i < plain.count(); ++i) {
+      const Index a = below(plain.count()), b = below(plain.count());
+      if (a != b) conflicts.add(a, b);
     }
-    op.workspace = below(3) ? 0 : below(30);
-    spec.ops.push_back(std::move(op));
+    problem = problem.with_conflicts(std::move(conflicts));
   }
-  for (const Tensor& tensor : spec.tensors)
-    if (below(6) == 0) spec.outputs.push_back(tensor.name);
-  return spec;
+  std::vector<Part> parts;
+  for (Index i = 0; i < plain.count(); ++i) {
+    if (below(2)) continue;
+    for (Bytes begin = 0; begin < plain.size(i);) {  // strips with lives of their own
+      const Bytes end = begin + 1 + static_cast<Bytes>(generator() % static_cast<std::uint64_t>(plain.size(i) - begin));
+      const Step life = plain.last(i) - plain.first(i);
+      const Step first = plain.first(i) + below(static_cast<int>(life));
+      parts.push_back({i, begin, end, first, first + 1 + below(static_cast<int>(plain.last(i) - first))});
+      begin = end;
+    }
+  }
+  problem = problem.with_shapes(std::move(parts));
+  CHECK(load(problem) <= load(plain));
+  for (const PlannerInfo& planner : planners()) {
+    if (features_of(problem) & ~planner.supports & ~kShapes) continue;
+    try {
+      const Plan plan = solve(problem, planner.name);
+      CHECK(shared_bytes(problem, plan.offsets) == 0);
+      CHECK(plan.peak >= plan.lower_bound);
+    } catch (const UnsupportedError&) {  // too large for it
+    }
+  }
 }
 
+// A random graph through a random planner, which verifies and replays, or throws. In every order in which its ops may
+// run nothing may be lost; and what may share bytes never makes the load higher.
 void check_graph() {
-  const Graph graph(random_graph());
-  Place place;
-  if (below(2)) place.add(TensorKind::input);
-  if (below(2)) place.add(TensorKind::weight);
+  const Graph graph(RandomGraph(generator).spec());
+  StorageOptions options;
+  if (below(2)) options.place.add(TensorKind::input);
+  if (below(2)) options.place.add(TensorKind::weight);
+  options.alignment = below(3) ? 1 : 1 + below(16);
+  for (const Tensor& tensor : graph.tensors())
+    if (tensor.kind == TensorKind::input && below(2)) options.donate.push_back(tensor.name);
+  if (below(8) == 0) options.disable_inplace_ops = {"even"};
+
   const auto table = planners();
   const PlannerInfo& planner = table[static_cast<std::size_t>(below(static_cast<int>(table.size())))];
-  const GraphPlan result = solve(graph, planner.name, place, 1 + below(16));  // verifies and replays, or throws
-  CHECK(verify(result.buffers.problem, result.plan.offsets, result.plan.peak).empty());
+  try {
+    const GraphPlan result = solve(graph, planner.name, options);
+    CHECK(verify(result.buffers.problem, result.plan.offsets, result.plan.peak).empty());
+    ReplayOptions replay_options{1, result.buffers.donated, {}};
+    const Addresses addresses = addresses_of(result.buffers, result.plan.offsets);
+    for (int i = 0; i < 4; ++i) {
+      replay_options.sequence = legal_sequence(graph, generator());
+      CHECK(replay(graph, addresses, replay_options).empty());
+    }
+    StorageOptions none = options;
+    none.inplace = none.zero_copy = false;
+    const Problem copied = buffers_of(graph, none).problem;
+    CHECK(load(result.buffers.problem) <= load(copied));
+    CHECK(load(result.buffers.problem.without_shapes()) <= load(copied.without_shapes()));
+    seen.count(result.buffers);
+  } catch (const UnsupportedError&) {  // streams are not for every planner
+    ++seen.refused;
+  } catch (const GraphError& error) {  // an overwrite that races with another stream
+    CHECK(std::string(error.what()).find("which of them runs first") != std::string::npos);
+    ++seen.refused;
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 2000;
+  const bool graphs_only = argc > 2 && std::string(argv[2]) == "graphs";
+  if (argc > 3) generator.seed(static_cast<std::uint64_t>(std::atoll(argv[3])));
   for (int round = 0; round < rounds; ++round) {
-    const Problem problem = random_problem();
-    check_planners(problem);
-    check_verify(problem);
+    if (!graphs_only) {
+      const Problem problem = random_problem();
+      check_planners(problem);
+      check_verify(problem);
+      check_features(problem);
+    }
     check_graph();
   }
+  seen.print(rounds);
   return check::finish();
 }

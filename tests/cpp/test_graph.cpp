@@ -1,4 +1,6 @@
 // Graphs, storages, lifetimes and the buffers that come of them.
+#include <algorithm>
+
 #include "check.hpp"
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
@@ -31,14 +33,15 @@ GraphSpec chain() {
 
 void lifetimes_follow_storages() {
   const Graph graph(chain());
-  const Storages storages = storages_of(graph);
+  const Storages storages = storages_of(graph, HappensBefore(graph));
   CHECK(storages.storages.size() == 4);
   CHECK(storages.of(*graph.find("v")).root == *graph.find("t"));
   CHECK(storages.offset_of[static_cast<std::size_t>(*graph.find("v"))] == 4);
-  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages);
+  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, HappensBefore(graph));
   CHECK((lifetimes[0] == Lifetime{0, 1}));  // x: read by op 0 alone
   CHECK((lifetimes[1] == Lifetime{0, 3}));  // w: needed by the next run
-  CHECK((lifetimes[2] == Lifetime{0, 3}));  // t: through its view v
+  CHECK(lifetimes[2].first == 0 && lifetimes[2].last == 3);  // t: through its view v
+  CHECK((lifetimes[2].strips == std::vector<Strip>{{0, 4, 0, 2}, {4, 12, 0, 3}, {12, 16, 0, 2}}));
   CHECK((lifetimes[3] == Lifetime{2, 3}));  // y: to the end
 }
 
@@ -48,10 +51,10 @@ void buffers_are_what_place_asks_for() {
   CHECK(usual.problem.names() == (std::vector<std::string>{"t", "y", "b.workspace"}));
   CHECK(usual.buffer_of_tensor == (std::vector<Index>{kNone, kNone, 0, 0, 1}));
   CHECK(usual.buffer_of_workspace == (std::vector<Index>{kNone, kNone, 2}));
-  const Buffers inputs = buffers_of(graph, Place({Kind::input, Kind::weight}), 64);
+  const Buffers inputs = buffers_of(graph, {.place = Place({Kind::input, Kind::weight}), .alignment = 64});
   CHECK(inputs.problem.names() == (std::vector<std::string>{"x", "w"}));
   CHECK(inputs.problem.alignment(1) == 64);
-  THROWS(buffers_of(graph, {}, 0), ProblemError, "alignment must be >= 1, got 0");
+  THROWS(buffers_of(graph, {.alignment = 0}), ProblemError, "alignment must be >= 1, got 0");
 }
 
 void a_graph_without_ops_has_one_step() {
@@ -59,7 +62,7 @@ void a_graph_without_ops_has_one_step() {
   spec.tensors = {{"x", 4, Kind::input}};
   spec.outputs = {"x"};
   const Graph graph(std::move(spec));
-  CHECK((lifetimes_of(graph, storages_of(graph))[0] == Lifetime{0, 1}));
+  CHECK((lifetimes_of(graph, storages_of(graph, HappensBefore(graph)), HappensBefore(graph))[0] == Lifetime{0, 1}));
 }
 
 template <class Change>
@@ -100,14 +103,27 @@ void overwritten_bytes_cannot_be_read_again() {
   stale.ops[3].inputs = {"t"};
   THROWS(Graph(std::move(stale)), GraphError, "op 'c' reads tensor 't' after op 'set' has overwritten its bytes");
   const Graph graph(std::move(spec));
-  CHECK(storages_of(graph).of(*graph.find("z")).root == *graph.find("t"));
+  CHECK(storages_of(graph, HappensBefore(graph)).of(*graph.find("z")).root == *graph.find("t"));
 }
 
-void streams_side_by_side_are_refused() {
-  GraphSpec spec = chain();
-  spec.ops[2].stream = 1;
-  const Graph graph(std::move(spec));
-  THROWS(buffers_of(graph), UnsupportedError, "ops 'a' and 'b' run on streams 0 and 1");
+void streams_side_by_side_conflict() {
+  GraphSpec spec;  // b and c both read t, on two streams; d reads what b wrote
+  spec.tensors = {{"x", 4, Kind::input}, {"t", 8}, {"u", 8}, {"v", 8}, {"y", 1}, {"z", 1}};
+  spec.ops = {op("a", {"x"}, {"t"}), op("b", {"t"}, {"u"}), op("d", {"u"}, {"y"}), op("c", {"t"}, {"v"}),
+              op("e", {"v"}, {"z"})};
+  spec.ops[3].stream = spec.ops[4].stream = 1;
+  spec.outputs = {"y", "z"};
+  const Buffers buffers = buffers_of(Graph(spec));
+  const auto buffer = [&](const std::string& name) {
+    const auto& names = buffers.problem.names();
+    return static_cast<Index>(std::find(names.begin(), names.end(), name) - names.begin());
+  };
+  const Conflicts& conflicts = *buffers.problem.conflicts();
+  CHECK(conflicts.contains(buffer("u"), buffer("v")));  // b and c run side by side
+  CHECK(conflicts.contains(buffer("u"), buffer("z")));
+  spec.ops[3].after = {"d"};
+  const Buffers ordered = buffers_of(Graph(spec));
+  CHECK(!ordered.problem.conflicts()->contains(buffer("u"), buffer("v")));
 }
 
 }  // namespace
@@ -118,6 +134,6 @@ int main() {
   a_graph_without_ops_has_one_step();
   errors_name_op_and_tensor();
   overwritten_bytes_cannot_be_read_again();
-  streams_side_by_side_are_refused();
+  streams_side_by_side_conflict();
   return check::finish();
 }

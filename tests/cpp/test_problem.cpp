@@ -48,18 +48,21 @@ void occupancy_joins_what_touches() {
   const Problem problem({4, 4, 4, 2, 1}, {0, 2, 4, 2, 0}, {3, 5, 6, 3, 9});
   Occupancy placed(problem);
   const auto taken = [&](Index i) {
-    const auto ranges = placed.taken(i);
+    const auto ranges = placed.taken(problem.first(i), problem.last(i));
     return std::vector<ByteRange>(ranges.begin(), ranges.end());
   };
+  const auto add = [&](Index i, Bytes offset) {
+    placed.add(problem.first(i), problem.last(i), {offset, offset + problem.size(i)});
+  };
   CHECK(taken(4).empty());
-  placed.add(0, 0);
-  placed.add(1, 4);
-  placed.add(2, 10);
+  add(0, 0);
+  add(1, 4);
+  add(2, 10);
   CHECK(taken(4) == (std::vector<ByteRange>{{0, 8}, {10, 14}}));
   CHECK(taken(3) == (std::vector<ByteRange>{{0, 8}}));
   CHECK(taken(2) == (std::vector<ByteRange>{{4, 8}, {10, 14}}));
   CHECK(taken(0) == (std::vector<ByteRange>{{0, 8}}));
-  placed.add(4, 8);
+  add(4, 8);
   CHECK(taken(0) == (std::vector<ByteRange>{{0, 9}}));
 }
 

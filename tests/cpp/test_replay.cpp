@@ -23,7 +23,7 @@ Graph graph() {
 constexpr Bytes kNo = kNotPlaced;
 
 std::vector<ReplayFault> run(std::vector<Bytes> tensors, std::vector<Bytes> workspaces, std::size_t limit = 100) {
-  return replay(graph(), tensors, workspaces, limit);
+  return replay(graph(), {std::move(tensors), std::move(workspaces)}, {limit});
 }
 
 void good_plans_pass() {
@@ -51,7 +51,7 @@ void the_end_counts() {
   spec.ops = {{"a", "", {"x"}, {"y"}}, {"b", "", {"x"}, {"z"}}};
   spec.outputs = {"y", "z"};
   const Graph two(std::move(spec));
-  const auto faults = replay(two, std::vector<Bytes>{kNo, 0, 0}, std::vector<Bytes>{kNo, kNo});
+  const auto faults = replay(two, {{kNo, 0, 0}, {kNo, kNo}});
   CHECK(faults.size() == 1 && faults[0].op == 2 && faults[0].tensor == 1);
 }
 
@@ -62,8 +62,8 @@ void an_overwrite_replaces_on_purpose() {
   spec.ops[1].overwrites = {{"z", "t", 4}};
   spec.outputs = {"y"};
   const Graph graph(std::move(spec));
-  CHECK(replay(graph, std::vector<Bytes>{kNo, 0, 4, 8}, std::vector<Bytes>(3, kNo)).empty());
-  CHECK(replay(graph, std::vector<Bytes>{kNo, 0, 0, 8}, std::vector<Bytes>(3, kNo)).size() == 1);
+  CHECK(replay(graph, {{kNo, 0, 4, 8}, {kNo, kNo, kNo}}).empty());
+  CHECK(replay(graph, {{kNo, 0, 0, 8}, {kNo, kNo, kNo}}).size() == 1);
 }
 
 void lengths_and_limits() {

@@ -1,10 +1,16 @@
-// Liveness: the half-open lifetime [first, last) of every storage, in steps.
+// Liveness: the half-open lifetime [first, last) of every storage, in steps, and of the bytes inside it.
 //
 //     op    0   1   2   3   4          written by op 1, last read by op 3: [1, 4)
 //               ├───────────┤          an input lives from 0; a weight and an output live to the end
 //
-// A storage lives from the first write to the last read of any of its members; one that is written and never
-// read lives in its op alone.
+// A storage lives from the first write to the last read of any of its members; one that is written and never read
+// lives in its op alone. Bytes that not all members share may live shorter:
+//
+//     bytes ▲                            root t of 20 bytes, written by op 0 and read by op 1, which
+//        20 ┤ ┌───┐                      overwrites bytes [6, 16) with z, read by op 3:
+//        16 ┤ │ t └───────┐              strips [0, 6) and [16, 20) live in [0, 2), [6, 16) in [0, 4)
+//         6 ┤ │   ┌───────┘ z
+//           └─┴───┴──────────▶ step
 #pragma once
 
 #include <vector>
@@ -14,15 +20,26 @@
 
 namespace memplan {
 
+// Bytes [begin, end) of a storage live in the steps [first, last).
+struct Strip {
+  Bytes begin = 0;
+  Bytes end = 0;
+  Step first = 0;
+  Step last = 0;
+
+  bool operator==(const Strip&) const = default;
+};
+
 struct Lifetime {
   Step first = 0;
   Step last = 0;
+  std::vector<Strip> strips = {};  // ascending and apart; none where all bytes live from first to last
 
   bool operator==(const Lifetime&) const = default;
 };
 
-// One lifetime per storage. O(reads + writes). Throws UnsupportedError when ops run on several streams: a
-// lifetime in steps says nothing about ops that run side by side.
-std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages);
+// One lifetime per storage, by the order of the list; strips only where ops are on one stream.
+// O((reads + writes) log members).
+std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order);
 
 }  // namespace memplan

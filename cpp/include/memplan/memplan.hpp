@@ -6,6 +6,7 @@
 #include "memplan/conflicts.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/happens_before.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/overlap.hpp"

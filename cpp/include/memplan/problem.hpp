@@ -64,7 +64,7 @@ class Problem {
 
   // The same buffers, with these shapes instead of those that they have. A buffer without parts is in use as a whole
   // throughout its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one
-  // buffer that overlap. O(parts log parts), and quadratic in the parts of one buffer.
+  // buffer that overlap. O(parts log parts + pairs of parts of one buffer that share bytes).
   Problem with_shapes(std::vector<Part> parts) const;
 
   // The same buffers, with these conflicts instead of those that they have; as many as there are buffers.

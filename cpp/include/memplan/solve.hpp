@@ -3,13 +3,16 @@
 //     Graph ─▶ storages ─▶ liveness ─▶ Problem ─▶ planner ─▶ Plan ─▶ verify ─▶ replay
 #pragma once
 
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "memplan/buffers.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/replay.hpp"
 
 namespace memplan {
 
@@ -23,16 +26,15 @@ struct GraphPlan {
 };
 
 // Plans a graph; the plan is verified on the problem and replayed on the graph.
-GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const Place& place = {}, Bytes alignment = 1,
+GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const StorageOptions& storage = {},
                 const PlanOptions& options = {});
 
-// Where every tensor and workspace of a planned graph is, in bytes from the beginning of the arena;
-// kNotPlaced for what lives elsewhere.
-struct Addresses {
-  std::vector<Bytes> tensor;
-  std::vector<Bytes> workspace;
-};
+// Where every tensor and workspace of a planned graph is; tensors outside the arena are in a region per storage.
+Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets);
 
-Addresses addresses_of(const Buffers& buffers, const std::vector<Bytes>& offsets);
+// Replays the plan in the order of the list, and where ops are on several streams in a sample of the other orders in
+// which they may run; the faults of the first order that has any, at most `limit`.
+std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
+                                    std::size_t limit = static_cast<std::size_t>(-1));
 
 }  // namespace memplan

@@ -1,21 +1,59 @@
-// Storage: the bytes that tensors share because one is a view of another.
+// Storage: the bytes that tensors share.
 //
-// A root tensor owns the storage; its members are the root and everything that an alias or an overwrite
-// puts inside it, directly or through other members:
+// A root tensor owns the storage; its members are the root and everything that lives inside its bytes:
 //
 //     0                                  root.bytes
 //     ├───────────── root ──────────────┤
 //          ├── view ──┤                          offset_of[view] = 6
 //              ├─ view of the view ┤             offsets add up along the chain
 //
-// In-place reuse will join storages here too; whatever joins them, later stages see storages only.
+// What an op says MUST share bytes does: aliases and overwrites. What it says MAY share bytes does so where that is
+// safe and does no harm: an output takes an input's bytes (in place), is a slice of an input, or is the concatenation
+// that its inputs have been written into.
+//
+// Safe: nothing that is lost is read again. In place, all that lies in the bytes taken over has been used for the last
+// time before the op, save by the op itself through that same view; it is no weight, no graph output, and no graph
+// input that was not donated. A slice or a part of a concatenation keeps its value, so nothing may overwrite what they
+// share.
+//
+// Does no harm: the load with every storage kept whole from the first write to the last read does not rise. (The load
+// where bytes are free as soon as nothing reads them again can only fall.) A small output that would keep a large input
+// alive across the peak therefore gets bytes of its own.
 #pragma once
 
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "memplan/graph.hpp"
+#include "memplan/happens_before.hpp"
 
 namespace memplan {
+
+// Which kinds of storage get a place in the arena; the others stay where the caller keeps them.
+class Place {
+ public:
+  Place() : Place({TensorKind::intermediate, TensorKind::output, TensorKind::workspace}) {}
+  Place(std::initializer_list<TensorKind> kinds) {
+    for (TensorKind kind : kinds) add(kind);
+  }
+  void add(TensorKind kind) { placed_[static_cast<int>(kind)] = true; }
+  bool contains(TensorKind kind) const { return placed_[static_cast<int>(kind)]; }
+
+ private:
+  bool placed_[kTensorKinds] = {};
+};
+
+// What may be done with a graph's memory.
+struct StorageOptions {
+  Place place = {};
+  Bytes alignment = 1;  // of every buffer, and of what shares a buffer by choice
+  bool inplace = true;  // let outputs take the bytes of inputs
+  std::vector<std::string> disable_inplace_ops =
+      {};                                // but not in ops of these types ("Add"; "aten.add" is any overload)
+  std::vector<std::string> donate = {};  // graph inputs whose bytes may be taken
+  bool zero_copy = true;                 // let slices and parts of concatenations share bytes
+};
 
 struct Storage {
   Index root = kNone;                          // the tensor that owns the bytes
@@ -23,17 +61,31 @@ struct Storage {
   TensorKind kind = TensorKind::intermediate;  // the root's kind; output if any member is a graph output
 };
 
+enum class Sharing : std::uint8_t { inplace, slice, concat };
+
+std::string_view to_string(Sharing sharing);
+
+// Two tensors of an op that share bytes by choice.
+struct Shared {
+  Sharing how;
+  Index op;
+  View view;  // as the op has it
+};
+
 struct Storages {
   std::vector<Storage> storages;  // in the order of their roots in the graph
   std::vector<Index> storage_of;  // per tensor
   std::vector<Bytes> offset_of;   // per tensor: bytes from the beginning of its storage
+  std::vector<Shared> shared;     // by op
 
   const Storage& of(Index tensor) const {
     return storages[static_cast<std::size_t>(storage_of[static_cast<std::size_t>(tensor)])];
   }
 };
 
-// Groups the tensors of a graph into storages. O(tensors + views).
-Storages storages_of(const Graph& graph);
+// Groups the tensors of a graph into storages. O((reads + writes) log ops), and for each choice, a look at the members
+// of the storages concerned that are still in use. Throws GraphError for a donated name that is no input, and
+// ProblemError for an alignment below 1.
+Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {});
 
 }  // namespace memplan

@@ -51,19 +51,27 @@ def layout_rows(plan: Plan) -> Iterator[Row]:
         slot = plan[b]
         note = f"reused by {names(successor[b])}" if successor[b] >= 0 else ""
         yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, note)
-        for name, size, inside in views.get(b, []):
-            yield Row(name, size, slot.first, slot.last, slot.offset + inside, f"alias of {slot.name}")
+        for name, size, inside, view_note in views.get(b, []):
+            yield Row(name, size, slot.first, slot.last, slot.offset + inside, view_note)
 
 
-def _views_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int]]]:
-    views: dict[int, list[tuple[str, int, int]]] = {}
+def _views_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int, str]]]:
+    """Per buffer, the tensors that live in another's bytes: name, bytes, offset inside, and why they are there."""
+    views: dict[int, list[tuple[str, int, int, str]]] = {}
     if plan.graph is None or plan.buffers is None:
         return views
-    tensors = plan.graph.tensors
-    roots, offsets = (column.tolist() for column in plan.graph.roots())
-    for t, buffer in enumerate(plan.buffers.buffer_of_tensor.tolist()):
-        if buffer >= 0 and roots[t] != t:
-            views.setdefault(buffer, []).append((tensors[t].name, tensors[t].bytes, offsets[t]))
+    tensors, buffers = plan.graph.tensors, plan.buffers
+    why: dict[int, str] = {}
+    for how, _, output, source, _ in buffers.shared:
+        if how == "concat":
+            why[source] = f"part of {tensors[output].name}"
+        else:
+            why[output] = f"{'in place of' if how == 'inplace' else 'slice of'} {tensors[source].name}"
+    columns = (buffers.buffer_of_tensor, buffers.root_of_tensor, buffers.offset_in_buffer)
+    for t, (buffer, root, offset) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        if buffer >= 0 and root != t:
+            note = why.get(t, f"alias of {tensors[root].name}")
+            views.setdefault(buffer, []).append((tensors[t].name, tensors[t].bytes, offset, note))
     return views
 
 
