@@ -40,7 +40,7 @@ UPSTREAM: dict[str, set[str]] = {
     "registry": {"planner", "planners/planners"},
     "verify": {"problem"},
     "replay": {"graph"},
-    "reuse": {"problem", "plan"},
+    "reuse": {"graph", "happens_before", "problem", "plan", "replay"},
     "solve": {"graph", "problem", "buffers", "bounds", "plan", "planner", "registry", "verify", "replay"},
 }
 A_PLANNER = {

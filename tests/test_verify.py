@@ -164,7 +164,7 @@ def faults(
     inside = [
         0 if places[name] >= 0 else offset for name, offset in zip(names, own.offset_in_buffer.tolist(), strict=True)
     ]
-    buffers.__setstate__((problem, tensors, inside, roots, workspaces, [], []))
+    buffers.__setstate__((problem, tensors, inside, roots, workspaces, [], [], 0))
     offsets = [max(places[name], 0) for name in names] + [max(workspace, 0)] * len(scratch)
     found = _core.replay(captured, buffers, offsets, **options)
     slow = oracle.replay(graph, places, {op.name: workspace if op.workspace else -1 for op in captured.ops})

@@ -87,6 +87,8 @@ void bind_buffers(py::module_& m) {
                              "What shares bytes by choice: (how, op, output, input, offset), how being 'inplace',\n"
                              "'slice' or 'concat', the others positions in the graph, and bytes.")
       .def_readonly("donated", &Buffers::donated, "Positions of the graph inputs whose bytes may be taken.")
+      .def_readonly("unshared", &Buffers::unshared,
+                    "Bytes that would be placed if nothing shared bytes by choice, summed up.")
       .def(py::pickle(
           [](const Buffers& b) {
             return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
@@ -99,7 +101,8 @@ void bind_buffers(py::module_& m) {
                            s[3].cast<std::vector<Index>>(),
                            s[4].cast<std::vector<Index>>(),
                            shared_from(s[5].cast<std::vector<SharedTuple>>()),
-                           s[6].cast<std::vector<Index>>()};
+                           s[6].cast<std::vector<Index>>(),
+                           s[7].cast<Bytes>()};
           }));
   m.def(
       "buffers_of", [](const Graph& graph, const StorageOptions& options) { return buffers_of(graph, options); },

@@ -71,6 +71,19 @@ void bind_verify(py::module_& m) {
       },
       py::arg("problem"), py::arg("offsets"),
       "Per buffer, the first one born later that takes over some of its bytes (int32; -1 for none).");
+  m.def(
+      "reuse_edges",
+      [](const Graph& graph, const Buffers& buffers, py::handle offsets) {
+        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+        require_one_per_buffer(buffers.problem, span_of(column));
+        std::vector<std::pair<Index, Index>> edges;
+        for (const ReuseEdge& edge : reuse_edges(graph, addresses_of(buffers, span_of(column))))
+          edges.emplace_back(edge.before, edge.after);
+        return edges;
+      },
+      py::arg("graph"), py::arg("buffers"), py::arg("offsets"),
+      "Pairs of ops (before, after) whose order the plan relies on and the graph does not imply, the fewest that\n"
+      "imply the others.");
   m.def("replay", &replay_graph, py::arg("graph"), py::arg("buffers"), py::arg("offsets"),
         py::arg("limit") = py::none(),
         "All steps at which the planned graph would read destroyed bytes; shares no code with liveness.");

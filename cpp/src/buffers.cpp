@@ -123,6 +123,17 @@ Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const Happens
   return conflicts;
 }
 
+// Each choice joined the storage of one tensor to another's.
+Bytes unshared_bytes(const Graph& graph, const Place& place, const Buffers& buffers) {
+  Bytes sum = 0;
+  for (Bytes size : buffers.problem.size()) sum = saturated_add(sum, size);
+  for (const Shared& shared : buffers.shared) {
+    const Tensor& joined = graph.tensor(shared.how == Sharing::concat ? shared.view.input : shared.view.output);
+    if (place.contains(joined.kind)) sum = saturated_add(sum, joined.bytes);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
@@ -144,9 +155,15 @@ Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
   Problem problem(std::move(columns.size), std::move(columns.first), std::move(columns.last), std::move(alignments),
                   std::move(columns.names));
   if (!columns.parts.empty()) problem = problem.with_shapes(std::move(columns.parts));
-  Buffers buffers{std::move(problem),        std::move(buffer_of_tensor),    std::move(storages.offset_of),
-                  std::move(root_of_tensor), std::move(buffer_of_workspace), std::move(storages.shared),
-                  std::move(donated)};
+  Buffers buffers{std::move(problem),
+                  std::move(buffer_of_tensor),
+                  std::move(storages.offset_of),
+                  std::move(root_of_tensor),
+                  std::move(buffer_of_workspace),
+                  std::move(storages.shared),
+                  std::move(donated),
+                  0};
+  buffers.unshared = unshared_bytes(graph, options.place, buffers);
   if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
   return buffers;
 }

@@ -64,51 +64,75 @@ class Touches {
   std::vector<std::vector<Touch>> touches_;
 };
 
-bool has_overwrites(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) { return !op.overwrites.empty(); });
+// Per op, the ops whose bytes it overwrites.
+std::vector<std::vector<Index>> overwritten_by_ops(const Graph& graph) {
+  std::vector<std::vector<Index>> overwritten(graph.ops().size());
+  const auto overwrites = [](const Op& op) { return !op.overwrites.empty(); };
+  if (std::none_of(graph.ops().begin(), graph.ops().end(), overwrites)) return overwritten;
+  Touches touches(graph);
+  for (Index k = 0; k < graph.op_count(); ++k) overwritten[at(k)] = touches.overwritten_by(k);
+  return overwritten;
+}
+
+// Per op, the ops that it reads from, and `after`.
+std::vector<std::vector<Index>> stated_waits(const Graph& graph) {
+  std::vector<std::vector<Index>> waits(graph.ops().size());
+  std::vector<Index> producer(graph.tensors().size(), kNone);
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    waits[at(k)] = graph.op(k).after;
+    for (Index t : graph.op(k).inputs)
+      if (producer[at(t)] != kNone) waits[at(k)].push_back(producer[at(t)]);
+    for (Index t : graph.op(k).outputs) producer[at(t)] = k;
+  }
+  return waits;
 }
 
 }  // namespace
 
-HappensBefore::HappensBefore(const Graph& graph, Streams streams) {
-  total_ = streams == Streams::in_order && on_one_stream(graph);
-  if (total_) return;
-  words_ = (graph.ops().size() + 63) / 64;
-  if (graph.ops().size() * words_ > kMostBytes / sizeof(std::uint64_t))
-    throw UnsupportedError("the order of " + std::to_string(graph.ops().size()) +
-                           " ops that may run side by side would need more than 2 GiB");
-  ancestors_.resize(graph.ops().size() * words_);
-
-  std::vector<Index> producer(graph.tensors().size(), kNone);
-  std::unordered_map<int, Index> last_on;  // stream -> its latest op
-  Touches touches(graph);
-  const bool overwrites = has_overwrites(graph);
-  for (Index k = 0; k < graph.op_count(); ++k) {
-    const Op& op = graph.op(k);
-    for (Index t : op.inputs)
-      if (producer[at(t)] != kNone) add(producer[at(t)], k);
-    for (Index before : op.after) add(before, k);
-    if (streams == Streams::in_order) {
-      if (const auto last = last_on.find(op.stream); last != last_on.end()) add(last->second, k);
-      last_on[op.stream] = k;
-    }
-    for (Index t : op.outputs) producer[at(t)] = k;
-    if (!overwrites) continue;
-    for (Index earlier : touches.overwritten_by(k)) {
-      if (streams == Streams::ignored) add(earlier, k);
-      if (!before(earlier, k))
-        throw GraphError("op '" + op.name + "' on stream " + std::to_string(op.stream) + " overwrites bytes that op '" +
-                         graph.op(earlier).name + "' on stream " + std::to_string(graph.op(earlier).stream) +
-                         " uses, and neither data nor `after` says which of them runs first");
-    }
-  }
+std::vector<std::vector<Index>> waits_of(const Graph& graph) {
+  std::vector<std::vector<Index>> waits = stated_waits(graph);
+  const std::vector<std::vector<Index>> overwritten = overwritten_by_ops(graph);
+  for (std::size_t k = 0; k < waits.size(); ++k)
+    waits[k].insert(waits[k].end(), overwritten[k].begin(), overwritten[k].end());
+  return waits;
 }
 
-void HappensBefore::add(Index before, Index k) {
-  std::uint64_t* to = ancestors_.data() + at(k) * words_;
-  const std::uint64_t* from = row(before);
-  for (std::size_t w = 0; w <= at(before) / 64; ++w) to[w] |= from[w];
-  to[at(before) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(before) % 64);
+OpSets::OpSets(Index ops) : words_((at(ops) + 63) / 64) {
+  if (at(ops) * words_ > kMostBytes / sizeof(std::uint64_t))
+    throw UnsupportedError("the order of " + std::to_string(ops) +
+                           " ops that may run side by side would need more than " + std::to_string(kMostBytes) +
+                           " bytes");
+  bits_.resize(at(ops) * words_);
+}
+
+void OpSets::add_with_row(Index row, Index op) {
+  std::uint64_t* to = bits_.data() + at(row) * words_;
+  const std::uint64_t* from = bits_.data() + at(op) * words_;
+  for (std::size_t w = 0; w <= at(op) / 64; ++w) to[w] |= from[w];
+  to[at(op) / 64] |= std::uint64_t{1} << (static_cast<unsigned>(op) % 64);
+}
+
+HappensBefore::HappensBefore(const Graph& graph) : total_(on_one_stream(graph)) {
+  if (total_) return;
+  ancestors_.emplace(graph.op_count());
+  const std::vector<std::vector<Index>> waits = stated_waits(graph);
+  std::unordered_map<int, Index> last_on;  // stream -> its latest op
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (Index before : waits[at(k)]) ancestors_->add_with_row(k, before);
+    const auto [last, first_on_stream] = last_on.try_emplace(graph.op(k).stream, k);
+    if (!first_on_stream) ancestors_->add_with_row(k, last->second);
+    last->second = k;
+  }
+  const std::vector<std::vector<Index>> overwritten = overwritten_by_ops(graph);
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (Index earlier : overwritten[at(k)]) {
+      if (before(earlier, k)) continue;
+      throw GraphError("op '" + graph.op(k).name + "' on stream " + std::to_string(graph.op(k).stream) +
+                       " overwrites bytes that op '" + graph.op(earlier).name + "' on stream " +
+                       std::to_string(graph.op(earlier).stream) +
+                       " uses, and neither data nor `after` says which of them runs first");
+    }
+  }
 }
 
 }  // namespace memplan

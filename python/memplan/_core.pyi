@@ -28,6 +28,7 @@ __all__: list[str] = [
     "peak_of",
     "planners",
     "replay",
+    "reuse_edges",
     "reused_by",
     "solve_graph",
     "solve_problem",
@@ -403,6 +404,11 @@ class Buffers:
         What shares bytes by choice: (how, op, output, input, offset), how being 'inplace',
         'slice' or 'concat', the others positions in the graph, and bytes.
         """
+    @property
+    def unshared(self) -> int:
+        """
+        Bytes that would be placed if nothing shared bytes by choice, summed up.
+        """
 
 class Solution:
     """
@@ -494,6 +500,12 @@ def replay(
 ) -> list[ReplayFault]:
     """
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
+    """
+
+def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:
+    """
+    Pairs of ops (before, after) whose order the plan relies on and the graph does not imply, the fewest that
+    imply the others.
     """
 
 def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[numpy.int32]:

@@ -103,8 +103,8 @@ class Plan:
 
     @property
     def naive(self) -> int:
-        """Bytes that the buffers would need without any reuse."""
-        return int(self.problem.size.sum())
+        """Bytes that the buffers would need without any reuse, in place and zero copy included."""
+        return int(self.problem.size.sum()) if self.buffers is None else self.buffers.unshared
 
     @property
     def load(self) -> int:
@@ -188,6 +188,23 @@ class Plan:
         root = int(self.buffers.root_of_tensor[tensor])
         name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
+
+    def reuse_edges(self) -> list[tuple[str, str]]:
+        """Orderings of ops that the plan newly relies on: pairs (before, after) of names.
+
+        What neither data nor `after` implies, reduced to the fewest that imply the others: a runtime that keeps them may
+        run all other ops side by side, whatever the order of the list.
+
+        Raises
+        ------
+        ValueError
+            The plan is of a problem: lifetimes do not say which op they belong to.
+        """
+        if self.graph is None or self.buffers is None:
+            raise ValueError("reuse_edges needs the plan of a graph; this one is of a problem, which has no ops")
+        names = [op.name for op in self.graph.ops]
+        edges = _core.reuse_edges(self.graph, self.buffers, self.offsets)
+        return [(names[before], names[after]) for before, after in edges]
 
     def verify(self, limit: int | None = LISTED) -> None:
         """Check the plan again, independently of every planner.

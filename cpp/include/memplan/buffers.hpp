@@ -22,6 +22,7 @@ struct Buffers {
   std::vector<Index> buffer_of_workspace;  // per op; kNone where it has none or it is not placed
   std::vector<Shared> shared;              // tensors that share bytes by choice, by op
   std::vector<Index> donated;              // graph inputs whose bytes may be taken
+  Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
 };
 
 // Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. Throws as its stages do.

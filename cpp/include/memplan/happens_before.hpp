@@ -7,36 +7,51 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "memplan/graph.hpp"
 
 namespace memplan {
 
+// Per op, the ops that it waits for by what it says itself: those that it reads from, `after`, and where it overwrites
+// bytes, those that used them before. Not by streams.
+std::vector<std::vector<Index>> waits_of(const Graph& graph);
+
+// Sets of ops as rows of a matrix of bits.
+class OpSets {
+ public:
+  // Throws UnsupportedError when the matrix would be more than 2 GiB.
+  explicit OpSets(Index ops);
+
+  bool contains(Index row, Index op) const {
+    return (bits_[static_cast<std::size_t>(row) * words_ + static_cast<std::size_t>(op) / 64] >>
+            (static_cast<unsigned>(op) % 64)) &
+           1;
+  }
+  // Puts op, and all that is in its own row, into the row of a later op.
+  void add_with_row(Index row, Index op);
+
+ private:
+  std::size_t words_;  // per row
+  std::vector<std::uint64_t> bits_;
+};
+
 class HappensBefore {
  public:
-  enum class Streams { in_order, ignored };  // ignored: only data, `after` and overwrites order the ops
-
-  // O(1) when all ops are on one stream and streams are in order; otherwise a matrix of bits for the ancestors of every
-  // op, O(edges x ops / 64) time and ops^2 / 8 bytes. Throws UnsupportedError when that would be more than 2 GiB, and
-  // GraphError, naming both ops, where an op overwrites bytes that another stream may still read or write.
-  explicit HappensBefore(const Graph& graph, Streams streams = Streams::in_order);
+  // O(1) when all ops are on one stream; otherwise a matrix of bits for the ancestors of every op, O(edges x ops / 64)
+  // time and ops^2 / 8 bytes. Throws UnsupportedError when that would be more than 2 GiB, and GraphError, naming both
+  // ops, where an op overwrites bytes that another stream may still use.
+  explicit HappensBefore(const Graph& graph);
 
   // Whether the ops run one after another, as listed.
   bool total() const { return total_; }
 
-  bool before(Index a, Index b) const {
-    if (total_) return a < b;
-    return a < b && ((row(b)[static_cast<std::size_t>(a) / 64] >> (static_cast<unsigned>(a) % 64)) & 1);
-  }
+  bool before(Index a, Index b) const { return a < b && (total_ || ancestors_->contains(b, a)); }
 
  private:
-  const std::uint64_t* row(Index k) const { return ancestors_.data() + static_cast<std::size_t>(k) * words_; }
-  void add(Index before, Index k);
-
-  bool total_ = true;
-  std::size_t words_ = 0;                 // per row
-  std::vector<std::uint64_t> ancestors_;  // row k, bit a: a happens before k
+  bool total_;
+  std::optional<OpSets> ancestors_;  // where order is not total
 };
 
 }  // namespace memplan

@@ -1,15 +1,33 @@
-// Reuse: who takes over whose bytes in a plan.
+// Reuse: who takes over whose bytes in a plan, and which orderings of ops that asks for.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "memplan/graph.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/replay.hpp"
 
 namespace memplan {
 
 // Per buffer, the first buffer born after it that takes over some of its bytes, or kNone. `offsets` is a valid
 // plan of the problem. O((n + takeovers) log n).
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets);
+
+// Op `before` must have ended when op `after` begins, or `after` would write over what `before` still uses.
+struct ReuseEdge {
+  Index before;
+  Index after;
+
+  bool operator==(const ReuseEdge&) const = default;
+};
+
+// The orderings that a plan newly relies on: those that neither data nor `after` nor overwrites imply, reduced to the
+// fewest that imply the others. A runtime that keeps them, and the graph's own, may run the rest side by side, whatever
+// the streams and the order of the list. Sorted by `after`, then `before`.
+//
+// Walks the ops over the arena: an op that writes bytes comes after all that used them since they were last written.
+// O((uses + takeovers) log ranges + edges x ops / 64) time, ops^2 / 4 bytes. Throws as HappensBefore does.
+std::vector<ReuseEdge> reuse_edges(const Graph& graph, const Addresses& addresses);
 
 }  // namespace memplan
