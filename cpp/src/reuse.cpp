@@ -54,9 +54,16 @@ class Users {
     }
     if (writes) {
       ranges_[begin] = {end, {k}};
-    } else {
-      for (auto it = ranges_.lower_bound(begin); it != ranges_.end() && it->first < end; ++it)
-        if (it->second.ops.back() != k) it->second.ops.push_back(k);
+      return;
+    }
+    for (Bytes next = begin; next < end;) {  // bytes that no op has used yet, an input's, have no range
+      auto it = ranges_.lower_bound(next);
+      if (it == ranges_.end() || it->first > next) {
+        const Bytes to = it == ranges_.end() ? end : std::min(end, it->first);
+        it = ranges_.emplace_hint(it, next, Range{to, {}});
+      }
+      if (it->second.ops.empty() || it->second.ops.back() != k) it->second.ops.push_back(k);
+      next = it->second.end;
     }
   }
 

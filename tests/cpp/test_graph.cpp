@@ -38,8 +38,8 @@ void lifetimes_follow_storages() {
   CHECK(storages.of(*graph.find("v")).root == *graph.find("t"));
   CHECK(storages.offset_of[static_cast<std::size_t>(*graph.find("v"))] == 4);
   const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, HappensBefore(graph));
-  CHECK((lifetimes[0] == Lifetime{0, 1}));  // x: read by op 0 alone
-  CHECK((lifetimes[1] == Lifetime{0, 3}));  // w: needed by the next run
+  CHECK((lifetimes[0] == Lifetime{0, 1}));                   // x: read by op 0 alone
+  CHECK((lifetimes[1] == Lifetime{0, 3}));                   // w: needed by the next run
   CHECK(lifetimes[2].first == 0 && lifetimes[2].last == 3);  // t: through its view v
   CHECK((lifetimes[2].strips == std::vector<Strip>{{0, 4, 0, 2}, {4, 12, 0, 3}, {12, 16, 0, 2}}));
   CHECK((lifetimes[3] == Lifetime{2, 3}));  // y: to the end

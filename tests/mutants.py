@@ -1,0 +1,259 @@
+"""Faults seeded into the storage stage, one at a time: does the random run find each of them?
+
+    python tests/mutants.py [--graphs 20000]
+
+Builds the core once, then for each fault compiles the one changed file and runs tests/cpp/random_run on graphs, where
+every plan is verified on its problem and replayed on its graph. A fault that survives is a hole in the checks; the
+script then exits with 1. Nothing in the working tree is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "cpp" / "src"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`old`, which occurs once in the file, becomes `new`."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+
+
+FAULTS = (
+    Fault(
+        "a weight is taken in place",
+        "storage.cpp",
+        "if (kind == TensorKind::weight || (kind",
+        "if ((kind",
+    ),
+    Fault("an input that was not donated is taken in place", "storage.cpp", "&& !donated_[at(root)])", "&& false)"),
+    Fault(
+        "in place over a graph output, or one that is read later",
+        "storage.cpp",
+        "return same_view && done_after_reading(m, k);",
+        "return same_view;",
+    ),
+    Fault(
+        "in place while another view of the same bytes is read",
+        "storage.cpp",
+        "return same_view && done_after_reading(m, k);",
+        "return done_after_reading(m, k);",
+    ),
+    Fault(
+        "a graph output counts as used up after its last reader",
+        "storage.cpp",
+        "    if (uses.endless) return false;\n    if (order_.total()) return uses.last < k;",
+        "    if (order_.total()) return uses.last < k;",
+    ),
+    Fault(
+        "a later reader is overlooked by one step",
+        "storage.cpp",
+        "if (order_.total()) return uses.last <= k;",
+        "if (order_.total()) return uses.last <= k + 1;",
+    ),
+    Fault(
+        "another output of the same op is overlooked",
+        "storage.cpp",
+        "if (uses.endless || std::find(outputs.begin(), outputs.end(), t) != outputs.end()) return false;",
+        "if (uses.endless) return false;",
+    ),
+    Fault(
+        "on streams one user that is done is enough",
+        "storage.cpp",
+        "return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });",
+        "return std::any_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });",
+    ),
+    Fault(
+        "on streams the order of the list is believed",
+        "storage.cpp",
+        "return op == k || order_.before(op, k); });",
+        "return op <= k; });",
+    ),
+    Fault(
+        "members are forgotten one step early",
+        "storage.cpp",
+        "return !uses_[at(m)].endless && uses_[at(m)].last < k; });",
+        "return !uses_[at(m)].endless && uses_[at(m)].last <= k; });",
+    ),
+    Fault(
+        "an output larger than its input",
+        "storage.cpp",
+        "bytes(view.output) > bytes(view.input) - view.offset)\n      return false;",
+        "false)\n      return false;",
+    ),
+    Fault(
+        "a slice shares bytes that are overwritten later",
+        "storage.cpp",
+        "if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;",
+        "if (!aligned(begin)) return;",
+    ),
+    Fault(
+        "a slice that is overwritten shares bytes",
+        "storage.cpp",
+        "bytes(view.output) == 0 || overwritten(view.output, k)) return;",
+        "bytes(view.output) == 0) return;",
+    ),
+    Fault(
+        "a part of a concatenation is overwritten later",
+        "storage.cpp",
+        "&& !overwritten(part.input, k);",
+        ";",
+    ),
+    Fault(
+        "a concatenation that is overwritten holds its parts",
+        "storage.cpp",
+        "if (!is_root(whole) || overwritten(whole, k)) return;",
+        "if (!is_root(whole)) return;",
+    ),
+    Fault(
+        "a view moves into a concatenation without its root",
+        "storage.cpp",
+        "&& offset_in_storage(part.input) == 0 &&\n           bytes(storage.root) == bytes(part.input) && aligned",
+        "&& aligned",
+    ),
+    Fault(
+        "in place is not remembered as an overwrite",
+        "storage.cpp",
+        "      overwrites_[at(view.output)] = true;\n      note",
+        "      note",
+    ),
+    Fault(
+        "whatever is safe is shared, at any load",
+        "storage.cpp",
+        "if (load_.highest() <= before) return true;",
+        "return true;",
+    ),
+    Fault(
+        "a view's offset is lost",
+        "storage.cpp",
+        "for (const View& view : op.aliases) join(view.input, view.output, view.offset);",
+        "for (const View& view : op.aliases) join(view.input, view.output, 0);",
+    ),
+    Fault(
+        "distances go wrong when a chain is shortened",
+        "storage.cpp",
+        "const Bytes rest = distance - distance_[at(t)];",
+        "const Bytes rest = distance;",
+    ),
+    Fault(
+        "graph outputs die with their last reader",
+        "liveness.cpp",
+        "for (Index t : graph.outputs()) touch(t, end - 1);",
+        "",
+    ),
+    Fault(
+        "weights die with their last reader", "liveness.cpp", "if (kind == TensorKind::weight) touch(t, end - 1);", ""
+    ),
+    Fault("bytes die with the first of their members", "liveness.cpp", "*lasts.rbegin()}", "*lasts.begin()}"),
+    Fault("bytes are born with the last of their members", "liveness.cpp", "*firsts.begin(),", "*firsts.rbegin(),"),
+    Fault(
+        "a workspace lives in the step after its op",
+        "buffers.cpp",
+        "columns.add(op.workspace, {k, k + 1, {}}",
+        "columns.add(op.workspace, {k + 1, k + 2, {}}",
+    ),
+    Fault(
+        "on streams readers do not count",
+        "buffers.cpp",
+        "for (Index op : one.ops)",
+        "for (Index op : one.writers)",
+    ),
+    Fault(
+        "on streams graph outputs may be followed",
+        "buffers.cpp",
+        "if (one.endless || other.given) return false;",
+        "if (other.given) return false;",
+    ),
+    Fault(
+        "ops of different streams count as ordered",
+        "happens_before.cpp",
+        "last_on.try_emplace(graph.op(k).stream, k);",
+        "last_on.try_emplace(0, k);",
+    ),
+    Fault(
+        "several streams count as one",
+        "happens_before.cpp",
+        "total_(on_one_stream(graph)) {",
+        "total_(true) {",
+    ),
+    Fault(
+        "reads of inputs are not seen by the walk that finds reuse",
+        "reuse.cpp",
+        "for (Index t : op.inputs) use(k, t, false);",
+        "",
+    ),
+)
+
+
+def main() -> int:
+    """Build, try every fault, print a table; 1 if one survives."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
+    options = parser.parse_args()
+    for fault in FAULTS:
+        source_of(fault)
+    table = Table("fault", "file", "found", "seconds")
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DMEMPLAN_TESTS=ON")
+        run("cmake", "--build", build, "--target", "random_run")
+        if not passes(build / "tests" / "cpp" / "random_run", options.graphs):
+            print("the random run fails without any fault", file=sys.stderr)
+            return 1
+        found = [try_fault(build, fault, options.graphs, table) for fault in FAULTS]
+    Console(width=120).print(table)
+    print(f"{sum(found)} of {len(found)} faults found")
+    return 0 if all(found) else 1
+
+
+def try_fault(build: Path, fault: Fault, graphs: int, table: Table) -> bool:
+    """Whether the random run fails with the fault."""
+    text = source_of(fault)
+    start = time.perf_counter()
+    mutant, object_file, binary = build / fault.file, build / "mutant.o", build / "mutant"
+    mutant.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    includes = [f"-I{ROOT / 'cpp' / 'include'}", f"-I{SOURCE}"]
+    run("c++", "-std=c++20", "-O1", *includes, "-c", mutant, "-o", object_file)
+    random_run = build / "tests" / "cpp" / "CMakeFiles" / "random_run.dir" / "random_run.cpp.o"
+    run("c++", random_run, object_file, build / "libmemplan_core.a", "-o", binary)
+    found = not passes(binary, graphs)
+    table.add_row(fault.what, fault.file, "yes" if found else "[bold]NO[/bold]", f"{time.perf_counter() - start:.1f}")
+    return found
+
+
+def source_of(fault: Fault) -> str:
+    """The file that the fault changes, which holds `old` once."""
+    text = (SOURCE / fault.file).read_text(encoding="utf-8")
+    if text.count(fault.old) != 1:
+        raise SystemExit(f"{fault.file}: expected once, found {text.count(fault.old)} times: {fault.old}")
+    return text
+
+
+def passes(binary: Path, graphs: int) -> bool:
+    return subprocess.run([binary, str(graphs), "graphs"], capture_output=True, check=False).returncode == 0
+
+
+def run(*command: object) -> None:
+    """Run a tool; its output is shown if it fails."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
