@@ -1,13 +1,14 @@
 // inductor_reuse: a freed block is taken over only by a request for exactly as many bytes, the one freed last first;
 // every other request gets a new block.
 //
-//   offset ▲ ┌──────┐                           3 asks for as much as 0 had and takes its block;
-//          │ │  2   │                           2 needs less: a new block, though 1's is free
-//          │ ├──────┼──────┐
-//          │ │  1   │      │
-//          │ ├────┬─┴──────┴─┐
-//          │ │ 0  │    3     │
-//          └─┴────┴──────────┴──▶ step
+//   offset ▲      ┌─────────┐         2 asks for less than 1 had: a new block
+//          │      │    2    │
+//          │ ┌────┼─────────┘
+//          │ │ 1  │
+//          │ │    │
+//          │ ├────┼─────────┐         3 asks for as much as 0 had and takes its block
+//          │ │ 0  │    3    │
+//          └─┴────┴─────────┴──▶ step
 //
 // What dies at a step is freed by index, so that the highest index is taken first.
 //
@@ -19,11 +20,13 @@
 // reuse=below_peak asks more, as torch 2.13 does: a block that waits for its next request is memory in use while it
 // waits, so it is taken over only where the load with all blocks that wait stays within the highest load. Otherwise a
 // new block is made, and the old one waits on. Real memory peaks lower for it; an arena, which keeps every block, only
-// grows.
+// grows. torch estimates the load by its scheduler's nodes and counts more, such as what is written in place beside
+// what it is written over.
 //
 // Complexity: O(n log n); extra conflicts add the blocks passed over times their members.
 // Guarantee: none. Source: torch.compile's memory_plan_reuse (torch memory planning); _inductor/codegen/wrapper.py.
 #include <map>
+#include <optional>
 
 #include "max_tree.hpp"
 #include "memplan/bounds.hpp"
