@@ -13,7 +13,8 @@ import oracle
 
 PLANNERS = [row.name for row in memplan.planners()]
 DATA = Path(__file__).parent / "data"
-UNEQUAL_SIZES_APART = {"naive"}  # buffers of different sizes never share bytes
+UNEQUAL_SIZES_APART = {"naive", "inductor_reuse"}  # buffers of different sizes never share bytes
+POOLS_NEVER_GROW = {"ge_pool"}  # a later, larger buffer opens another
 INSTANCES = sorted(str(path.relative_to(DATA)) for path in DATA.glob("*/*.csv"))
 
 BIG = 2**62
@@ -119,6 +120,9 @@ def test_zero_size_buffers_change_nothing(planner: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_none_together_needs_only_the_largest(planner: str) -> None:
     plan = memplan.plan(CASES["none together"][:3], planner)
+    if planner in POOLS_NEVER_GROW:
+        assert plan.peak == 14  # 5, which 1 and 3 take over, and 9
+        return
     apart = planner in UNEQUAL_SIZES_APART
     assert (plan.peak, plan.optimal) == ((18, False) if apart else (9, True))
 

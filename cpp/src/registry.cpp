@@ -27,6 +27,15 @@ constexpr PlannerInfo kPlanners[] = {
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
     {"greedy_by_size", "the largest first, into the tightest gap", false, kAll, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
+    {"coloring", "a conflict graph coloured greedily, a pool per colour", false, kAlignment | kConflicts,
+     "O(n log n + p); O(n^2 + p) with dsatur", "MXNet, optimizing memory consumption; GE memory reuse; Brelaz 1979",
+     coloring, kColoring},
+    {"ge_pool", "by birth, into the first pool that is large enough and free", false, kAlignment | kConflicts,
+     "O(n log n)", "GE (CANN) memory reuse, allocate_memory_pools", ge_pool},
+    {"mxnet", "by birth, into a free block of about the size, which grows", false, kAlignment | kConflicts,
+     "O(n log n)", "MXNet, optimizing memory consumption; plan_memory of NNVM and MXNet", mxnet, kMxnet},
+    {"inductor_reuse", "by birth, into the last freed block of the same size", false, kAlignment | kConflicts,
+     "O(n log n)", "torch.compile, memory_plan_reuse (torch memory planning)", inductor_reuse, kInductorReuse},
 };
 
 template <class Rows, class Text>

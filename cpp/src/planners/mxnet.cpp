@@ -1,0 +1,100 @@
+// mxnet: simulates the reference counts of a run. A buffer whose readers are done leaves its block to a list of free
+// blocks; a birth takes from it a block of about its size, else a new one. Blocks grow to the largest size that they
+// ever hold, and are laid out once the simulation is over.
+//
+//   free blocks by size    ├──┤  ├───┤  ├────────┤       first the smallest that is large enough, up to size * range;
+//                              ◀──────┼──────▶           then the largest that is smaller, down to size / range: it
+//                      size / range  size  size * range  grows
+//
+// Among free blocks of one size the oldest is taken where it is large enough, the newest where it must grow. What is
+// born at one step, such as the outputs of one op, asks in descending size, the last index first among equals, as
+// MXNet's pass goes backwards through its sorted outputs. A range of 1 takes free blocks of the very size only, 0 none.
+// A block that has held something that conflicts with the buffer beyond lifetimes is passed over, as MXNet does with
+// blocks released by an op of another colour.
+//
+// MXNet counts elements, four bytes each whatever their type; here sizes are bytes. Ops in place are joined before: a
+// problem's buffer is all that shares one block.
+//
+// Complexity: O(n log n); extra conflicts add the blocks passed over times their members.
+// Guarantee: none. Source: MXNet, optimizing memory consumption in deep learning; plan_memory.cc of NNVM and MXNet.
+#include <map>
+
+#include "planners.hpp"
+#include "pools.hpp"
+
+namespace memplan {
+
+namespace {
+
+class Simulation {
+ public:
+  Simulation(const Problem& problem, Bytes range)
+      : problem_(problem), range_(range), pools_(problem), pool_of_(problem.size().size(), kNone) {}
+
+  void request(Index i) {
+    Index pool = take_free(i);
+    if (pool == kNone) {
+      pool = pools_.open();
+      largest_.push_back(0);
+    }
+    Bytes& largest = largest_[static_cast<std::size_t>(pool)];
+    largest = std::max(largest, problem_.size(i));
+    pools_.put(pool, i);
+    pool_of_[static_cast<std::size_t>(i)] = pool;
+  }
+
+  void release(Index i) {
+    const Index pool = pool_of_[static_cast<std::size_t>(i)];
+    free_.emplace(largest_[static_cast<std::size_t>(pool)], pool);
+  }
+
+  Placement end_to_end() const { return pools_.end_to_end(); }
+
+ private:
+  using Free = std::multimap<Bytes, Index>;  // pools by size, the oldest release first among equals
+
+  Index take_free(Index i) {
+    if (range_ == 0) return kNone;
+    const Bytes size = problem_.size(i);
+    const Bytes most = size > kMaxBytes / range_ ? kMaxBytes : size * range_;
+    const auto middle = free_.lower_bound(size);
+    for (auto it = middle; it != free_.end() && it->first <= most; ++it)
+      if (pools_.may_hold(it->second, i)) return take(it);
+    for (auto it = middle; it != free_.begin() && std::prev(it)->first >= size / range_;)
+      if (pools_.may_hold((--it)->second, i)) return take(it);
+    return kNone;
+  }
+
+  Index take(Free::iterator it) {
+    const Index pool = it->second;
+    free_.erase(it);
+    return pool;
+  }
+
+  const Problem& problem_;
+  Bytes range_;
+  Pools pools_;
+  std::vector<Index> pool_of_;  // per buffer
+  std::vector<Bytes> largest_;  // per pool
+  Free free_;
+};
+
+std::vector<Index> by_request(const Problem& problem) {
+  std::vector<Index> order = by_birth(problem);
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    if (problem.first(a) != problem.first(b)) return problem.first(a) < problem.first(b);
+    return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : a > b;
+  });
+  return order;
+}
+
+}  // namespace
+
+Placement mxnet(const Problem& problem, const PlanOptions& options) {
+  Simulation simulation(problem, options.get(kMxnet[0]));
+  live_through(
+      problem, by_request(problem), [&](Index i) { simulation.release(i); }, [&](Index i) { simulation.request(i); });
+  return simulation.end_to_end();
+}
+
+}  // namespace memplan
