@@ -27,6 +27,23 @@ constexpr PlannerInfo kPlanners[] = {
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
     {"greedy_by_size", "the largest first, into the tightest gap", false, kAll, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
+    {"greedy_by_breadth", "the step with most bytes alive first, its largest buffers first, into the tightest gap",
+     false, kAll, "O(n r log n)", "Pisarchyk and Lee 2020; TFLite's GPU delegate", greedy_by_breadth, kGreedyByBreadth},
+    {"greedy_by_conflicts", "the buffer with most conflicts first, on top of those it conflicts with", false, kAll,
+     "O(n r log n)", "Apache TVM, Unified Static Memory Planner", greedy_by_conflicts, kGreedyByConflicts},
+    {"hill_climb", "an order, improved by swaps that may lower the highest buffer", false, kAll,
+     "O(n r log n) per swap", "Apache TVM, Unified Static Memory Planner; Arm Vela", hill_climb, kHillClimb},
+    {"xla_heap", "the largest or the longest-lived first, into the smallest free chunk; the better of both", false,
+     kAll, "O(n r log n)", "OpenXLA, GlobalDecreasingSizeBestFitHeap", xla_heap, kXlaHeap},
+    {"linear_scan", "by birth, into the tightest free region; when none fits, what dies last may be moved", false,
+     kAlignment, "O(n a) for a alive at a time", "Poletto and Sarkar 1999; PyTorch JIT's static memory planner",
+     linear_scan},
+    {"beam", "by birth; keeps the k best partial placements", false, kAlignment,
+     "O(n k (a + log(k a))) for a alive at a time",
+     "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", beam, kBeam},
+    {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
+     "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
+     kExhaustive},
 };
 
 template <class Rows, class Text>
