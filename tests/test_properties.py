@@ -34,7 +34,7 @@ def test_plans_are_valid(problem: Columns, planner: str) -> None:
     plan = memplan.plan(memplan.Problem(*problem), planner)
     assert oracle.violations(problem, plan.offsets.tolist(), capacity=plan.peak) == set()
     assert plan.peak == oracle.peak(problem, plan.offsets.tolist())
-    assert plan.lower_bound == oracle.load(problem)
+    assert oracle.load(problem) <= plan.lower_bound <= plan.peak
 
 
 @given(columns(), st.data())

@@ -36,6 +36,23 @@ constexpr PlannerInfo kPlanners[] = {
      "O(n log n)", "MXNet, optimizing memory consumption; plan_memory of NNVM and MXNet", mxnet, kMxnet},
     {"inductor_reuse", "by birth, into the last freed block of the same size", false, kAlignment | kConflicts,
      "O(n log n)", "torch.compile, memory_plan_reuse (torch memory planning)", inductor_reuse, kInductorReuse},
+    {"greedy_by_breadth", "the step with most bytes alive first, its largest buffers first, into the tightest gap",
+     false, kAll, "O(n r log n)", "Pisarchyk and Lee 2020; TFLite's GPU delegate", greedy_by_breadth, kGreedyByBreadth},
+    {"greedy_by_conflicts", "the buffer with most conflicts first, on top of those it conflicts with", false, kAll,
+     "O(n r log n)", "Apache TVM, Unified Static Memory Planner", greedy_by_conflicts, kGreedyByConflicts},
+    {"hill_climb", "an order, improved by swaps that may lower the highest buffer", false, kAll,
+     "O(n r log n) per swap", "Apache TVM, Unified Static Memory Planner; Arm Vela", hill_climb, kHillClimb},
+    {"xla_heap", "the largest or the longest-lived first, into the smallest free chunk; the better of both", false,
+     kAll, "O(n r log n)", "OpenXLA, GlobalDecreasingSizeBestFitHeap", xla_heap, kXlaHeap},
+    {"linear_scan", "by birth, into the tightest free region; when none fits, what dies last may be moved", false,
+     kAlignment, "O(n a) for a alive at a time", "Poletto and Sarkar 1999; PyTorch JIT's static memory planner",
+     linear_scan},
+    {"beam", "by birth; keeps the k best partial placements", false, kAlignment,
+     "O(n k (a + log(k a))) for a alive at a time",
+     "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", beam, kBeam},
+    {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
+     "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
+     kExhaustive},
 };
 
 template <class Rows, class Text>

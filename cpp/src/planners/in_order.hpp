@@ -2,6 +2,7 @@
 // a fit.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,6 +15,13 @@ namespace memplan {
 
 // The buffers that have bytes, by index; the others are at offset 0 wherever.
 std::vector<Index> with_bytes(const Problem& problem);
+
+// Per buffer with bytes, the number of others with bytes that it must be apart from; `buffers` are those with bytes.
+// O(n log n + conflicts beyond lifetimes).
+std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers);
+
+// Where the highest buffer of the placement ends; 0 without buffers.
+Bytes top_of(const Problem& problem, const Placement& placement);
 
 // Each buffer of the order takes the offset that fit(room, alignment) names; nothing if the deadline passes before
 // all are placed. O(n r log n) for r separate byte ranges in use at a time.

@@ -30,6 +30,33 @@ inline constexpr Parameter kInductorReuse[] = {
     {"reuse", "take over a freed block always, or only where its wait stays below the peak", 0, 0, 1,
      kInductorReuseRules}};
 Placement inductor_reuse(const Problem& problem, const PlanOptions& options);
+Placement linear_scan(const Problem& problem, const PlanOptions& options);
+
+inline constexpr std::string_view kShare[] = {"offsets", "objects"};
+inline constexpr Parameter kGreedyByBreadth[] = {
+    {"share", "what buffers share: offsets or whole objects", 0, 0, 1, kShare}};
+Placement greedy_by_breadth(const Problem& problem, const PlanOptions& options);
+
+inline constexpr std::string_view kConflictsFit[] = {"top", "lowest"};
+inline constexpr Parameter kGreedyByConflicts[] = {
+    {"fit", "on top of what conflicts, or lowest", 0, 0, 1, kConflictsFit}};
+Placement greedy_by_conflicts(const Problem& problem, const PlanOptions& options);
+
+inline constexpr Parameter kHillClimb[] = {{"iterations", "swaps tried", 500, 0, 1 << 30},
+                                           {"placements", "buffers placed in all", 1 << 18, 0, std::int64_t{1} << 40}};
+Placement hill_climb(const Problem& problem, const PlanOptions& options);
+
+inline constexpr std::string_view kXlaOrder[] = {"best", "spatial", "temporal", "spatial_temporal"};
+inline constexpr std::string_view kXlaFit[] = {"smallest", "lowest"};
+inline constexpr Parameter kXlaHeap[] = {{"order", "what comes first", 0, 0, 3, kXlaOrder},
+                                         {"fit", "which free chunk", 0, 0, 1, kXlaFit}};
+Placement xla_heap(const Problem& problem, const PlanOptions& options);
+
+inline constexpr Parameter kBeam[] = {{"k", "partial placements kept", 16, 1, 1 << 20}};
+Placement beam(const Problem& problem, const PlanOptions& options);
+
+inline constexpr Parameter kExhaustive[] = {{"nodes", "partial placements tried", 1'000'000, 0, std::int64_t{1} << 40}};
+Placement exhaustive(const Problem& problem, const PlanOptions& options);
 
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 

@@ -1,0 +1,157 @@
+// linear_scan: register allocation's linear scan, with tensors for registers. Buffers by birth (ties: earlier death,
+// index); what has died gives its bytes back, and free regions that touch become one. A birth takes, in this order:
+//
+//   1. the tightest free region that holds it; the rest of the region stays free
+//   2. the bytes of the buffer that dies last, if that dies later than this one and is at least as large. The other is
+//      spilled: moved to the end of the arena, where it lies for the whole of its life
+//   3. new bytes at the end of the arena
+//
+//     offset ▲     spilled ┌────────┐          1 would have gone to the end for its short life; it takes the place of
+//     0,
+//            │             │   0    │          and what 0 leaves beside it serves others while 0 lives
+//            │ ┌────────┐  └────────┘
+//            │ │   0    │ ─▶ ┌──┐
+//            └─┴────────┴──  ┴1─┴──▶ step
+//
+// Step 2 is what a scan with a bounded number of registers does when none is left; with an arena that may grow it
+// trades bytes at the end for smaller free regions below. Unlike best_fit, an arena that grows does not begin in the
+// free region that touches its end. No spill is made that could take an offset past int64.
+//
+// Complexity: O(n a) for a buffers alive at a time. Guarantee: none.
+// Source: Poletto and Sarkar, Linear Scan Register Allocation, 1999; PyTorch JIT's static memory planner
+// (torch/csrc/jit/passes/memory_planning/linear_scan.cpp, 2021), whose sizes are rounded up to 64 bytes: here what
+// alignment skips becomes a free region.
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "in_order.hpp"
+#include "planners.hpp"
+
+namespace memplan {
+
+namespace {
+
+struct Region {
+  Bytes begin = 0;
+  Bytes end = 0;
+};
+
+bool tighter(const Region& a, const Region& b) {
+  return a.end - a.begin != b.end - b.begin ? a.end - a.begin < b.end - b.begin : a.begin < b.begin;
+}
+
+bool holds(const Region& region, Bytes size, Bytes alignment) {
+  return align_up(region.begin, alignment) - region.begin <= region.end - region.begin - size;
+}
+
+struct DiesBefore {
+  const Problem& problem;
+
+  bool operator()(Index a, Index b) const {
+    if (problem.last(a) != problem.last(b)) return problem.last(a) < problem.last(b);
+    return problem.first(a) != problem.first(b) ? problem.first(a) < problem.first(b) : a < b;
+  }
+};
+
+class LinearScan {
+ public:
+  explicit LinearScan(const Problem& problem) : problem_(problem), active_(DiesBefore{problem}) {
+    placement_.offsets.assign(problem.size().size(), 0);
+    for (Index i = 0; i < problem.count(); ++i) unplaced_ += padded(i);
+  }
+
+  Placement run() {
+    std::vector<Index> births = with_bytes(problem_);
+    std::sort(births.begin(), births.end(), [&](Index a, Index b) {
+      return problem_.first(a) != problem_.first(b) ? problem_.first(a) < problem_.first(b)
+                                                    : DiesBefore{problem_}(a, b);
+    });
+    for (Index born : births) {
+      expire(problem_.first(born));
+      unplaced_ -= padded(born);
+      if (!take_free(born) && !take_from_active(born)) append(born);
+      active_.insert(born);
+    }
+    return std::move(placement_);
+  }
+
+ private:
+  Bytes& offset(Index i) { return placement_.offsets[static_cast<std::size_t>(i)]; }
+  Bytes padded(Index i) const { return problem_.size(i) > 0 ? problem_.size(i) + (problem_.alignment(i) - 1) : 0; }
+
+  // Puts the buffer at the low end of the region, of which it leaves the rest free.
+  void put(Index i, const Region& region) {
+    offset(i) = align_up(region.begin, problem_.alignment(i));
+    release({region.begin, offset(i)});
+    release({offset(i) + problem_.size(i), region.end});
+  }
+
+  void append(Index i) {
+    put(i, {end_, align_up(end_, problem_.alignment(i)) + problem_.size(i)});
+    end_ = offset(i) + problem_.size(i);
+  }
+
+  bool take_free(Index born) {
+    auto best = free_.end();
+    for (auto region = free_.begin(); region != free_.end(); ++region)
+      if (holds(*region, problem_.size(born), problem_.alignment(born)) &&
+          (best == free_.end() || tighter(*region, *best)))
+        best = region;
+    if (best == free_.end()) return false;
+    const Region region = *best;
+    free_.erase(best);
+    put(born, region);
+    return true;
+  }
+
+  bool take_from_active(Index born) {
+    for (auto it = active_.rbegin(); it != active_.rend() && problem_.last(*it) > problem_.last(born); ++it) {
+      const Index spilled = *it;
+      const Region region{offset(spilled), offset(spilled) + problem_.size(spilled)};
+      if (!holds(region, problem_.size(born), problem_.alignment(born))) continue;
+      if (padded(spilled) > kMaxBytes - unplaced_ - end_) return false;
+      append(spilled);
+      put(born, region);
+      return true;
+    }
+    return false;
+  }
+
+  void expire(Step now) {
+    while (!active_.empty() && problem_.last(*active_.begin()) <= now) {
+      const Index dead = *active_.begin();
+      active_.erase(active_.begin());
+      release({offset(dead), offset(dead) + problem_.size(dead)});
+    }
+  }
+
+  // Makes the region free, and one with those that touch it.
+  void release(Region region) {
+    if (region.begin == region.end) return;
+    auto next = std::lower_bound(free_.begin(), free_.end(), region.begin,
+                                 [](const Region& r, Bytes begin) { return r.begin < begin; });
+    if (next != free_.end() && next->begin == region.end) {
+      region.end = next->end;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin() && std::prev(next)->end == region.begin) {
+      std::prev(next)->end = region.end;
+    } else {
+      free_.insert(next, region);
+    }
+  }
+
+  const Problem& problem_;
+  Placement placement_;
+  std::vector<Region> free_;            // by address, no two touching
+  std::set<Index, DiesBefore> active_;  // by death
+  Bytes end_ = 0;
+  Bytes unplaced_ = 0;  // bytes with padding of what is yet to be born
+};
+
+}  // namespace
+
+Placement linear_scan(const Problem& problem, const PlanOptions&) { return LinearScan(problem).run(); }
+
+}  // namespace memplan
