@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan import _core
 import oracle
+from memplan import _core
 
 Dict = dict[str, Any]
 

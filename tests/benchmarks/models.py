@@ -1,6 +1,8 @@
-"""Real models: what the importers see, and what planning makes of it.
+"""Real models: what the importers see, what sharing bytes by choice saves of the load, and what planning makes of it.
 
-Plans the light models of the onnx package and the transformers models of tests/models.py, inference and training.
+"load apart" is the load when nothing shares bytes by choice; the three columns after it are the load, as a share of
+that, with outputs in place, with slices and concatenations that are not copied, and with both. Plans the light models
+of the onnx package and the transformers models of tests/models.py, inference and training.
 Run: ``python tests/benchmarks/models.py``
 """
 
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,9 +33,18 @@ def add_row(table: Table, name: str, capture: Callable[[], Any]) -> None:
     plan = memplan.plan(graph)
     planning = time.perf_counter() - start
     plan.verify()
-    figures = (format_bytes(plan.naive), format_bytes(plan.load), format_bytes(plan.peak), f"{plan.gap:.3%}")
-    counts = (str(len(graph.tensors)), str(len(graph.ops)), str(len(plan)))
+    apart = load(graph, inplace=False, zero_copy=False)
+    sharing = (load(graph, zero_copy=False), load(graph, inplace=False), plan.load)
+    how = Counter(share[0] for share in plan.buffers.shared) if plan.buffers else Counter()
+    counts = (str(len(graph.tensors)), str(len(plan)), *(str(how[h]) for h in ("inplace", "slice", "concat")))
+    ratios = (f"{part / apart:.3f}" for part in sharing)
+    figures = (format_bytes(plan.naive), format_bytes(apart), *ratios, format_bytes(plan.peak), f"{plan.gap:.3%}")
     table.add_row(name, *counts, *figures, f"{seconds:.3f}", f"{planning * 1000:.2f}")
+
+
+def load(graph: Any, **sharing: bool) -> int:
+    """The load of the graph's problem."""
+    return memplan.plan(graph, "naive", **sharing).load
 
 
 def main() -> None:
@@ -41,8 +53,9 @@ def main() -> None:
 
     from models import CATALOGUE, inference_inputs, llama_7b
 
-    columns = ("model", "tensors", "ops", "buffers", "naive", "load", "peak", "gap", "import (s)", "plan (ms)")
-    table = Table(*columns)
+    names = ("model", "tensors", "buffers", "in place", "slices", "parts", "naive", "load apart")
+    shares = ("in place / apart", "zero copy / apart", "both / apart")
+    table = Table(*names, *shares, "peak", "gap", "import (s)", "plan (ms)")
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     for path in sorted(folder.glob("*.onnx")):
         add_row(table, path.stem, lambda path=path: memplan.capture(path))
@@ -56,7 +69,7 @@ def main() -> None:
 
     tokens = torch.zeros(1, 512, dtype=torch.int64)
     add_row(table, "llama 7B inference", lambda: memplan.capture(llama_7b(), args=(tokens,)))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 if __name__ == "__main__":
