@@ -27,6 +27,8 @@ constexpr PlannerInfo kPlanners[] = {
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
     {"greedy_by_size", "the largest first, into the tightest gap", false, kAll, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
+    {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
+     kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
 };
 
 template <class Rows, class Text>

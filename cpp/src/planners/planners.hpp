@@ -13,6 +13,7 @@ Placement worst_fit(const Problem& problem, const PlanOptions& options);
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
 // greedy_by_size, or nothing if the deadline passes before it is done.
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline);
+Placement megengine(const Problem& problem, const PlanOptions& options);
 
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
