@@ -29,6 +29,8 @@ constexpr PlannerInfo kPlanners[] = {
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
     {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
      kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
+    {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
+     kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
 };
 
 template <class Rows, class Text>
