@@ -31,6 +31,8 @@ constexpr PlannerInfo kPlanners[] = {
      kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
     {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
      kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
+    {"inductor_tree", "the largest first, into a tree of splits in time and space", false, kAlignment, "O(n^2)",
+     "torch memory planning; PyTorch's Inductor, memory_planning.py", inductor_tree},
 };
 
 template <class Rows, class Text>

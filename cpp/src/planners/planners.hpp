@@ -15,6 +15,7 @@ Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline);
 Placement megengine(const Problem& problem, const PlanOptions& options);
 Placement interval_move(const Problem& problem, const PlanOptions& options);
+Placement inductor_tree(const Problem& problem, const PlanOptions& options);
 
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
