@@ -53,6 +53,12 @@ constexpr PlannerInfo kPlanners[] = {
     {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
      "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
      kExhaustive},
+    {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
+     kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
+    {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
+     kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
+    {"inductor_tree", "the largest first, into a tree of splits in time and space", false, kAlignment, "O(n^2)",
+     "torch memory planning; PyTorch's Inductor, memory_planning.py", inductor_tree},
 };
 
 template <class Rows, class Text>

@@ -13,6 +13,9 @@ Placement worst_fit(const Problem& problem, const PlanOptions& options);
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
 // greedy_by_size, or nothing if the deadline passes before it is done.
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline);
+Placement megengine(const Problem& problem, const PlanOptions& options);
+Placement interval_move(const Problem& problem, const PlanOptions& options);
+Placement inductor_tree(const Problem& problem, const PlanOptions& options);
 
 inline constexpr std::string_view kColoringOrders[] = {"birth", "size", "dsatur"};
 inline constexpr Parameter kColoring[] = {{"order", "which buffer takes a colour next", 0, 0, 2, kColoringOrders}};
