@@ -12,8 +12,8 @@ Not in the table, because whether it is safe is up to the kernel: Softmax, Layer
 in training, reductions, cumulative sums (every element of the output reads a row, a channel or the whole input);
 MatMul, Conv, pooling, Transpose, Gather (an element is read for many or for others); and copies, which need no
 bytes of their own in the first place. A caller whose kernels allow more names these types (`inplace_ops`); a
-caller whose kernels allow less (an approximation of Gelu in several passes, with its output as scratch) takes
-types out when planning.
+caller whose kernels allow less (a Gelu in several passes, with its output as scratch) takes types out when
+planning (`disable_inplace_ops`).
 
 Types are those of `Op.type`: `Relu`, `com.microsoft.Gelu`, `aten.relu.default`. A name stands for itself and for
 everything that it is the beginning of, up to a dot: `aten.relu` for `aten.relu.default`.
