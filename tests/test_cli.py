@@ -77,6 +77,32 @@ def test_plan_writes_everything(lifetimes: Path, tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 5
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", {}), ("mine", {"own": 1}), ("default", {"relu": 1}), ("mine,default", {"own": 1, "relu": 1})],
+)
+def test_plan_hands_types_of_ops_on(
+    given: str, expected: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensors = [{"name": "x", "bytes": 4, "kind": "input"}, {"name": "y", "bytes": 4}, {"name": "z", "bytes": 4}]
+    ops = [
+        {"name": "own", "type": "mine.own", "inputs": ["x"], "outputs": ["y"]},
+        {"name": "relu", "type": "aten.relu.default", "inputs": ["y"], "outputs": ["z"]},
+    ]
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps({"tensors": tensors, "ops": ops, "outputs": ["z"]}))
+    planned: list[Any] = []
+    plan = memplan.api.plan
+    monkeypatch.setattr(memplan.api, "plan", lambda source, *a, **k: (planned.append(source), plan(source, *a, **k))[1])
+    assert run("plan", path, "--inplace-ops", given) == 0
+    assert {op.name: len(op.inplace) for op in planned[0].ops if op.inplace} == expected
+
+
+def test_lifetimes_have_no_types_of_ops(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", lifetimes, "--inplace-ops", "default") == 2
+    assert "option inplace_ops does not apply to a source of kind .csv" in capsys.readouterr().err
+
+
 def test_plan_writes_nothing_unasked(lifetimes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("plan", lifetimes) == 0

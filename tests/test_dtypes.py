@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memplan.dtypes import nbytes
+from memplan.dtypes import bits, nbytes
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,9 @@ def test_negative_dimension():
 def test_dimension_that_is_no_int():
     with pytest.raises(TypeError, match=r"shape\[0\] must be an int >= 0, got 2.5"):
         nbytes("float32", [2.5])
+
+
+def test_bits_of_an_element():
+    assert [bits(dtype) for dtype in ("float32", "bool", "int4", "float6_e2m3", "complex128")] == [32, 8, 4, 6, 128]
+    with pytest.raises(ValueError, match=r"dtype must be one of .*; got 'float12'"):
+        bits("float12")

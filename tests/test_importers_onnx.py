@@ -39,7 +39,17 @@ def test_the_whole_dict():
             {"name": "x", "bytes": 32, "kind": "input", "shape": [2, 4], "dtype": "float32"},
             {"name": "y", "bytes": 32, "kind": "intermediate", "shape": [2, 4], "dtype": "float32"},
         ],
-        "ops": [{"name": "act", "type": "Relu", "inputs": ["x"], "outputs": ["y"], "workspace": 0, "alias": []}],
+        "ops": [
+            {
+                "name": "act",
+                "type": "Relu",
+                "inputs": ["x"],
+                "outputs": ["y"],
+                "workspace": 0,
+                "alias": [],
+                "inplace": [{"output": "y", "input": "x", "offset": 0}],
+            }
+        ],
         "outputs": ["y"],
     }
 

@@ -15,10 +15,12 @@ from .errors import (
     UnsupportedError,
 )
 from .importers.csv import read_problem
+from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Slot
 
 __all__ = [
+    "INPLACE_OPS",
     "Graph",
     "GraphError",
     "InvalidPlanError",

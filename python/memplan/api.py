@@ -24,6 +24,7 @@ def capture(
     train: bool = False,
     dims: Mapping[str, int] | None = None,
     inclusive: bool = False,
+    inplace_ops: Collection[str] = (),
 ) -> _core.Graph | _core.Problem:
     """Import a source without planning it.
 
@@ -41,6 +42,10 @@ def capture(
         Sizes of symbolic dimensions, by name.
     inclusive
         For a .csv source: the ends of lifetimes are the last step alive, not the step after it.
+    inplace_ops
+        Types of ops that may write their first output over an input of as many bytes; a name stands for every type
+        that it is the beginning of, up to a dot. From ONNX and torch, besides `INPLACE_OPS`, and only over inputs
+        that lie in memory as the output does; in graphs and graph dicts, ops that have no `inplace` of their own.
 
     Raises
     ------
@@ -49,7 +54,9 @@ def capture(
     SourceError, GraphError, ProblemError
         Bad input; the message names the thing, what was expected and what came. All are ValueErrors.
     """
-    return capture_source(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
+    return capture_source(
+        source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive, inplace_ops=inplace_ops
+    )
 
 
 def plan(
@@ -70,12 +77,13 @@ def plan(
     train: bool = False,
     dims: Mapping[str, int] | None = None,
     inclusive: bool = False,
+    inplace_ops: Collection[str] = (),
 ) -> Plan:
     """Give every buffer of a source an offset in one arena.
 
     Parameters
     ----------
-    source, args, kwargs, train, dims, inclusive
+    source, args, kwargs, train, dims, inclusive, inplace_ops
         What to plan; see `capture`.
     planner
         A name from `planners()`.
@@ -117,7 +125,9 @@ def plan(
         _names(donate, "donate"),
         bool(zero_copy),
     )
-    captured = capture(source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive)
+    captured = capture(
+        source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive, inplace_ops=inplace_ops
+    )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _integer(alignment, "alignment", 1, 2**63 - 1)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from . import __version__, planners
+from . import INPLACE_OPS, __version__, planners
 from .api import PLACE
 
 if TYPE_CHECKING:
@@ -99,6 +99,12 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
     command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
+    command.add_argument(
+        "--inplace-ops",
+        default="",
+        metavar="TYPE,TYPE",
+        help="types of ops that may write their output over an input; 'default' for those of the importers",
+    )
     command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
     command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
@@ -138,7 +144,13 @@ def _plan(options: argparse.Namespace) -> int:
 
     _check_targets(options)
     with _waiting(f"reading {options.source}"):
-        captured = capture(options.source, dims=_dims(options.dims), train=options.train, inclusive=options.inclusive)
+        captured = capture(
+            options.source,
+            dims=_dims(options.dims),
+            train=options.train,
+            inclusive=options.inclusive,
+            inplace_ops=_inplace_ops(options.inplace_ops),
+        )
     with _waiting("planning"):
         result = plan(
             captured,
@@ -164,6 +176,11 @@ def _dims(pairs: list[str]) -> dict[str, int]:
             raise ValueError(f"--dims takes NAME=N with N >= 0, such as batch=8, got {pair!r}")
         dims[name] = int(size)
     return dims
+
+
+def _inplace_ops(text: str) -> set[str]:
+    types = {name for name in text.split(",") if name}
+    return types - {"default"} | INPLACE_OPS if "default" in types else types
 
 
 def _check_targets(options: argparse.Namespace) -> None:

@@ -61,11 +61,17 @@ def nbytes(dtype: str, shape: Sequence[int]) -> int:
     >>> nbytes("int4", [3])
     2
     """
-    bits = _BITS.get(dtype.replace("_", "")) if isinstance(dtype, str) else None
-    if bits is None:
-        raise ValueError(f"dtype must be one of {', '.join(_BITS)}; got {dtype!r}")
+    width = bits(dtype)
     elements = math.prod(_dimension(axis, value) for axis, value in enumerate(shape))
-    return (elements * bits + 7) // 8
+    return (elements * width + 7) // 8
+
+
+def bits(dtype: str) -> int:
+    """Bits of one element of a dtype; ValueError if it is unknown (the message lists the known ones)."""
+    width = _BITS.get(dtype.replace("_", "")) if isinstance(dtype, str) else None
+    if width is None:
+        raise ValueError(f"dtype must be one of {', '.join(_BITS)}; got {dtype!r}")
+    return width
 
 
 def _dimension(axis: int, value: int) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import _core
+from .inplace import checked, with_inplace
 
 ACCEPTED = (
     "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "
@@ -24,18 +25,21 @@ def capture_source(
     train: bool,
     dims: Mapping[str, int] | None,
     inclusive: bool,
+    inplace_ops: Collection[str],
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
+    types = checked(inplace_ops)
     given = {
         "args": not (isinstance(args, (tuple, list)) and len(args) == 0),
         "kwargs": bool(kwargs),
         "train": train,
         "dims": bool(dims),
         "inclusive": inclusive,
+        "inplace_ops": bool(types),
     }
     kind = _kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
-    if kind in ("graph", "problem"):
+    if kind == "problem":
         return source  # type: ignore[no-any-return]
     if kind == "arrays":
         return _core.Problem(*source)
@@ -43,15 +47,21 @@ def capture_source(
         from .csv import read_problem
 
         return read_problem(source, inclusive=inclusive)
-    return _graph_of(_dict_of(kind, source, args=args, kwargs=kwargs, train=train, dims=dims))
+    if kind in ("graph", *_GRAPH_DICTS):
+        graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
+        return with_inplace(graph, types) if types else graph
+    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
+    return _graph_of(_dict_of(kind, source, **options))
 
 
+_GRAPH_DICTS = ("dict", "example", ".json")
 _OPTIONS = {
     ".csv": {"inclusive"},
-    ".onnx": {"dims"},
-    "onnx": {"dims"},
-    ".pt2": {"train", "dims"},
-    "torch": {"args", "kwargs", "train", "dims"},
+    ".onnx": {"dims", "inplace_ops"},
+    "onnx": {"dims", "inplace_ops"},
+    ".pt2": {"train", "dims", "inplace_ops"},
+    "torch": {"args", "kwargs", "train", "dims", "inplace_ops"},
+    **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
 }
 
 
@@ -110,11 +120,11 @@ def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
     if kind in ("onnx", ".onnx"):
         from .onnx import import_onnx
 
-        return import_onnx(source, dims=options["dims"])
+        return import_onnx(source, dims=options["dims"], inplace_ops=options["inplace_ops"])
     from .torch import import_pt2, import_torch
 
     if kind == ".pt2":
-        return import_pt2(source, train=options["train"], dims=options["dims"])
+        return import_pt2(source, train=options["train"], dims=options["dims"], inplace_ops=options["inplace_ops"])
     return import_torch(source, **options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingDependencyError, SourceError
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 
 def import_onnx(
-    source: str | os.PathLike[str] | onnx.ModelProto, *, dims: Mapping[str, int] | None = None
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    dims: Mapping[str, int] | None = None,
+    inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
     """Turn an ONNX model into a graph dict.
 
     Shapes come from onnx's own shape inference; no payload is needed, and external data stays unread.
     Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
-    Unsqueeze and Flatten are aliases.
+    Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
+    over inputs (see `importers.inplace`), and the bytes of Concat, Split, Slice, a Gather of one element, and of
+    nodes that change nothing, where parts are runs of bytes of the whole.
 
     If, Loop and Scan read, besides their inputs, the outer values that their bodies capture, and have a
     workspace: the peak of a plan of the body by itself (of the larger branch of an If). A state that a Loop
@@ -35,12 +40,16 @@ def import_onnx(
     dims : mapping of str to int, optional
         Values, >= 0, for symbolic dimensions: `{"batch": 8}`. A dimension of an input that has neither value
         nor name is called `input[axis]`.
+    inplace_ops : collection of str
+        Types of nodes, besides those of `importers.inplace`, that may write their first output over an input of
+        the same shape and width of elements.
 
     Returns
     -------
     dict
         `tensors` (each with its name, size in bytes, kind, shape and dtype), `ops` in the model's order (each
-        with a unique name, its type, inputs, outputs, workspace in bytes and aliases) and `outputs`.
+        with a unique name, its type, inputs, outputs, workspace in bytes, aliases and optional relations) and
+        `outputs`.
 
     Raises
     ------
@@ -59,7 +68,7 @@ def import_onnx(
         import onnx
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, graph, payload, schemas, shapes, symbols
+    from . import bodies, graph, payload, relations, schemas, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = source if isinstance(source, onnx.ModelProto) else _load(source)
@@ -70,7 +79,9 @@ def import_onnx(
     schemas.check_nodes(working)
     symbols.bind(working, values)
     working = shapes.infer(working)
-    return graph.GraphWriter(working, working.graph, _peak, {}).write()
+    opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
+    optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
+    return graph.GraphWriter(working, working.graph, _peak, {}, optional).write()
 
 
 def _peak(graph: dict[str, Any]) -> int:

@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from ...dtypes import nbytes
 from ...errors import SourceError
 from .bodies import bodies, label, nested, states
+from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
 
@@ -34,12 +35,19 @@ class GraphWriter:
         The peak in bytes of a body's own plan, given its graph dict.
     outer : mapping of str to dict
         The tensors of the enclosing graph, which a body may capture.
+    relations : Relations, optional
+        What nodes may share; a body has none, so that its peak holds whatever the plan makes use of.
     """
 
     def __init__(
-        self, model: ModelProto, graph: GraphProto, peak: Callable[[Graph], int], outer: Mapping[str, Tensor]
+        self,
+        model: ModelProto,
+        graph: GraphProto,
+        peak: Callable[[Graph], int],
+        outer: Mapping[str, Tensor],
+        relations: Relations | None = None,
     ) -> None:
-        self._model, self._graph, self._peak = model, graph, peak
+        self._model, self._graph, self._peak, self._relations = model, graph, peak, relations
         self._types = types(graph)
         self._ops: list[dict[str, Any]] = []
         self._tensors: dict[str, Tensor] = {}
@@ -96,16 +104,17 @@ class GraphWriter:
         outputs = [value for value in node.output if value]
         for value in outputs:
             self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},")
-        self._ops.append(
-            {
-                "name": node.name,
-                "type": f"{node.domain}.{node.op_type}".removeprefix("."),
-                "inputs": list(dict.fromkeys(inputs + captured)),
-                "outputs": outputs,
-                "workspace": workspace,
-                "alias": self._aliases(node),
-            }
-        )
+        op = {
+            "name": node.name,
+            "type": f"{node.domain}.{node.op_type}".removeprefix("."),
+            "inputs": list(dict.fromkeys(inputs + captured)),
+            "outputs": outputs,
+            "workspace": workspace,
+            "alias": self._aliases(node),
+        }
+        if self._relations is not None and not op["alias"]:
+            op |= self._relations.of(node, str(op["type"]), self._tensors)
+        self._ops.append(op)
 
     def _aliases(self, node: NodeProto) -> list[dict[str, Any]]:
         if node.domain or node.op_type not in _ALIASES or not any(node.input[:1]) or not any(node.output[:1]):

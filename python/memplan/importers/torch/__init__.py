@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import MissingDependencyError, SourceError
@@ -39,6 +39,7 @@ def import_torch(
     kwargs: Mapping[str, object] | None = None,
     train: bool = False,
     dims: Mapping[str, int] | None = None,
+    inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict.
 
@@ -60,6 +61,9 @@ def import_torch(
         Numbers for the symbolic sizes of a graph or an exported program, by the symbol's name (`s77`) or the
         name of its torch.export.Dim where torch still knows it. Symbols left out have the sizes that they
         were traced with.
+    inplace_ops : collection of str
+        Types of ops, besides those of `importers.inplace`, that may write their first output over any input of
+        the same shape, strides and width of elements.
 
     Returns
     -------
@@ -67,6 +71,8 @@ def import_torch(
         A graph dict with sizes in bytes. Parameters, buffers and constants are weights, tensors among the
         arguments are inputs. `outputs` are the tensors of the result and, of an exported program, the buffers
         that it updates; with train they are the loss and the gradients of the parameters (`grad.fc.weight`).
+        What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies of what
+        lies in memory as they do, unless one of the two is mutated later.
 
     Raises
     ------
@@ -85,11 +91,15 @@ def import_torch(
     if not accepts(source):
         raise TypeError(f"source must be {_KINDS}, got {_kind_of(source)}")
     with _ONE_AT_A_TIME:
-        return _imported(source, *call, train, dict(dims or {}))
+        return _imported(source, *call, train, dict(dims or {}), inplace_ops)
 
 
 def import_pt2(
-    path: str | os.PathLike[str], *, train: bool = False, dims: Mapping[str, int] | None = None
+    path: str | os.PathLike[str],
+    *,
+    train: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
     """Import what torch.export.save wrote, as a graph dict.
 
@@ -97,7 +107,7 @@ def import_pt2(
     ----------
     path : str or path-like
         A .pt2 file. Its weights are loaded.
-    train, dims
+    train, dims, inplace_ops
         As for `import_torch`; a loaded program knows its symbols' own names only.
 
     Raises
@@ -122,7 +132,7 @@ def import_pt2(
         first = str(error).strip().split("\n", 1)[0]
         reason = f"{type(error).__name__}: {first}"
         raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
-    return import_torch(program, train=train, dims=dims)
+    return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops)
 
 
 def _require_torch() -> None:
@@ -134,19 +144,24 @@ def _require_torch() -> None:
 
 
 def _imported(
-    source: Any, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, dims: dict[str, int]
+    source: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    train: bool,
+    dims: dict[str, int],
+    inplace_ops: Collection[str],
 ) -> dict[str, Any]:
     import torch
 
     if isinstance(source, torch.export.ExportedProgram):
-        return _import_program(source, args, kwargs, train, dims)
+        return _import_program(source, args, kwargs, train, dims, inplace_ops)
     if isinstance(source, torch.fx.GraphModule):
-        return _import_graph(source, args, kwargs, train, dims)
+        return _import_graph(source, args, kwargs, train, dims, inplace_ops)
     if dims:
         raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
     from .module import import_module
 
-    return import_module(source, args, kwargs, train=train)
+    return import_module(source, args, kwargs, train=train, inplace_ops=inplace_ops)
 
 
 def _import_program(
@@ -155,6 +170,7 @@ def _import_program(
     kwargs: dict[str, Any],
     train: bool,
     dims: dict[str, int],
+    inplace_ops: Collection[str],
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_program
@@ -168,12 +184,17 @@ def _import_program(
         values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
         call = inputs.call_of(values, program.call_spec.in_spec)
-        return import_module(program.module(), *call, train=True)
-    return import_program(program, values, symbols)
+        return import_module(program.module(), *call, train=True, inplace_ops=inplace_ops)
+    return import_program(program, values, symbols, inplace_ops)
 
 
 def _import_graph(
-    module: fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool, dims: dict[str, int]
+    module: fx.GraphModule,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    train: bool,
+    dims: dict[str, int],
+    inplace_ops: Collection[str],
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_graph
@@ -186,8 +207,9 @@ def _import_graph(
     if values is None:
         values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
-        return import_module(module, *inputs.call_of(values, inputs.in_spec(module)), train=True)
-    return import_graph(module, values, symbols)
+        call = inputs.call_of(values, inputs.in_spec(module))
+        return import_module(module, *call, train=True, inplace_ops=inplace_ops)
+    return import_graph(module, values, symbols, inplace_ops)
 
 
 def _sizes(nodes: list[fx.Node], values: list[Any] | None, dims: dict[str, int]) -> dict[str, int]:

@@ -1,13 +1,13 @@
 """Graphs that torch has traced: fx.GraphModule and ExportedProgram, run node by node without data.
 
 Every node that calls something is one op. What runs inside a node and does not leave it counts as the op's
-workspace.
+workspace. What a node may share with its inputs is what the only operator inside it may.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -104,7 +104,8 @@ class GraphRun(fx.Interpreter):
         mutated = [tensor for tensor in operands if inner.mutated(tensor)]
         workspace = _inner_peak(inner, [*operands, *outputs])
         if outputs or mutated:
-            self._graph.op(self._prefix + node.name, self._type(node), operands, outputs, mutated, workspace)
+            name, offers = self._prefix + node.name, inner.only_offers()
+            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers)
         return result
 
     def _weights_of(self, node: fx.Node) -> list[Tensor]:
@@ -160,7 +161,7 @@ class GraphRun(fx.Interpreter):
         values = {p.name: meta_value(p, self._symbols) for p in placeholders(body)}
         operands = declared(values, self._fakes, inner)
         result = self._body(body, node, inner).run(*operands)
-        return _peak(inner.graph(list(flat_tensors(result))))
+        return _peak(inner.graph(list(flat_tensors(result)), optional=False))
 
 
 def _peak(graph: dict[str, Any]) -> int:
@@ -172,10 +173,12 @@ def _peak(graph: dict[str, Any]) -> int:
 
 def _inner_peak(graph: GraphRecorder, outside: list[Tensor]) -> int:
     """Bytes that the ops of `graph` need for what they make, save the storages of `outside`."""
-    return _peak(graph.graph((), free=outside)) if graph.inner_bytes(outside) else 0
+    return _peak(graph.graph((), free=outside, optional=False)) if graph.inner_bytes(outside) else 0
 
 
-def import_graph(module: fx.GraphModule, values: list[Any], symbols: Symbols) -> dict[str, Any]:
+def import_graph(
+    module: fx.GraphModule, values: list[Any], symbols: Symbols, inplace_ops: Collection[str] = ()
+) -> dict[str, Any]:
     """The graph dict of an fx.GraphModule.
 
     Parameters
@@ -186,13 +189,15 @@ def import_graph(module: fx.GraphModule, values: list[Any], symbols: Symbols) ->
         One per placeholder: tensors of any kind, whose sizes count, and other things.
     symbols : Symbols
         The numbers of symbolic sizes inside the graph.
+    inplace_ops : collection of str
+        As for `import_torch`.
 
     Raises
     ------
     SourceError
         If a node depends on data, has no fake implementation or fails; the message names it.
     """
-    graph = GraphRecorder()
+    graph = GraphRecorder(inplace_ops)
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in(values))], symbols)
     weights = {name: fakes(tensor, f"weight '{name}'") for name, tensor in state.items()}
@@ -204,7 +209,9 @@ def import_graph(module: fx.GraphModule, values: list[Any], symbols: Symbols) ->
     return graph.graph([tensor for _, tensor in tensors_in(result)])
 
 
-def import_program(program: torch.export.ExportedProgram, values: list[Any], symbols: Symbols) -> dict[str, Any]:
+def import_program(
+    program: torch.export.ExportedProgram, values: list[Any], symbols: Symbols, inplace_ops: Collection[str] = ()
+) -> dict[str, Any]:
     """The graph dict of an exported program, inference only.
 
     Parameters
@@ -215,13 +222,15 @@ def import_program(program: torch.export.ExportedProgram, values: list[Any], sym
         One per user input: tensors of any kind, whose sizes count, and other things.
     symbols : Symbols
         The numbers of symbolic sizes.
+    inplace_ops : collection of str
+        As for `import_torch`.
 
     Raises
     ------
     SourceError
         If a node depends on data, has no fake implementation or fails; the message names it.
     """
-    graph = GraphRecorder()
+    graph = GraphRecorder(inplace_ops)
     held = {**program.constants, **program.state_dict}
     fakes = Fakes([t for _, t in tensors_in([held, values])], symbols)
     given = iter(values)

@@ -7,7 +7,7 @@ import inspect
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -26,7 +26,12 @@ T = TypeVar("T")
 
 
 def import_module(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, train: bool
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    train: bool,
+    inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
     """The graph dict of one run of a module.
 
@@ -39,6 +44,8 @@ def import_module(
     train : bool
         Whether to follow the loss with its gradients. The loss is the result's `loss`, or else the sum of all
         floating tensors of the result that require a gradient.
+    inplace_ops : collection of str
+        As for `import_torch`.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def import_module(
     names = _positional_names(module, args, kwargs)
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
-    graph = GraphRecorder()
+    graph = GraphRecorder(inplace_ops)
     weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))
     inputs = dict(zip(names, args, strict=True)) | dict(kwargs)
     inputs = dict(zip(inputs, declared(inputs, fakes, graph), strict=True))

@@ -8,49 +8,23 @@ and stands for all of its bytes; every other tensor in it is an alias at a byte 
                     ├── y = x.chunk(2)[1] ──┤          offset = storage_offset * itemsize
 
 An operator that mutates a tensor gives the same bytes a new name, and whoever reads these bytes later reads
-that name.
+that name. It runs after whoever has read them before, which is written down (`after`), since such an alias does not
+show that it destroys what it is an alias of. For the same reason, bytes that are mutated are nobody's copy: a copy
+or a concatenation that may share bytes with what it was made from does so only if neither is mutated later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...errors import SourceError
-
-Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
-
-
-@dataclass(eq=False)
-class _Value:
-    name: str
-    kind: str
-    nbytes: int
-    shape: list[int]
-    dtype: str
-    serial: int
-
-
-@dataclass(eq=False)
-class _Storage:
-    handle: torch.UntypedStorage  # held, so that no later storage can get its address
-    root: _Value
-    names: dict[Geometry, _Value]  # the newest name of every range of bytes that was handed out
-    written: _Value | None = None  # the newest name that a mutation gave
-
-
-@dataclass(eq=False)
-class _Op:
-    name: str
-    type: str
-    inputs: dict[_Value, None]
-    workspace: int = 0
-    outputs: list[_Value] = field(default_factory=list)
-    alias: list[tuple[_Value, _Value, int]] = field(default_factory=list)
+from ..inplace import reusable
+from .recorded import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
+from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
 class _Names:
@@ -77,12 +51,18 @@ class GraphRecorder:
 
     Every storage that it has seen is kept until it goes away itself: with fake tensors that takes no memory,
     and a storage stays recognisable by its address.
+
+    Parameters
+    ----------
+    inplace_ops : collection of str
+        Types of ops, besides those of the table, that may write their first output over an input.
     """
 
-    def __init__(self) -> None:
-        self._values: list[_Value] = []
-        self._ops: list[_Op] = []
-        self._storages: dict[int, _Storage] = {}
+    def __init__(self, inplace_ops: Collection[str] = ()) -> None:
+        self._inplace_ops = inplace_ops
+        self._values: list[Value] = []
+        self._ops: list[Op] = []
+        self._storages: dict[int, Storage] = {}
         self._tensor_name = _Names()
         self._op_name = _Names()
         self._constants = 0
@@ -120,6 +100,7 @@ class GraphRecorder:
         outputs: Sequence[Tensor],
         mutated: Iterable[Tensor] = (),
         workspace: int = 0,
+        offers: Offers = NOTHING,
     ) -> None:
         """Append an op.
 
@@ -138,22 +119,28 @@ class GraphRecorder:
             The inputs that it writes to: those it does not also yield are given new names as outputs.
         workspace : int
             Bytes that it needs while it runs.
+        offers : Offers
+            What it allows its first output to share with its inputs.
 
         Raises
         ------
         SourceError
             If a tensor has no storage of its own, as sparse ones.
         """
-        changed = list(mutated)
+        operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
-        op = _Op(self._op_name(name), type, {}, workspace)
+        op = Op(self._op_name(name), type, {}, workspace, offers=offers)
         self._ops.append(op)
-        for tensor in [*inputs, *changed]:
+        for tensor in [*operands, *changed]:
             op.inputs.update(dict.fromkeys(self._read(tensor)))
         results = _distinct([*outputs, *changed], f"op '{name}'")
         for number, tensor in enumerate(results):
             label = op.name if len(results) == 1 else f"{op.name}.{number}"
             self._write(op, tensor, self._tensor_name(label), written)
+        if results and not any(view is op.outputs[0] for view, _, _ in op.alias):
+            self._relate(op, results[0], operands)
+        if written or not op.outputs or len(op.alias) < len(op.outputs):  # a view reads nothing
+            self._order(op, [*operands, *changed], written)
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Give the newest name of a recorded tensor's bytes another name, unless an op did not make it."""
@@ -161,7 +148,11 @@ class GraphRecorder:
         if value.kind == "intermediate":
             value.name = self._tensor_name(name)
 
-    def graph(self, outputs: Iterable[Tensor], free: Collection[Tensor] = ()) -> dict[str, Any]:
+    def only_offers(self) -> Offers:
+        """What the only op allows its output to share; nothing if there are several."""
+        return self._ops[0].offers if len(self._ops) == 1 else NOTHING
+
+    def graph(self, outputs: Iterable[Tensor], free: Collection[Tensor] = (), optional: bool = True) -> dict[str, Any]:
         """The graph dict.
 
         Parameters
@@ -170,6 +161,8 @@ class GraphRecorder:
             What the caller gets; an unknown storage is declared as a constant.
         free : collection of Tensor
             Tensors whose storages are counted elsewhere: they are given 0 bytes.
+        optional : bool
+            Whether to say what ops may share, besides what they do share.
 
         Returns
         -------
@@ -181,8 +174,11 @@ class GraphRecorder:
             self._grow(storage)
         outside = self._outside({_address(t, "a tensor") for t in free})
         return {
-            "tensors": [_tensor_entry(value, value in outside) for value in self._values],
-            "ops": [_op_entry(op, outside) for op in self._ops],
+            "tensors": [tensor_entry(value, value in outside) for value in self._values],
+            "ops": [
+                op_entry(op, outside) | (optional_entries(op, position) if optional else {})
+                for position, op in enumerate(self._ops)
+            ],
             "outputs": [value.name for value in names],
         }
 
@@ -200,40 +196,40 @@ class GraphRecorder:
         storage = self._storages.get(_address(tensor, "a tensor"))
         return storage is not None and storage.written is not None
 
-    def _outside(self, addresses: set[int]) -> set[_Value]:
+    def _outside(self, addresses: set[int]) -> set[Value]:
         storages = [self._storages[address] for address in addresses & self._storages.keys()]
         return {value for storage in storages for value in self._members(storage)}
 
-    def _members(self, storage: _Storage) -> list[_Value]:
+    def _members(self, storage: Storage) -> list[Value]:
         members = [storage.root]
         for op in self._ops:
             members += [view for view, root, _ in op.alias if root is storage.root]
         return members
 
-    def _value(self, name: str, kind: str, nbytes: int, tensor: Tensor) -> _Value:
+    def _value(self, name: str, kind: str, nbytes: int, tensor: Tensor) -> Value:
         dtype = str(tensor.dtype).removeprefix("torch.")
-        value = _Value(name, kind, nbytes, [int(n) for n in tensor.shape], dtype, len(self._values))
+        value = Value(name, kind, nbytes, [int(n) for n in tensor.shape], dtype, len(self._values))
         self._values.append(value)
         return value
 
-    def _root(self, tensor: Tensor, name: str, kind: str) -> _Value:
+    def _root(self, tensor: Tensor, name: str, kind: str) -> Value:
         handle = tensor.untyped_storage()
         root = self._value(name, kind, int(handle.nbytes()), tensor)
-        self._storages[handle._cdata] = _Storage(handle, root, {_geometry(tensor): root})
+        self._storages[handle._cdata] = Storage(handle, root, {_geometry(tensor): root})
         return root
 
-    def _newest(self, tensor: Tensor) -> _Value:
-        storage = self._storages[_address(tensor, "a tensor")]
+    def _newest(self, tensor: Tensor) -> Value:
+        storage = self._storage(tensor)
         return storage.names.get(_geometry(tensor), storage.root)
 
-    def _read(self, tensor: Tensor) -> list[_Value]:
+    def _read(self, tensor: Tensor) -> list[Value]:
         """The tensor's name, and the name of a mutation that has changed its bytes since."""
         self.constant(tensor)
         value = self._newest(tensor)
         written = self._storages[_address(tensor, "a tensor")].written
         return [value, written] if written is not None and written.serial > value.serial else [value]
 
-    def _write(self, op: _Op, tensor: Tensor, name: str, written: set[int]) -> None:
+    def _write(self, op: Op, tensor: Tensor, name: str, written: set[int]) -> None:
         storage = self._storages.get(_address(tensor, f"op '{op.name}'"))
         if storage is None:
             op.outputs.append(self._root(tensor, name, "intermediate"))
@@ -241,7 +237,7 @@ class GraphRecorder:
         self._grow(storage)
         if storage.root in op.outputs:
             op = self._view_op(op)
-        view = self._value(name, "intermediate", _extent(tensor), tensor)
+        view = self._value(name, "intermediate", extent(tensor), tensor)
         offset = tensor.storage_offset() * tensor.dtype.itemsize if view.nbytes else 0
         op.outputs.append(view)
         op.inputs.setdefault(storage.root)
@@ -250,14 +246,60 @@ class GraphRecorder:
         if _address(tensor, f"op '{op.name}'") in written:
             storage.written = view
 
-    def _view_op(self, op: _Op) -> _Op:
+    def _relate(self, op: Op, output: Tensor, operands: list[Tensor]) -> None:
+        """Note what an op may share with its first output, where that and its inputs lie in memory as it takes."""
+        over, copy_of, parts = op.offers
+        for tensor in _distinct(over or reusable(op.type, operands, self._inplace_ops), op.name):
+            if lie_alike(output, tensor) and not any(self._crosses(tensor, other) for other in operands):
+                op.inplace += self._links(op, output, tensor, 0)
+        if copy_of is not None:
+            op.slices += self._links(op, output, copy_of, 0)
+        offset_of = dict(reversed(parts))  # of a tensor that comes twice, the first
+        for tensor in _distinct((part for part, _ in parts), op.name):
+            op.concats += self._links(op, output, tensor, offset_of[tensor])
+        for link in (*op.slices, *op.concats):
+            join(*link.storages)
+
+    def _links(self, op: Op, output: Tensor, tensor: Tensor, offset: int) -> list[Link]:
+        """That an op's output and input may share bytes, if both have names that stand for their bytes alone."""
+        whole, source = self._whole(output), self._whole(tensor)
+        if whole is None or source is None or source not in op.inputs:
+            return []
+        return [Link(whole, source, offset, (self._storage(output), self._storage(tensor)))]
+
+    def _whole(self, tensor: Tensor) -> Value | None:
+        """The name of a dense tensor's bytes; None if there is none that stands for just these."""
+        value = self._storage(tensor).names.get(_geometry(tensor))
+        return value if value is not None and is_dense(tensor) and value.nbytes == extent(tensor) else None
+
+    def _crosses(self, tensor: Tensor, other: Tensor) -> bool:
+        """Whether an element of `other` may be in the bytes of an element of `tensor` in another place."""
+        if self._storage(tensor) is not self._storage(other):
+            return self._storage(tensor).leader() is self._storage(other).leader() and not lie_alike(tensor, other)
+        (begin, end), (first, last) = _span(tensor), _span(other)
+        return _geometry(tensor) != _geometry(other) and begin < last and first < end
+
+    def _order(self, op: Op, operands: list[Tensor], written: set[int]) -> None:
+        """Let an op that mutates a storage run after those that have read what it destroys."""
+        for address in dict.fromkeys(_address(tensor, "a tensor") for tensor in operands):
+            storage = self._storages[address]
+            if address in written:
+                op.after.update(dict.fromkeys(storage.readers))
+                storage.readers, storage.mutated_at = [], len(self._ops)
+            else:
+                storage.readers.append(op)
+
+    def _storage(self, tensor: Tensor) -> Storage:
+        return self._storages[_address(tensor, "a tensor")]
+
+    def _view_op(self, op: Op) -> Op:
         """An op of its own for views of what `op` has just made: an alias needs an earlier op's output."""
-        views = _Op(self._op_name(f"{op.name}.views"), "views", {})
+        views = Op(self._op_name(f"{op.name}.views"), "views", {})
         self._ops.append(views)
         return views
 
     @staticmethod
-    def _grow(storage: _Storage) -> None:
+    def _grow(storage: Storage) -> None:
         """An `out=` variant may have resized the storage: it counts with the most that it ever had."""
         storage.root.nbytes = max(storage.root.nbytes, int(storage.handle.nbytes()))
 
@@ -273,12 +315,10 @@ def _geometry(tensor: Tensor) -> Geometry:
     return int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, lazy
 
 
-def _extent(tensor: Tensor) -> int:
-    """Bytes from the tensor's first element to its last."""
-    if tensor.numel() == 0:
-        return 0
-    steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return int(1 + steps) * tensor.dtype.itemsize
+def _span(tensor: Tensor) -> tuple[int, int]:
+    """The bytes of its storage that a tensor lies in, from the first to the one after the last."""
+    begin = int(tensor.storage_offset()) * tensor.dtype.itemsize
+    return begin, begin + extent(tensor)
 
 
 def _distinct(tensors: Iterable[Tensor], what: str) -> list[Tensor]:
@@ -287,31 +327,3 @@ def _distinct(tensors: Iterable[Tensor], what: str) -> list[Tensor]:
     for tensor in tensors:
         first.setdefault((_address(tensor, what), _geometry(tensor)), tensor)
     return list(first.values())
-
-
-def _tensor_entry(value: _Value, outside: bool) -> dict[str, Any]:
-    nbytes = 0 if outside else value.nbytes
-    return {
-        "name": value.name,
-        "bytes": nbytes,
-        "kind": value.kind,
-        "shape": value.shape,
-        "dtype": value.dtype,
-    }
-
-
-def _op_entry(op: _Op, outside: set[_Value]) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "name": op.name,
-        "type": op.type,
-        "inputs": [value.name for value in op.inputs],
-        "outputs": [value.name for value in op.outputs],
-    }
-    if op.workspace:
-        entry["workspace"] = op.workspace
-    if op.alias:
-        entry["alias"] = [
-            {"output": view.name, "input": root.name, "offset": 0 if view in outside else offset}
-            for view, root, offset in op.alias
-        ]
-    return entry

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...errors import SourceError
 from .fake import Fakes
 from .record import GraphRecorder
+from .relations import offers_of
 
 _LIFTS = {
     torch.ops.aten.lift.default,
@@ -89,8 +90,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # the same bytes, seen in the same way
         mutated = list(_mutated(func, args, kwargs))
         if outputs or mutated or func is torch.ops.aten._local_scalar_dense.default:
-            name = self._name(_short_name(func))
-            self._graph.op(name, str(func), flat_tensors([args, kwargs]), outputs, mutated)
+            name, inputs = self._name(_short_name(func)), list(flat_tensors([args, kwargs]))
+            offers = offers_of(func, args, kwargs, inputs, outputs)
+            self._graph.op(name, str(func), inputs, outputs, mutated, offers=offers)
 
 
 def flat_tensors(value: Any) -> Iterator[Tensor]:

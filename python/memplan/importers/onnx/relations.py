@@ -1,0 +1,214 @@
+"""What a node's output and inputs may share: bytes that are written over, cut out, joined or passed on unchanged.
+
+ONNX tensors are dense and row-major. A box cut out of one, from `starts`, of sizes `shape`, is a run of its bytes
+if, from the outside in, the box is one element thick, then of any extent in one dimension, then complete:
+
+    whole [1, 6, 4]      box at [0, 2, 0] of [1, 3, 4]      a run: bytes of rows 2, 3 and 4
+    whole [2, 6, 4]      box at [0, 2, 0] of [2, 3, 4]      two runs: not emitted
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from onnx import NodeProto, TensorProto
+from onnx.helper import get_attribute_value
+
+from ...dtypes import bits
+from ..inplace import reusable
+from .values import array
+
+Tensor = dict[str, Any]
+Relation = dict[str, Any]
+
+_COPIES = frozenset({"Cast", "CastLike", "Dropout", "Expand", "Transpose"})
+
+
+class Relations:
+    """The optional relations of the nodes of a graph.
+
+    Parameters
+    ----------
+    constants : mapping of str to TensorProto
+        The constants whose payload is known.
+    opset : int
+        The version of the standard operators.
+    inplace_ops : collection of str
+        Types of nodes, besides the table's, that may write their output over an input.
+    """
+
+    def __init__(self, constants: Mapping[str, TensorProto], opset: int, inplace_ops: Collection[str]) -> None:
+        self._constants, self._opset, self._inplace_ops = constants, opset, inplace_ops
+
+    def of(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> dict[str, list[Relation]]:
+        """The entries `inplace`, `slice` and `concat` of a node's op, those that are not empty.
+
+        Parameters
+        ----------
+        node : NodeProto
+            A node that is no alias.
+        type : str
+            Its op's type.
+        tensors : mapping of str to dict
+            The tensors that the node reads and writes, by name.
+        """
+        found = {"inplace": self._inplace(node, type, tensors)}
+        if not node.domain:
+            found |= {"slice": self._slices(node, tensors), "concat": self._concats(node, tensors)}
+        return {relation: entries for relation, entries in found.items() if entries}
+
+    def _inplace(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> list[Relation]:
+        if not any(node.output[:1]):
+            return []
+        output = tensors[node.output[0]]
+        names = dict.fromkeys(name for name in reusable(type, list(node.input), self._inplace_ops) if name)
+        return [_relation(output, tensors[name]) for name in names if _is_alike(output, tensors[name])]
+
+    def _concats(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[Relation]:
+        if node.op_type != "Concat" or not node.output[0]:
+            return []
+        whole = tensors[node.output[0]]
+        axis = _axis(_attributes(node).get("axis", 1), whole)
+        parts: dict[str, Relation] = {}
+        start = 0
+        for name in node.input:
+            part = tensors[name]
+            offset = _offset(whole, _starts(whole, axis, start), part)
+            if offset is not None:
+                parts.setdefault(name, _relation(whole, part, offset))
+            start += part["shape"][axis]
+        return list(parts.values())
+
+    def _slices(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[Relation]:
+        if not any(node.input[:1]) or not any(node.output):
+            return []
+        whole = tensors[node.input[0]]
+        if node.op_type == "Split":
+            return list(self._split(node, whole, tensors))
+        if not node.output[0]:
+            return []
+        output = tensors[node.output[0]]
+        if node.op_type in _COPIES and _is_copy(node, whole, output) and self._is_inference(node):
+            return [_relation(output, whole)]
+        if node.op_type not in ("Slice", "Gather"):
+            return []
+        starts = self._slice_starts(node, whole) if node.op_type == "Slice" else self._gather_starts(node, whole)
+        box = output if node.op_type == "Slice" else _thick(output, whole, _attributes(node).get("axis", 0))
+        offset = None if starts is None else _offset(whole, starts, box)
+        return [] if offset is None else [_relation(output, whole, offset)]
+
+    def _split(self, node: NodeProto, whole: Tensor, tensors: Mapping[str, Tensor]) -> Iterable[Relation]:
+        axis = _axis(_attributes(node).get("axis", 0), whole)
+        start = 0
+        for name in node.output:
+            if not name:  # an output that nobody asked for has no shape to go on from
+                return
+            offset = _offset(whole, _starts(whole, axis, start), tensors[name])
+            if offset is not None:
+                yield _relation(tensors[name], whole, offset)
+            start += tensors[name]["shape"][axis]
+
+    def _slice_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
+        """Where a Slice begins in every dimension; None if that is not constant, or a step is not 1."""
+        if self._opset < 10:
+            given = _attributes(node)
+            starts, ends, axes, steps = given["starts"], given["ends"], given.get("axes"), None
+        else:
+            values = [self._vector(name) for name in node.input[1:]]
+            unknown = any(name and value is None for name, value in zip(node.input[1:], values, strict=True))
+            starts, ends, axes, steps = [*values, None, None][:4]
+            if unknown or starts is None or ends is None:
+                return None
+        axes = range(len(starts)) if axes is None else axes
+        result = [0] * len(whole["shape"])
+        for position, axis in enumerate(axes):
+            extent = whole["shape"][_axis(axis, whole)]
+            if steps is not None and steps[position] != 1:
+                return None
+            result[_axis(axis, whole)] = slice(starts[position], ends[position]).indices(extent)[0]
+        return result
+
+    def _gather_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
+        """Where the one element that a Gather takes along its axis lies; None if it takes others."""
+        index = self._vector(node.input[1])
+        axis = _axis(_attributes(node).get("axis", 0), whole)
+        extent = whole["shape"][axis]
+        if index is None or len(index) != 1 or not -extent <= index[0] < extent:
+            return None
+        return _starts(whole, axis, index[0] % extent)
+
+    def _vector(self, name: str) -> list[int] | None:
+        """The integers of a constant; None if it is none."""
+        value = array(self._constants[name]) if name in self._constants else None
+        return None if value is None or value.dtype.kind not in "iu" else [int(n) for n in value.ravel()]
+
+    def _is_inference(self, node: NodeProto) -> bool:
+        """Whether a node, if it is a Dropout, passes its input on."""
+        if node.op_type != "Dropout":
+            return True
+        if self._opset < 7:
+            return bool(_attributes(node).get("is_test", 0))
+        training = node.input[2] if len(node.input) > 2 else ""
+        if not training:
+            return True
+        value = array(self._constants[training]) if training in self._constants else None
+        return value is not None and not value.any()
+
+
+def _relation(output: Tensor, source: Tensor, offset: int = 0) -> Relation:
+    return {"output": output["name"], "input": source["name"], "offset": offset}
+
+
+def _attributes(node: NodeProto) -> dict[str, Any]:
+    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def _axis(axis: int, tensor: Tensor) -> int:
+    return int(axis) % max(1, len(tensor["shape"]))
+
+
+def _starts(whole: Tensor, axis: int, start: int) -> list[int]:
+    return [start if dimension == axis else 0 for dimension in range(len(whole["shape"]))]
+
+
+def _thick(output: Tensor, whole: Tensor, axis: int) -> Tensor:
+    """What a Gather of one element yields, with the dimension that it may have dropped."""
+    shape = [1 if dimension == _axis(axis, whole) else extent for dimension, extent in enumerate(whole["shape"])]
+    return {**output, "shape": shape}
+
+
+def _is_alike(output: Tensor, source: Tensor) -> bool:
+    """Whether elements of the same place are the same bytes."""
+    same = output["shape"] == source["shape"] and bits(output["dtype"]) == bits(source["dtype"])
+    return bool(same and output["bytes"] > 0)
+
+
+def _is_copy(node: NodeProto, source: Tensor, output: Tensor) -> bool:
+    """Whether a node's output holds the bytes of its input, in their order."""
+    if not output["bytes"] or output["dtype"] != source["dtype"]:
+        return False
+    if node.op_type != "Transpose":
+        return bool(output["shape"] == source["shape"])
+    rank = len(source["shape"])
+    order = _attributes(node).get("perm") or range(rank)[::-1]
+    moved = [axis for axis in order if source["shape"][axis] != 1]
+    return moved == sorted(moved)
+
+
+def _offset(whole: Tensor, starts: Sequence[int], box: Tensor) -> int | None:
+    """Where a box begins in a tensor, in bytes; None if it is not a run of whole bytes, or empty."""
+    extents, shape = whole["shape"], box["shape"]
+    if not box["bytes"] or box["dtype"] != whole["dtype"] or len(shape) != len(extents):
+        return None
+    if any(start + size > extent for start, size, extent in zip(starts, shape, extents, strict=True)):
+        return None  # declared shapes that do not fit together
+    cut = [axis for axis in range(len(extents)) if shape[axis] != extents[axis]]
+    if cut and any(size != 1 for size in shape[: cut[-1]]):
+        return None
+    width = bits(whole["dtype"])
+    first = width * sum(start * math.prod(extents[axis + 1 :]) for axis, start in enumerate(starts))
+    end = first + width * math.prod(shape)
+    whole_bytes = first % 8 == 0 and (end % 8 == 0 or end == width * math.prod(extents))
+    return first // 8 if whole_bytes else None

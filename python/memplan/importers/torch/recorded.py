@@ -1,0 +1,118 @@
+"""What a GraphRecorder holds, and how that is written down in a graph dict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .relations import NOTHING, Offers
+
+Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
+
+
+@dataclass(eq=False)
+class Value:
+    name: str
+    kind: str
+    nbytes: int
+    shape: list[int]
+    dtype: str
+    serial: int
+
+
+@dataclass(eq=False)
+class Storage:
+    handle: torch.UntypedStorage  # held, so that no later storage can get its address
+    root: Value
+    names: dict[Geometry, Value]  # the newest name of every range of bytes that was handed out
+    written: Value | None = None  # the newest name that a mutation gave
+    mutated_at: int = 0  # and how many ops there were by then
+    readers: list[Op] = field(default_factory=list)  # ops that have read the bytes since
+    follows: Storage | None = None  # another storage, of those that may share bytes with this one
+
+    def leader(self) -> Storage:
+        """One storage of all those that may share bytes with this one."""
+        storage = self
+        while storage.follows is not None:
+            storage = storage.follows
+        return storage
+
+
+@dataclass(eq=False)
+class Link:
+    """An op's output and input that may share bytes: one lies in the other, from an offset in bytes on."""
+
+    output: Value
+    input: Value
+    offset: int
+    storages: tuple[Storage, Storage]
+
+
+@dataclass(eq=False)
+class Op:
+    name: str
+    type: str
+    inputs: dict[Value, None]
+    workspace: int = 0
+    outputs: list[Value] = field(default_factory=list)
+    alias: list[tuple[Value, Value, int]] = field(default_factory=list)
+    offers: Offers = NOTHING
+    inplace: list[Link] = field(default_factory=list)
+    slices: list[Link] = field(default_factory=list)
+    concats: list[Link] = field(default_factory=list)
+    after: dict[Op, None] = field(default_factory=dict)
+
+
+def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
+    """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes."""
+    nbytes = 0 if outside else value.nbytes
+    return {
+        "name": value.name,
+        "bytes": nbytes,
+        "kind": value.kind,
+        "shape": value.shape,
+        "dtype": value.dtype,
+    }
+
+
+def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
+    """An op of the graph dict, without what it may share."""
+    entry: dict[str, Any] = {
+        "name": op.name,
+        "type": op.type,
+        "inputs": [value.name for value in op.inputs],
+        "outputs": [value.name for value in op.outputs],
+    }
+    if op.workspace:
+        entry["workspace"] = op.workspace
+    if op.alias:
+        entry["alias"] = [
+            {"output": view.name, "input": root.name, "offset": 0 if view in outside else offset}
+            for view, root, offset in op.alias
+        ]
+    if op.after:
+        entry["after"] = [before.name for before in op.after]
+    return entry
+
+
+def optional_entries(op: Op, position: int) -> dict[str, Any]:
+    """What the op at a position may share: nothing that has been resized, and no copies that come to differ."""
+    inplace = [link for link in op.inplace if link.output.nbytes == link.input.nbytes]
+    found = {"inplace": inplace, "slice": _unmutated(op.slices, position), "concat": _unmutated(op.concats, position)}
+    return {
+        relation: [{"output": k.output.name, "input": k.input.name, "offset": k.offset} for k in links]
+        for relation, links in found.items()
+        if links
+    }
+
+
+def _unmutated(links: list[Link], position: int) -> list[Link]:
+    return [link for link in links if all(storage.mutated_at <= position for storage in link.storages)]
+
+
+def join(a: Storage, b: Storage) -> None:
+    """Note that two storages may share bytes."""
+    if a.leader() is not b.leader():
+        a.leader().follows = b.leader()
