@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import memplan
 from pooling import CASES, Columns, Pairs, Pools, by_birth, conflict, expect, expect_valid, pools_of, problems
@@ -57,6 +58,18 @@ def test_same_blocks_as_the_reference_below_the_peak(problem: tuple[Columns, Pai
     expect("inductor_reuse:reuse=below_peak", *problem, pools(*problem, below_peak=True))
 
 
+long_runs = st.lists(st.tuples(st.sampled_from((4, 8, 24)), st.integers(0, 60), st.integers(1, 9)), max_size=60)
+
+
+@given(long_runs)
+@BOUNDED
+def test_same_blocks_where_blocks_wait_for_long(rows: list[tuple[int, int, int]]) -> None:
+    size, first, length = ([row[k] for row in rows] for k in range(3))
+    columns = (size, first, [f + n for f, n in zip(first, length, strict=True)], [1] * len(size))
+    for rule in ("always", "below_peak"):
+        expect(f"inductor_reuse:reuse={rule}", columns, [], pools(columns, [], below_peak=rule == "below_peak"))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_degenerate_below_the_peak(case: str) -> None:
     expect_valid(case, "inductor_reuse:reuse=below_peak")
@@ -103,6 +116,13 @@ def test_blocks_that_wait_add_up() -> None:
     problem = memplan.Problem([4, 4, 2, 4, 4], [0, 0, 1, 2, 2], [1, 1, 2, 3, 3])
     assert memplan.plan(problem, "inductor_reuse").pools == 3
     assert pools_of(memplan.plan(problem, "inductor_reuse:reuse=below_peak")) == {0: [0], 4: [1, 3], 8: [2], 10: [4]}
+
+
+def test_a_wait_within_another() -> None:
+    """0 waits from 1 to 9 for 1; over the 5 at step 6 that makes 9, and the 8 of 2 would make 17, beyond the peak."""
+    size, first, last = [4, 4, 8, 8, 5, 15], [0, 9, 4, 10, 6, 20], [1, 10, 5, 11, 7, 21]
+    below = memplan.plan((size, first, last), "inductor_reuse:reuse=below_peak")
+    assert sorted(pools_of(below).values()) == [[0, 1], [2], [3], [4], [5]]
 
 
 def test_no_wait_is_always_fine() -> None:

@@ -1,4 +1,4 @@
-// MaxTree: a row of byte counts that knows the largest of any run.
+// MaxTree: a row of byte counts, none negative, that knows the largest of any run.
 //
 //              9                 each node holds the largest value below it, what was added
 //          ┌───┴───┐             to its whole run included
@@ -27,7 +27,7 @@ class MaxTree {
   void add(std::size_t begin, std::size_t end, Bytes bytes) { add(root(), {begin, end}, bytes); }
 
   // The largest of [begin, end); 0 when it is empty.
-  Bytes max(std::size_t begin, std::size_t end) const { return max(root(), {begin, end}); }
+  Bytes max(std::size_t begin, std::size_t end) const { return begin < end ? max(root(), {begin, end}) : 0; }
 
   // The first position in [begin, size()) whose value is >= least; size() when there is none.
   std::size_t first_at_least(std::size_t begin, Bytes least) const { return first_at_least(root(), begin, least); }
