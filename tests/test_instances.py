@@ -71,7 +71,10 @@ def test_read_as_written(path: Path) -> None:
 def test_every_planner_holds(path: Path) -> None:
     problem = memplan.read_problem(path)
     for planner in PLANNERS:
-        plan = memplan.plan(problem, planner)
+        try:
+            plan = memplan.plan(problem, planner)
+        except memplan.UnsupportedError:  # too large for it
+            continue
         plan.verify()
         assert plan.peak >= plan.lower_bound
         assert plan.optimal == (plan.peak == plan.lower_bound)

@@ -57,7 +57,7 @@ constexpr PlannerInfo kPlanners[] = {
     {"hill_climb", "an order, improved by swaps that may lower the highest buffer", false, kAll,
      "O(n r log n) per swap", "Apache TVM, Unified Static Memory Planner; Arm Vela", hill_climb, kHillClimb},
     {"xla_heap", "the largest or the longest-lived first, into the smallest free chunk; the better of both", false,
-     kAll, "O(n r log n)", "OpenXLA, GlobalDecreasingSizeBestFitHeap", xla_heap, kXlaHeap},
+     kAll, "O(n r log n)", "OpenXLA, global decreasing size best fit heap", xla_heap, kXlaHeap},
     {"linear_scan", "by birth, into the tightest free region; when none fits, what dies last may be moved", false,
      kAlignment, "O(n a) for a alive at a time", "Poletto and Sarkar 1999; PyTorch JIT's static memory planner",
      linear_scan},
