@@ -35,13 +35,7 @@ class Fault:
 
 
 FAULTS = (
-    Fault(
-        "a weight is taken in place",
-        "storage.cpp",
-        "if (kind == TensorKind::weight || (kind",
-        "if ((kind",
-    ),
-    Fault("an input that was not donated is taken in place", "storage.cpp", "&& !donated_[at(root)])", "&& false)"),
+    Fault("an input that was not donated is taken in place", "storage.cpp", "&& !donated_[at(root)]) return false;", "&& false) return false;"),
     Fault(
         "in place over a graph output, or one that is read later",
         "storage.cpp",
@@ -172,12 +166,6 @@ FAULTS = (
         "buffers.cpp",
         "for (Index op : one.ops)",
         "for (Index op : one.writers)",
-    ),
-    Fault(
-        "on streams graph outputs may be followed",
-        "buffers.cpp",
-        "if (one.endless || other.given) return false;",
-        "if (other.given) return false;",
     ),
     Fault(
         "ops of different streams count as ordered",

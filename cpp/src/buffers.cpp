@@ -58,47 +58,29 @@ std::vector<Index> add_workspaces(const Graph& graph, const Place& place, Column
   return buffer_of_workspace;
 }
 
-// The ops that use a buffer, and those of them that write it first.
+// The ops that use a buffer, and those of them that write it.
 struct Uses {
   std::vector<Index> ops;
   std::vector<Index> writers;
-  bool given = false;    // written before the first op
-  bool endless = false;  // kept after the last
 };
 
 std::vector<Uses> uses_of(const Graph& graph, const Buffers& buffers) {
   std::vector<Uses> uses(at(buffers.problem.count()));
-  const auto of = [&](Index t) {
-    const Index buffer = buffers.buffer_of_tensor[at(t)];
-    return buffer == kNone ? nullptr : &uses[at(buffer)];
+  const auto use = [&](Index buffer, Index op, bool writes) {
+    if (buffer == kNone) return;
+    uses[at(buffer)].ops.push_back(op);
+    if (writes) uses[at(buffer)].writers.push_back(op);
   };
   for (Index k = 0; k < graph.op_count(); ++k) {
-    for (Index t : graph.op(k).inputs)
-      if (Uses* user = of(t)) user->ops.push_back(k);
-    for (Index t : graph.op(k).outputs) {
-      if (Uses* user = of(t)) {
-        user->ops.push_back(k);
-        user->writers.push_back(k);
-      }
-    }
-    if (const Index workspace = buffers.buffer_of_workspace[at(k)]; workspace != kNone)
-      uses[at(workspace)] = {{k}, {k}, false, false};
+    for (Index t : graph.op(k).inputs) use(buffers.buffer_of_tensor[at(t)], k, false);
+    for (Index t : graph.op(k).outputs) use(buffers.buffer_of_tensor[at(t)], k, true);
+    use(buffers.buffer_of_workspace[at(k)], k, true);
   }
-  for (Index t = 0; t < graph.tensor_count(); ++t) {
-    const TensorKind kind = graph.tensor(t).kind;
-    Uses* user = of(t);
-    if (user == nullptr) continue;
-    user->given = user->given || kind == TensorKind::input || kind == TensorKind::weight;
-    user->endless = user->endless || kind == TensorKind::weight;
-  }
-  for (Index t : graph.outputs())
-    if (Uses* user = of(t)) user->endless = true;
   return uses;
 }
 
 // Whether all that uses one buffer ends before anything writes the other.
 bool ends_before(const Uses& one, const Uses& other, const HappensBefore& order) {
-  if (one.endless || other.given) return false;
   for (Index writer : other.writers)
     for (Index op : one.ops)
       if (!order.before(op, writer)) return false;
@@ -106,7 +88,7 @@ bool ends_before(const Uses& one, const Uses& other, const HappensBefore& order)
 }
 
 // O(buffers^2 x uses): the pairs whose lifetimes, by the order of the list, say that they may share bytes although
-// their ops may run side by side.
+// their ops may run side by side. What the caller gave or keeps is alive with all that comes after or before it anyway.
 Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const HappensBefore& order) {
   const Problem& problem = buffers.problem;
   const std::vector<Uses> uses = uses_of(graph, buffers);

@@ -347,8 +347,7 @@ class Sharer {
     if (view.offset < 0 || view.offset > bytes(view.input) || bytes(view.output) > bytes(view.input) - view.offset)
       return false;
     const Index root = group_of(view.input).root;
-    const TensorKind kind = graph_.tensor(root).kind;
-    if (kind == TensorKind::weight || (kind == TensorKind::input && !donated_[at(root)])) return false;
+    if (graph_.tensor(root).kind == TensorKind::input && !donated_[at(root)]) return false;  // a weight is endless
     const Bytes input = offset_in_storage(view.input);
     const Bytes begin = input + view.offset;
     if (!aligned(begin)) return false;

@@ -91,9 +91,8 @@ class RandomGraph {
       const bool as_large = below(2);
       const std::size_t t = add({output, as_large ? bytes(input) : small()});
       for (std::size_t other : inputs)
-        if (below(4) && bytes(other) >= bytes(t))
-          op.inplace.push_back(
-              {output, name(other), below(3) ? 0 : below(static_cast<int>(bytes(other) - bytes(t)) + 1)});
+        if (below(4))
+          op.inplace.push_back({output, name(other), below(3) ? 0 : below(static_cast<int>(bytes(other)) + 1)});
     }
   }
 
