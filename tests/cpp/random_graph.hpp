@@ -89,7 +89,7 @@ class RandomGraph {
       add_concat(op, output, inputs);
     } else {
       const bool as_large = below(2);
-      const std::size_t t = add({output, as_large ? bytes(input) : small()});
+      add({output, as_large ? bytes(input) : small()});
       for (std::size_t other : inputs)
         if (below(4))
           op.inplace.push_back({output, name(other), below(3) ? 0 : below(static_cast<int>(bytes(other)) + 1)});
