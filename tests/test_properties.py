@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 import memplan
 import oracle
 from memplan import _core
+from registered import PLANNERS as NAMES
 from strategies import BOUNDED, KINDS, columns, graph_dicts, places
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
-PLANNERS = st.sampled_from([row.name for row in memplan.planners()])
+PLANNERS = st.sampled_from(NAMES)
 
 
 def addresses(graph: dict[str, Any], plan: memplan.Plan, offsets: list[int]) -> tuple[dict[str, int], dict[str, int]]:

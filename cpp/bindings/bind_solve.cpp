@@ -36,6 +36,17 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
   return {std::move(result.buffers), std::move(result.plan)};
 }
 
+Plan judge_offsets(const Problem& problem, py::handle offsets, const std::string& planner, const std::string& asked,
+                   double seconds, Bytes lower_bound, Index pools) {
+  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
+  Placement placement;
+  placement.offsets.assign(column.data(), column.data() + column.size());
+  placement.lower_bound = lower_bound;
+  placement.pools = pools;
+  py::gil_scoped_release release;
+  return judge(problem, std::move(placement), planner, asked, seconds);
+}
+
 void bind_storage_options(py::module_& m) {
   const auto make = [](const std::vector<std::string>& place, Bytes alignment, bool inplace,
                        std::vector<std::string> disable_inplace_ops, std::vector<std::string> donate, bool zero_copy) {
@@ -127,6 +138,9 @@ void bind_solve(py::module_& m) {
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         "Plans a problem and verifies the result; the GIL is released.");
+  m.def("judge", &judge_offsets, py::arg("problem"), py::arg("offsets"), py::arg("planner"), py::arg("asked"),
+        py::arg("seconds"), py::arg("lower_bound") = 0, py::arg("pools") = 0,
+        "What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.");
   m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         "Plans a graph, verifies and replays the result; the GIL is released.");

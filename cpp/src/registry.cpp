@@ -42,6 +42,8 @@ constexpr PlannerInfo kPlanners[] = {
     {"coloring", "a conflict graph coloured greedily, a pool per colour", false, kAlignment | kConflicts,
      "O(n log n + p); O(n^2 + p) with dsatur", "MXNet, optimizing memory consumption; GE memory reuse; Brelaz 1979",
      coloring, kColoring},
+    {"longest_path", "the longest chain of buffers that may follow one another shares a pool; repeat", false,
+     kAlignment | kConflicts, "O(n c) for c chains", "notes on memory optimisation in MXNet", longest_path},
     {"ge_pool", "by birth, into the first pool that is large enough and free", false, kAlignment | kConflicts,
      "O(n log n)", "GE (CANN) memory reuse, allocate_memory_pools", ge_pool},
     {"inductor_reuse", "by birth, into the last freed block of the same size", false, kAlignment | kConflicts,
@@ -58,9 +60,15 @@ constexpr PlannerInfo kPlanners[] = {
      "O(n r log n) per swap", "Apache TVM, Unified Static Memory Planner; Arm Vela", hill_climb, kHillClimb},
     {"xla_heap", "the largest or the longest-lived first, into the smallest free chunk; the better of both", false,
      kAll, "O(n r log n)", "OpenXLA, global decreasing size best fit heap", xla_heap, kXlaHeap},
+    {"somas", "orders by size x fits x one arena or pools; keeps the best", false, kAll, "O(n^2)", "MindSpore, SOMAS",
+     somas, kSomas},
     {"linear_scan", "by birth, into the tightest free region; when none fits, what dies last may be moved", false,
      kAlignment, "O(n a) for a alive at a time", "Poletto and Sarkar 1999; PyTorch JIT's static memory planner",
      linear_scan},
+    {"tlsf_replay", "births and deaths in order through a two-level segregated fit allocator", false, kAlignment,
+     "O(n log n)", "tinygrad; Masmano et al. 2004", tlsf_replay, kTlsfReplay},
+    {"min_cost_flow", "each buffer opens an object or takes one over, at the least cost of all", false, kAlignment,
+     "O(n^3)", "TFLite, GPU delegate", min_cost_flow},
 };
 
 template <class Rows, class Text>

@@ -19,7 +19,7 @@ constexpr std::size_t kListed = 20;  // violations that an error message lists
 template <class Fault>
 void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
   if (faults.empty()) return;
-  std::string message = "planner '" + std::string(planner) + "' made an invalid plan (a bug in memplan):";
+  std::string message = "planner '" + std::string(planner) + "' made an invalid plan (a bug in that planner):";
   for (const Fault& fault : faults) message += "\n  " + fault.message;
   throw InvalidPlanError(message);
 }
@@ -43,17 +43,21 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
   const auto start = std::chrono::steady_clock::now();
   Placement placement = run(info, problem, settings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), info.name);
+  return judge(problem, std::move(placement), info.name, planner, seconds.count());
+}
 
+Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
+           double seconds) {
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), planner);
   Plan plan;
   plan.offsets = std::move(placement.offsets);
   plan.peak = peak_of(problem, plan.offsets);
   plan.lower_bound = std::max(load(problem), placement.lower_bound);
   plan.optimal = plan.peak == plan.lower_bound;
   plan.pools = placement.pools;
-  plan.planner = planner;
-  plan.winner = placement.winner.empty() ? info.name : placement.winner;
-  plan.seconds = seconds.count();
+  plan.planner = asked;
+  plan.winner = placement.winner.empty() ? planner : placement.winner;
+  plan.seconds = seconds;
   return plan;
 }
 

@@ -4,7 +4,7 @@
 together never overlap; every plan is verified before it is returned.
 """
 
-from ._core import Graph, Op, PlannerInfo, Problem, Tensor, __version__, planners
+from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan
 from .errors import (
     GraphError,
@@ -18,6 +18,7 @@ from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Slot
+from .planners import PlannerInfo, planners
 
 __all__ = [
     "INPLACE_OPS",

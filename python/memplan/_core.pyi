@@ -25,6 +25,7 @@ __all__: list[str] = [
     "UnsupportedError",
     "Violation",
     "buffers_of",
+    "judge",
     "peak_of",
     "planners",
     "replay",
@@ -483,6 +484,19 @@ class ReplayFault:
 def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     """
     The problem of a graph: storages, lifetimes and conflicts.
+    """
+
+def judge(
+    problem: Problem,
+    offsets: typing.Any,
+    planner: str,
+    asked: str,
+    seconds: typing.SupportsFloat | typing.SupportsIndex,
+    lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
+    pools: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> Solution:
+    """
+    What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.
     """
 
 def peak_of(problem: Problem, offsets: typing.Any) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from .importers import capture_source
 from .plan import Plan
+from .planners import solve_graph, solve_problem
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")
@@ -86,7 +87,7 @@ def plan(
     source, args, kwargs, train, dims, inclusive, inplace_ops
         What to plan; see `capture`.
     planner
-        A name from `planners()`.
+        A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
     alignment
         Bytes, >= 1: every offset is a multiple of it. A Problem or a .csv that brings alignments of its own keeps
         them where they are stricter (the least common multiple is used).
@@ -104,9 +105,10 @@ def plan(
         Let slices live inside what they are cut from, and the parts of a concatenation inside the whole, where that
         is safe and the load does not rise; the others are copies.
     time_limit
-        Seconds after which "auto" keeps its best plan so far; a single planner runs to its end.
+        Seconds after which "auto" and "cp_sat" keep their best plan so far; a single planner runs to its end.
     seed, threads
-        For planners that use chance, or several threads; the plan for a seed is the same for any `threads`.
+        For planners that use chance, or several threads; the plan for a seed is the same for any `threads`, but for
+        "cp_sat", which finds another of equal peak, or searches on where a time limit ends it.
 
     Returns
     -------
@@ -117,6 +119,8 @@ def plan(
     ------
     TypeError, ValueError
         Bad input, an unknown planner, or a feature that the planner does not support.
+    MissingDependencyError
+        The planner needs a package that is not installed; names the extra that brings it.
     """
     kinds = _checked_place(place)
     storage = (
@@ -138,7 +142,7 @@ def plan(
     )
     if isinstance(captured, _core.Graph):
         storage_options = _core.StorageOptions(kinds, alignment, *storage)
-        buffers, solution = _core.solve_graph(captured, planner, storage_options, *options)
+        buffers, solution = solve_graph(captured, planner, storage_options, *options)
         return Plan.of(solution, buffers.problem, captured, buffers)
     if set(kinds) != set(PLACE):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
@@ -146,7 +150,7 @@ def plan(
         if given:
             raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
     problem = _aligned(captured, alignment)
-    return Plan.of(_core.solve_problem(problem, planner, *options), problem)
+    return Plan.of(solve_problem(problem, planner, *options), problem)
 
 
 def _integer(value: Any, name: str, least: int, most: int) -> int:

@@ -13,7 +13,7 @@ class SourceError(ValueError):
 
 
 class MissingDependencyError(ImportError):
-    """An importer's package is not installed; the message names the extra that brings it."""
+    """A package that an importer or planner needs is not installed; the message names the extra that brings it."""
 
 
 LISTED = 1000  # violations that an error lists unless told otherwise

@@ -20,6 +20,11 @@ namespace memplan {
 // options, UnsupportedError for a feature that the planner lacks, InvalidPlanError if a planner is wrong.
 Plan solve(const Problem& problem, std::string_view planner = "auto", const PlanOptions& options = {});
 
+// The plan that a planner's placement makes of a problem, verified; `asked` is the planner with its parameters as it
+// was asked for. Throws InvalidPlanError that names the planner when the placement breaks the problem.
+Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
+           double seconds);
+
 struct GraphPlan {
   Buffers buffers;
   Plan plan;

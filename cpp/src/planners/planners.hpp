@@ -62,6 +62,24 @@ Placement beam(const Problem& problem, const PlanOptions& options);
 inline constexpr Parameter kExhaustive[] = {{"nodes", "partial placements tried", 1'000'000, 0, std::int64_t{1} << 40}};
 Placement exhaustive(const Problem& problem, const PlanOptions& options);
 
+Placement longest_path(const Problem& problem, const PlanOptions& options);
+
+Placement min_cost_flow(const Problem& problem, const PlanOptions& options);
+
+inline constexpr Parameter kSomas[] = {
+    {"orders", "how many of the orders to try", 6, 1, 6},
+    {"fits", "how many of the fits to try", 2, 1, 4},
+    {"margin", "bytes that one arena must save to be preferred to pools", 0, 0, kMaxBytes},
+    {"work", "buffers looked at before pools, and then one arena, are left", 200'000'000, 0, kMaxBytes},
+};
+Placement somas(const Problem& problem, const PlanOptions& options);
+
+inline constexpr Parameter kTlsfReplay[] = {
+    {"block", "sizes are rounded up to a multiple of it", 1, 1, std::int64_t{1} << 40},
+    {"splits", "parts of each power of two", 32, 1, 1 << 16},
+};
+Placement tlsf_replay(const Problem& problem, const PlanOptions& options);
+
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan

@@ -1,0 +1,124 @@
+"""The registry of planners: the core's rows, then those of planners written in Python."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from .. import _core
+from ..errors import UnsupportedError, invalid_plan
+from . import cp_sat
+from .row import Options, Parameter, Placement, PlannerInfo
+
+__all__ = ["Options", "Parameter", "Placement", "PlannerInfo", "choose", "planners", "solve_graph", "solve_problem"]
+
+
+def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
+    parameters = tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in row.parameters)
+    return PlannerInfo(row.name, row.title, row.exact, tuple(row.supports), row.complexity, row.source, parameters)
+
+
+IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
+IN_PYTHON = (cp_sat.ROW,)  # planners of other packages would join here
+
+
+def planners() -> list[PlannerInfo]:
+    """The registry's rows, in its order."""
+    return [*IN_CORE, *IN_PYTHON]
+
+
+def choose(text: str) -> tuple[PlannerInfo, dict[str, int | str]]:
+    """What "name" or "name:parameter=value,…" means; the values are of planners in Python only, the core reads its own.
+
+    Raises
+    ------
+    ValueError
+        Lists the names, the parameters, or the values that it takes.
+    """
+    name, _, rest = text.partition(":")
+    row = next((row for row in planners() if row.name == name), None)
+    if row is None:
+        raise ValueError(f"planner must be one of {', '.join(row.name for row in planners())}, got {name!r}")
+    if row.run is None:
+        return row, {}
+    settings = {parameter.name: parameter.standard for parameter in row.parameters}
+    for part in rest.split(",") if rest else ():
+        parameter, value = _setting(row, part)
+        settings[parameter] = value
+    return row, settings
+
+
+def _setting(row: PlannerInfo, text: str) -> tuple[str, int | str]:
+    name, equals, value = text.partition("=")
+    parameter = next((p for p in row.parameters if p.name == name), None)
+    if parameter is None or not equals:
+        known = ", ".join(p.name for p in row.parameters)
+        takes = f"NAME=VALUE for {known}" if known else "no parameters"
+        raise ValueError(f"planner '{row.name}' takes {takes}, got {text!r}")
+    return name, _value(parameter, value)
+
+
+def _value(parameter: Parameter, text: str) -> int | str:
+    if parameter.words:
+        expected = f"one of {', '.join(parameter.words)}"
+        if text in parameter.words:
+            return text
+    else:
+        expected = f"an integer in [{parameter.least}, {parameter.most}]"
+        if text.removeprefix("-").isdecimal() and parameter.least <= int(text) <= parameter.most:
+            return int(text)
+    raise ValueError(f"parameter {parameter.name} must be {expected}, got {text!r}")
+
+
+def solve_problem(
+    problem: _core.Problem, planner: str, time_limit: float | None = None, seed: int = 0, threads: int = 1
+) -> _core.Solution:
+    """Plans a problem with any planner of the registry and verifies the result."""
+    row, settings = choose(planner)
+    if row.run is None:
+        return _core.solve_problem(problem, planner, time_limit, seed, threads)
+    given = _with_what_it_supports(row, problem)
+    begin = time.perf_counter()
+    placement = row.run(given, Options(time_limit, seed, threads, settings))
+    seconds = time.perf_counter() - begin
+    offsets = np.asarray(placement.offsets, dtype=np.int64)
+    bound = placement.lower_bound if given is problem else 0
+    return _core.judge(problem, offsets, row.name, planner, seconds, bound, placement.pools)
+
+
+def solve_graph(
+    graph: _core.Graph,
+    planner: str,
+    storage: _core.StorageOptions,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> tuple[_core.Buffers, _core.Solution]:
+    """Plans a graph with any planner of the registry, verifies the result and replays it."""
+    row, _ = choose(planner)
+    if row.run is None:
+        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads)
+    buffers = _core.buffers_of(graph, storage)
+    solution = solve_problem(buffers.problem, planner, time_limit, seed, threads)
+    if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
+        raise invalid_plan(f"the plan of planner '{row.name}'", faults)
+    return buffers, solution
+
+
+def _with_what_it_supports(row: PlannerInfo, problem: _core.Problem) -> _core.Problem:
+    """The problem, as plain rectangles where the planner supports no shapes; what else it lacks is refused by name."""
+    asked = [
+        name
+        for name, is_asked in [
+            ("alignment", bool((problem.alignment > 1).any())),
+            ("conflicts", problem.conflicts is not None),
+        ]
+        if is_asked and name not in row.supports
+    ]
+    if asked:
+        raise UnsupportedError(f"planner '{row.name}' does not support {', '.join(asked)}, which this problem asks for")
+    if "shapes" in row.supports or problem.parts is None:
+        return problem
+    columns = (problem.size, problem.first, problem.last, problem.alignment)
+    return _core.Problem(*columns, problem.names or None, None, problem.conflicts)
