@@ -35,7 +35,12 @@ class Fault:
 
 
 FAULTS = (
-    Fault("an input that was not donated is taken in place", "storage.cpp", "&& !donated_[at(root)]) return false;", "&& false) return false;"),
+    Fault(
+        "an input that was not donated is taken in place",
+        "storage.cpp",
+        "&& !donated_[at(root)]) return false;",
+        "&& false) return false;",
+    ),
     Fault(
         "in place over a graph output, or one that is read later",
         "storage.cpp",
