@@ -233,7 +233,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     with _waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)
-        rows, _ = placed_rows(options.plan, inclusive=options.inclusive)
+        rows = placed_rows(options.plan, inclusive=options.inclusive).rows
         matched, offsets, messages = match_offsets(problem, rows)
         violations = _core.verify(matched, offsets, capacity=options.capacity, limit=options.limit + 1)
         messages += [violation.message for violation in violations]
