@@ -12,7 +12,7 @@ import memplan
 import oracle
 from memplan import _core
 from registered import PLANNERS as NAMES
-from strategies import BOUNDED, KINDS, columns, graph_dicts, places
+from strategies import BOUNDED, KINDS, columns, graph_dicts, places, shaped_problems
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 PLANNERS = st.sampled_from(NAMES)
@@ -54,6 +54,32 @@ def test_verify_finds_what_the_oracle_finds(problem: Columns, data: st.DataObjec
     assert [v.message for v in first] == [v.message for v in found[:limit]]
 
 
+@given(shaped_problems(), st.data())
+@BOUNDED
+def test_verify_of_shapes_and_conflicts_finds_what_the_oracle_finds(case: Any, data: st.DataObject) -> None:
+    problem, parts, conflicts = case
+    offsets = data.draw(st.lists(st.integers(-2, 30), min_size=len(problem[0]), max_size=len(problem[0])))
+    capacity = data.draw(st.integers(0, 50))
+    captured = memplan.Problem(*problem, parts=parts, conflicts=conflicts)
+    found = _core.verify(captured, offsets, capacity=capacity)
+    expected = oracle.violations_of_shapes(problem, parts, conflicts, offsets, capacity)
+    assert {(v.kind, v.buffer, -1 if v.other is None else v.other) for v in found} == expected
+    limit = data.draw(st.integers(0, len(found) + 1))
+    first = _core.verify(captured, offsets, capacity=capacity, limit=limit)
+    assert [v.message for v in first] == [v.message for v in found[:limit]]
+
+
+@given(shaped_problems(), st.sampled_from(["auto", "naive", "greedy_by_size"]))
+@BOUNDED
+def test_plans_of_shapes_and_conflicts_are_valid(case: Any, planner: str) -> None:
+    problem, parts, conflicts = case
+    plan = memplan.plan(memplan.Problem(*problem, parts=parts, conflicts=conflicts), planner)
+    assert oracle.violations_of_shapes(problem, parts, conflicts, plan.offsets.tolist(), plan.peak) == set()
+    assert plan.lower_bound == max(
+        (oracle.load_at(problem, parts, t) for t in {*problem[1]} | {p[3] for p in parts}), default=0
+    )
+
+
 @given(columns())
 @BOUNDED
 def test_load_curve_is_the_load_at_every_step(problem: Columns) -> None:
@@ -65,20 +91,26 @@ def test_load_curve_is_the_load_at_every_step(problem: Columns) -> None:
         assert alive == sum(s for s, f, m in zip(size, first, last, strict=True) if f <= t < m)
 
 
-@given(columns(), PLANNERS)
+@given(shaped_problems(), st.sampled_from(["auto", "greedy_by_size"]))
 @BOUNDED
-def test_reused_by_is_the_first_that_takes_bytes_over(problem: Columns, planner: str) -> None:
-    plan = memplan.plan(memplan.Problem(*problem), planner)
-    size, first, _, _ = problem
+def test_reused_by_is_the_first_that_takes_bytes_over(case: Any, planner: str) -> None:
+    problem, parts, _ = case
+    plan = memplan.plan(memplan.Problem(*problem, parts=parts), planner)
     offsets = plan.offsets.tolist()
-    owner: dict[int, int] = {}
-    expected = [-1] * len(size)
-    for i in sorted(range(len(size)), key=lambda i: first[i]):
-        for byte in range(offsets[i], offsets[i] + size[i]):
-            previous = owner.get(byte, -1)
-            if previous >= 0 and expected[previous] < 0:
-                expected[previous] = i
-            owner[byte] = i
+    used = [oracle.cells(problem, parts, i) for i in range(len(offsets))]
+    expected = []
+    for i, mine in enumerate(used):
+        takers = set()  # when, and who
+        for byte in {byte for byte, _ in mine}:
+            until = {step for b, step in mine if b == byte}
+            later = {
+                (step, j)
+                for j in range(len(used))
+                for b, step in used[j]
+                if j != i and offsets[j] + b == offsets[i] + byte and step > min(until)
+            }
+            takers |= {min(later)} if later else set()
+        expected.append(min(takers)[1] if takers else -1)
     assert _core.reused_by(plan.problem, plan.offsets).tolist() == expected
 
 
