@@ -17,8 +17,8 @@ from .api import PLACE
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ._core import Parameter
     from .plan import Plan
+    from .planners import Parameter
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 
