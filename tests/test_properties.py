@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import memplan
 import oracle
 from memplan import _core
 from registered import PLANNERS as NAMES
+from registered import brief
 from strategies import BOUNDED, KINDS, columns, graph_dicts, places, shaped_problems
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
@@ -69,15 +71,27 @@ def test_verify_of_shapes_and_conflicts_finds_what_the_oracle_finds(case: Any, d
     assert [v.message for v in first] == [v.message for v in found[:limit]]
 
 
-@given(shaped_problems(), st.sampled_from(["auto", "naive", "greedy_by_size"]))
-@BOUNDED
-def test_plans_of_shapes_and_conflicts_are_valid(case: Any, planner: str) -> None:
-    problem, parts, conflicts = case
-    plan = memplan.plan(memplan.Problem(*problem, parts=parts, conflicts=conflicts), planner)
-    assert oracle.violations_of_shapes(problem, parts, conflicts, plan.offsets.tolist(), plan.peak) == set()
-    assert plan.lower_bound == max(
-        (oracle.load_at(problem, parts, t) for t in {*problem[1]} | {p[3] for p in parts}), default=0
-    )
+@pytest.mark.parametrize("planner", NAMES)
+@given(case=shaped_problems())
+@settings(BOUNDED, max_examples=60)
+def test_every_planner_plans_what_it_supports_and_refuses_the_rest_by_name(case: Any, planner: str) -> None:
+    columns_, parts, conflicts = case
+    problem = memplan.Problem(*columns_, parts=parts, conflicts=conflicts)
+    asked = {"alignment": (problem.alignment > 1).any(), "conflicts": problem.conflicts is not None}
+    supported = next(row.supports for row in memplan.planners() if row.name == planner)
+    missing = [feature for feature, is_asked in asked.items() if is_asked and feature not in supported]
+    if missing:
+        refusal = f"planner '{planner}' does not support {', '.join(missing)}, which this problem asks for"
+        with pytest.raises(memplan.UnsupportedError, match=refusal):
+            memplan.plan(problem, planner)
+        return
+    plan = memplan.plan(problem, planner, **brief(planner))
+    assert oracle.violations_of_shapes(columns_, parts, conflicts, plan.offsets.tolist(), plan.peak) == set()
+    steps = {*columns_[1]} | {part[3] for part in parts}
+    assert plan.load == max((oracle.load_at(columns_, parts, step) for step in steps), default=0)
+    assert plan.load <= plan.lower_bound <= plan.peak
+    if not parts and not conflicts:
+        assert plan.lower_bound <= memplan.plan(problem, "auto").peak
 
 
 @given(columns())
