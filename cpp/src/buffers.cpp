@@ -111,7 +111,7 @@ Bytes unshared_bytes(const Graph& graph, const Place& place, const Buffers& buff
   for (Bytes size : buffers.problem.size()) sum = saturated_add(sum, size);
   for (const Shared& shared : buffers.shared) {
     const Tensor& joined = graph.tensor(shared.how == Sharing::concat ? shared.view.input : shared.view.output);
-    if (place.contains(joined.kind)) sum = saturated_add(sum, joined.bytes);
+    if (place.contains(joined.kind)) sum = saturated_add(sum, shared.joined);
   }
   return sum;
 }

@@ -69,7 +69,8 @@ std::string_view to_string(Sharing sharing);
 struct Shared {
   Sharing how;
   Index op;
-  View view;  // as the op has it
+  View view;     // as the op has it
+  Bytes joined;  // the size of the storage that is no longer one of its own
 };
 
 struct Storages {
