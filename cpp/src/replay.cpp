@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <unordered_map>
@@ -80,8 +81,16 @@ class Shadow {
 class Replay {
  public:
   Replay(const Graph& graph, const Addresses& addresses, const ReplayOptions& options)
-      : graph_(graph), addresses_(addresses), options_(options), content_(graph.tensors().size()) {
+      : graph_(graph),
+        addresses_(addresses),
+        options_(options),
+        content_(graph.tensors().size()),
+        reads_left_(graph.tensors().size(), 0) {
     for (Index t = 0; t < graph_.tensor_count(); ++t) content_[at(t)] = {{0, graph_.tensor(t).bytes, {t, kNone}}};
+    for (const Op& op : graph_.ops())
+      for (Index t : op.inputs) ++reads_left_[at(t)];
+    for (Index t : graph_.outputs()) ++reads_left_[at(t)];
+    for (Index t = 0; t < graph_.tensor_count(); ++t) reads_left_[at(t)] += is_given(t) ? 1 : 0;
   }
 
   std::vector<ReplayFault> run() {
@@ -198,6 +207,10 @@ class Replay {
     write_workspace(k);
     for (Index t : op.outputs) write(t);
     check_after_writing(k, op);
+    for (Index t : op.inputs) --reads_left_[at(t)];
+    for (const std::vector<Index>* tensors : {&op.inputs, &op.outputs})
+      for (Index t : *tensors)
+        if (reads_left_[at(t)] == 0) std::vector<Piece>().swap(content_[at(t)]);
   }
 
   // From here on the output shows these bytes of the input.
@@ -254,7 +267,7 @@ class Replay {
       if (!is_kept(t)) continue;
       const bool weight = graph_.tensor(t).kind == TensorKind::weight;
       check(end, t, weight ? "the next run needs " : "the caller keeps ",
-            [&](const Mark& mark) { return overwrites(mark.tensor); });
+            [&](const Mark& mark) { return overwrites(mark.tensor, t); });
     }
   }
 
@@ -266,21 +279,30 @@ class Replay {
     return kind == TensorKind::weight;
   }
 
-  bool overwrites(Index tensor) {
-    if (overwriting_.empty()) {
-      overwriting_.resize(graph_.tensors().size(), false);
-      for (const Op& op : graph_.ops())
-        for (const View& view : op.overwrites) overwriting_[at(view.output)] = true;
+  // Whether `tensor` must be written over bytes of `given`, or of what views it.
+  bool overwrites(Index tensor, Index given) {
+    if (given_.empty()) find_given();
+    return tensor != kNone && given_[at(tensor)] == given;
+  }
+
+  void find_given() {
+    std::vector<Index> root(graph_.tensors().size());
+    std::iota(root.begin(), root.end(), Index{0});
+    given_.resize(root.size(), kNone);
+    for (const Op& op : graph_.ops()) {
+      for (const View& view : op.aliases) root[at(view.output)] = root[at(view.input)];
+      for (const View& view : op.overwrites) given_[at(view.output)] = root[at(view.output)] = root[at(view.input)];
     }
-    return tensor != kNone && overwriting_[at(tensor)];
   }
 
   const Graph& graph_;
   const Addresses& addresses_;
   const ReplayOptions& options_;
-  std::vector<std::vector<Piece>> content_;    // per tensor: what it shows, its own value unless it is a view
+  std::vector<std::vector<Piece>>
+      content_;  // per tensor: what it shows, its own value unless it is a view; forgotten after its last read
+  std::vector<Index> reads_left_;              // per tensor: by ops that have not run, and at the end
   std::unordered_map<Index, Shadow> shadows_;  // per region
-  std::vector<bool> overwriting_;              // per tensor: whether it must be written over another
+  std::vector<Index> given_;                   // per tensor: the root that it must be written over, or kNone
   std::vector<ReplayFault> faults_;
 };
 
