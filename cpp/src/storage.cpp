@@ -129,6 +129,8 @@ class Sharer {
     collect_uses();
     for (Index t = 0; t < graph_.tensor_count(); ++t) storages_[at(t)] = storage_of_one(t);
     join_what_must_be();
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (is_root(t) && options_.place.contains(kind_of(group_of(t)))) unshared_ = saturated_add(unshared_, bytes(t));
   }
 
   void share() {
@@ -159,6 +161,7 @@ class Sharer {
       result.offset_of[at(t)] = groups_.position(t) - groups_.position(root);
     }
     result.shared = std::move(shared_);
+    result.unshared = unshared_;
     return result;
   }
 
@@ -434,6 +437,7 @@ class Sharer {
   std::vector<bool> overwrites_;  // per tensor: whether it is written over what another held
   LoadOverTime load_;             // with every storage whole from its first use to its last
   std::vector<Shared> shared_;
+  Bytes unshared_ = 0;
 };
 
 }  // namespace
