@@ -103,7 +103,7 @@ void bind_buffers(py::module_& m) {
       .def(py::pickle(
           [](const Buffers& b) {
             return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
-                                  b.buffer_of_workspace, shared_of(b), b.donated);
+                                  b.buffer_of_workspace, shared_of(b), b.donated, b.unshared);
           },
           [](const py::tuple& s) {
             return Buffers{s[0].cast<Problem>(),

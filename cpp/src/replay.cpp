@@ -85,7 +85,10 @@ class Replay {
         addresses_(addresses),
         options_(options),
         content_(graph.tensors().size()),
-        reads_left_(graph.tensors().size(), 0) {
+        reads_left_(graph.tensors().size(), 0),
+        root_(graph.tensors().size()),
+        overwriting_(graph.tensors().size(), false) {
+    find_overwrites();
     for (Index t = 0; t < graph_.tensor_count(); ++t) content_[at(t)] = {{0, graph_.tensor(t).bytes, {t, kNone}}};
     for (const Op& op : graph_.ops())
       for (Index t : op.inputs) ++reads_left_[at(t)];
@@ -250,7 +253,7 @@ class Replay {
 
   bool may_land_on(const Op& op, const Mark& mark, Index input) const {
     for (const View& view : op.overwrites)
-      if (view.output == mark.tensor) return true;
+      if (view.output == mark.tensor && overwrites(view.output, input)) return true;
     for (const View& view : op.inplace)
       if (view.output == mark.tensor && lies_at(view.output, view.input, view.offset) &&
           lies_at(input, view.input, 0) && graph_.tensor(input).bytes == graph_.tensor(view.input).bytes)
@@ -279,19 +282,17 @@ class Replay {
     return kind == TensorKind::weight;
   }
 
-  // Whether `tensor` must be written over bytes of `given`, or of what views it.
-  bool overwrites(Index tensor, Index given) {
-    if (given_.empty()) find_given();
-    return tensor != kNone && given_[at(tensor)] == given;
+  // Whether the graph says that `tensor` is written over bytes that `other` shows too.
+  bool overwrites(Index tensor, Index other) const {
+    return tensor != kNone && overwriting_[at(tensor)] && root_[at(tensor)] == root_[at(other)];
   }
 
-  void find_given() {
-    std::vector<Index> root(graph_.tensors().size());
-    std::iota(root.begin(), root.end(), Index{0});
-    given_.resize(root.size(), kNone);
+  void find_overwrites() {
+    std::iota(root_.begin(), root_.end(), Index{0});
     for (const Op& op : graph_.ops()) {
-      for (const View& view : op.aliases) root[at(view.output)] = root[at(view.input)];
-      for (const View& view : op.overwrites) given_[at(view.output)] = root[at(view.output)] = root[at(view.input)];
+      for (const View& view : op.aliases) root_[at(view.output)] = root_[at(view.input)];
+      for (const View& view : op.overwrites) root_[at(view.output)] = root_[at(view.input)];
+      for (const View& view : op.overwrites) overwriting_[at(view.output)] = true;
     }
   }
 
@@ -302,7 +303,8 @@ class Replay {
       content_;  // per tensor: what it shows, its own value unless it is a view; forgotten after its last read
   std::vector<Index> reads_left_;              // per tensor: by ops that have not run, and at the end
   std::unordered_map<Index, Shadow> shadows_;  // per region
-  std::vector<Index> given_;                   // per tensor: the root that it must be written over, or kNone
+  std::vector<Index> root_;                    // per tensor: whose bytes it must lie in
+  std::vector<bool> overwriting_;              // per tensor: whether it must be written over another
   std::vector<ReplayFault> faults_;
 };
 

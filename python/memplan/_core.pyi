@@ -369,7 +369,7 @@ class Buffers:
     def __getstate__(
         self,
     ) -> tuple[
-        Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int]
+        Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int], int
     ]: ...
     def __setstate__(self, arg0: tuple) -> None: ...
     @property
