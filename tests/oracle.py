@@ -6,7 +6,7 @@ give their bytes. Everything is a direct reading of the definitions, without any
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,10 @@ Violations = set[tuple[str, int, int]]
 
 GIVEN = ("input", "weight")
 NOWHERE = -1
+
+Token = tuple[str, int]  # a byte of a value: of which tensor, and which
+Region = str  # a place of its own for bytes: the arena, or what the caller keeps
+ARENA = ""
 
 
 # Problems and plans
@@ -160,70 +164,172 @@ def buffers_of(graph: GraphDict, place: Collection[str]) -> list[Buffer]:
     return buffers
 
 
-class _Arena:
-    """One token per byte: which byte of which value was written there last."""
+class _Memory:
+    """One token per byte of the arena and of every region outside it: which byte of which value was written last."""
 
     def __init__(self) -> None:
-        self.tokens: dict[int, object] = {}
+        self.tokens: dict[tuple[Region, int], Token] = {}
 
-    def write(self, offset: int, tokens: Sequence[object]) -> None:
+    def write(self, region: Region, offset: int, tokens: Sequence[Token]) -> None:
         if offset != NOWHERE:
-            self.tokens.update((offset + i, token) for i, token in enumerate(tokens))
+            self.tokens.update(((region, offset + i), token) for i, token in enumerate(tokens))
 
-    def holds(self, offset: int, tokens: Sequence[object]) -> bool:
-        return offset == NOWHERE or all(self.tokens.get(offset + i) == token for i, token in enumerate(tokens))
+    def at(self, region: Region, offset: int) -> Token | None:
+        return self.tokens.get((region, offset))
 
 
-def replay(graph: GraphDict, offset: Mapping[str, int], workspace: Mapping[str, int]) -> list[str]:
-    """Run a graph over an arena, byte by byte; returns what goes wrong, nothing when every value is kept.
+class _Run:
+    """A run of a graph with everything in its place, byte by byte; `faults` says what goes wrong."""
 
-    `offset` is where each tensor lies and `workspace` where the scratch of each op lies, NOWHERE for outside.
-    """
-    size = {t["name"]: t["bytes"] for t in graph["tensors"]}
-    kind = {t["name"]: t.get("kind", "intermediate") for t in graph["tensors"]}
-    value = {name: [(name, i) for i in range(size[name])] for name in size}  # the bytes that a tensor should show
-    arena, faults = _Arena(), []
+    def __init__(
+        self,
+        graph: GraphDict,
+        offset: Mapping[str, int],
+        workspace: Mapping[str, int],
+        region: Mapping[str, Region],
+        donated: Collection[str],
+    ) -> None:
+        self.graph, self.offset, self.workspace, self.region, self.donated = graph, offset, workspace, region, donated
+        self.size = {t["name"]: t["bytes"] for t in graph["tensors"]}
+        self.kind = {t["name"]: t.get("kind", "intermediate") for t in graph["tensors"]}
+        self.value: dict[str, list[Token]] = {name: [(name, i) for i in range(n)] for name, n in self.size.items()}
+        self.memory = _Memory()
+        self.faults: list[str] = []
+        for name in self.size:
+            if self.kind[name] in GIVEN:
+                self.write(name, range(self.size[name]))
 
-    def check(name: str, tokens: Sequence[object], what: str) -> None:
-        if not arena.holds(offset[name], tokens):
-            faults.append(f"{what} {name}")
+    def place(self, name: str) -> tuple[Region, int]:
+        return self.region.get(name, ARENA), self.offset[name]
 
-    for name in size:
-        if kind[name] in GIVEN:
-            arena.write(offset[name], value[name])
-    for op in graph["ops"]:
-        name = op["name"]
+    def write(self, name: str, which: Iterable[int]) -> None:
+        region, offset = self.place(name)
+        for i in which if offset != NOWHERE else ():
+            self.memory.write(region, offset + i, [self.value[name][i]])
+
+    def check(self, name: str, what: str, may_hold: Collection[str] = ()) -> None:
+        """Every byte of a tensor holds what it shows, or a byte of the tensors named last."""
+        region, offset = self.place(name)
+        if offset == NOWHERE:
+            return
+        for i, token in enumerate(self.value[name]):
+            found = self.memory.at(region, offset + i)
+            if found != token and not (found is not None and found[0] in may_hold):
+                self.faults.append(f"{what} {name}")
+                return
+
+    def lies_in(self, inside: str, whole: str, offset: int) -> bool:
+        (region, at), (other, begin) = self.place(inside), self.place(whole)
+        return region == other and at == (NOWHERE if begin == NOWHERE else begin + offset)
+
+    def execute(self, op: Mapping[str, Any]) -> None:
+        name, scratch = op["name"], [(f"{op['name']} workspace", i) for i in range(op.get("workspace", 0))]
         for tensor in op["inputs"]:
-            check(tensor, value[tensor], f"{name} reads")
-        aliases, overwrites = op.get("alias", ()), op.get("overwrite", ())
-        for view in aliases:
-            begin = view.get("offset", 0)
-            value[view["output"]] = value[view["input"]][begin : begin + size[view["output"]]]
-        for view in (*aliases, *overwrites):
-            at = offset[view["input"]]
-            expected = NOWHERE if at == NOWHERE else at + view.get("offset", 0)
-            if size[view["output"]] > 0 and offset[view["output"]] != expected:
-                faults.append(f"{name} puts {view['output']} outside {view['input']}")
-        for view in overwrites:
-            _replace(graph, value, view["output"])
-        scratch = [(name, "workspace", i) for i in range(op.get("workspace", 0))]
-        arena.write(workspace[name], scratch)
+            self.check(tensor, f"{name} reads")
+        own = {output: set(range(self.size[output])) for output in op["outputs"]}  # bytes that the op writes
+        for relation in ("alias", "overwrite"):
+            for view in op.get(relation, ()):
+                if self.size[view["output"]] and not self.lies_in(view["output"], view["input"], view.get("offset", 0)):
+                    self.faults.append(f"{name} puts {view['output']} outside {view['input']}")
+        for relation in ("alias", "slice"):
+            for view in op.get(relation, ()):
+                whole, inside, at = view["input"], view["output"], view.get("offset", 0)
+                if relation == "alias" or (self.size[inside] and self.lies_in(inside, whole, at)):
+                    self.value[inside] = self.value[whole][at : at + self.size[inside]]
+                    own[inside] = set()
+        for view in op.get("concat", ()):
+            whole, part, at = view["output"], view["input"], view.get("offset", 0)
+            if self.size[part] and self.lies_in(part, whole, at):
+                self.value[whole][at : at + self.size[part]] = self.value[part]
+                own[whole] -= set(range(at, at + self.size[part]))
+        for view in op.get("overwrite", ()):
+            _replace(self.graph, self.value, view["output"])
+        self.memory.write(ARENA, self.workspace[name], scratch)
+        for output, bytes_ in own.items():
+            self.write(output, bytes_)
+        for tensor in op["inputs"]:
+            self.check(tensor, f"{name} writes over", self.taken_in_place(op, tensor))
         for tensor in op["outputs"]:
-            if tensor not in {view["output"] for view in aliases}:
-                arena.write(offset[tensor], value[tensor])
-        for tensor in (*op["inputs"], *op["outputs"]):
-            check(tensor, value[tensor], f"{name} writes over")
-        if not arena.holds(workspace[name], scratch):
-            faults.append(f"{name} writes over its workspace")
-    for tensor in graph_outputs(graph):
-        check(tensor, value[tensor], "the caller gets")
-    for tensor in size:
-        if kind[tensor] == "weight":
-            check(tensor, value[tensor], "the next run needs")
-    return faults
+            self.check(tensor, f"{name} writes over")
+        at = self.workspace[name]
+        if at != NOWHERE and any(self.memory.at(ARENA, at + i) != token for i, token in enumerate(scratch)):
+            self.faults.append(f"{name} writes over its workspace")
+
+    def taken_in_place(self, op: Mapping[str, Any], tensor: str) -> set[str]:
+        """The outputs that may be written over an input while it is read, for they are made from these very bytes."""
+        return {
+            view["output"]
+            for view in op.get("inplace", ())
+            if self.lies_in(view["output"], view["input"], view.get("offset", 0))
+            and self.lies_in(tensor, view["input"], 0)
+            and self.size[tensor] == self.size[view["input"]]
+        }
+
+    def finish(self) -> None:
+        for tensor in graph_outputs(self.graph):
+            self.check(tensor, "the caller gets")
+        for tensor, kind in self.kind.items():
+            outside = self.region.get(tensor, ARENA) != ARENA
+            if kind == "weight":
+                self.check(tensor, "the next run needs")
+            if kind == "input" and outside and tensor not in self.donated:
+                self.check(tensor, "the caller keeps")
 
 
-def _replace(graph: GraphDict, value: dict[str, list[tuple[str, int]]], written: str) -> None:
+def replay(
+    graph: GraphDict,
+    offset: Mapping[str, int],
+    workspace: Mapping[str, int],
+    *,
+    region: Mapping[str, Region] | None = None,
+    donated: Collection[str] = (),
+    sequence: Sequence[int] | None = None,
+) -> list[str]:
+    """Run a graph, byte by byte; returns what goes wrong, nothing when every value is kept.
+
+    `offset` is where each tensor lies in its region (the arena, where `region` does not name another), `workspace`
+    where the scratch of each op lies in the arena, NOWHERE for what is not looked at; `sequence` the order of the ops.
+    """
+    run = _Run(graph, offset, workspace, region or {}, donated)
+    for k in range(len(graph["ops"])) if sequence is None else sequence:
+        run.execute(graph["ops"][k])
+    run.finish()
+    return run.faults
+
+
+def waits(graph: GraphDict, extra: Iterable[tuple[str, str]] = (), *, streams: bool = True) -> list[set[int]]:
+    """Per op, those that must have run before it: what it reads from, `after`, the op before it on its stream, and
+    (before, after) pairs of names in `extra`."""
+    position = {op["name"]: k for k, op in enumerate(graph["ops"])}
+    producer = {output: k for k, op in enumerate(graph["ops"]) for output in op["outputs"]}
+    before: list[set[int]] = []
+    last: dict[int, int] = {}
+    for k, op in enumerate(graph["ops"]):
+        stream = op.get("stream", 0)
+        needs = {producer[t] for t in op["inputs"] if t in producer} | {position[name] for name in op.get("after", ())}
+        if streams and stream in last:
+            needs.add(last[stream])
+        last[stream] = k
+        before.append(needs)
+    for earlier, later in extra:
+        before[position[later]].add(position[earlier])
+    return before
+
+
+def legal_orders(before: Sequence[set[int]]) -> Iterator[list[int]]:
+    """Every order of the ops in which each comes after those that it waits for."""
+
+    def extend(done: list[int]) -> Iterator[list[int]]:
+        if len(done) == len(before):
+            yield list(done)
+        for k in range(len(before)):
+            if k not in done and before[k] <= set(done):
+                yield from extend([*done, k])
+
+    yield from extend([])
+
+
+def _replace(graph: GraphDict, value: dict[str, list[Token]], written: str) -> None:
     """After an overwrite every tensor of the same storage shows the new bytes where they are its own."""
     root, begin = root_of(graph, written)
     for name in value:

@@ -19,7 +19,8 @@ UPSTREAM: dict[str, set[str]] = {
     "errors": set(),
     "graph": set(),
     "graph_checks": {"graph"},
-    "happens_before": {"graph"},
+    "takeovers": set(),
+    "happens_before": {"graph", "takeovers"},
     "storage": {"graph", "happens_before"},
     "liveness": {"graph", "storage"},
     "conflicts": set(),
@@ -42,7 +43,7 @@ UPSTREAM: dict[str, set[str]] = {
     "registry": {"planner", "planners/planners"},
     "verify": {"problem"},
     "replay": {"graph"},
-    "reuse": {"graph", "happens_before", "problem", "plan", "replay"},
+    "reuse": {"graph", "happens_before", "problem", "plan", "replay", "takeovers"},
     "solve": {"graph", "problem", "buffers", "bounds", "plan", "planner", "registry", "verify", "replay"},
 }
 A_PLANNER = {
@@ -120,6 +121,7 @@ def test_the_checks_share_no_code_with_what_they_check() -> None:
     made_by = {
         "occupancy",
         "happens_before",
+        "takeovers",
         "liveness",
         "storage",
         "buffers",

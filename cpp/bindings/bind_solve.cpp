@@ -66,7 +66,7 @@ auto column_property(std::vector<T> Owner::* column) {
 }
 
 // What tensors share bytes by choice, by index: (how, op, output, input, offset).
-using SharedTuple = std::tuple<std::string, Index, Index, Index, Bytes>;  // what it saved is not looked at again
+using SharedTuple = std::tuple<std::string, Index, Index, Index, Bytes>;
 
 std::vector<SharedTuple> shared_of(const Buffers& buffers) {
   std::vector<SharedTuple> tuples;
@@ -79,7 +79,7 @@ std::vector<Shared> shared_from(const std::vector<SharedTuple>& tuples) {
   std::vector<Shared> shared;
   for (const auto& [how, op, output, input, offset] : tuples)
     for (const Sharing sharing : {Sharing::inplace, Sharing::slice, Sharing::concat})
-      if (to_string(sharing) == how) shared.push_back({sharing, op, {output, input, offset}, 0});
+      if (to_string(sharing) == how) shared.push_back({sharing, op, {output, input, offset}});
   return shared;
 }
 

@@ -105,17 +105,6 @@ Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const Happens
   return conflicts;
 }
 
-// Each choice joined the storage of one tensor to another's.
-Bytes unshared_bytes(const Graph& graph, const Place& place, const Buffers& buffers) {
-  Bytes sum = 0;
-  for (Bytes size : buffers.problem.size()) sum = saturated_add(sum, size);
-  for (const Shared& shared : buffers.shared) {
-    const Tensor& joined = graph.tensor(shared.how == Sharing::concat ? shared.view.input : shared.view.output);
-    if (place.contains(joined.kind)) sum = saturated_add(sum, shared.joined);
-  }
-  return sum;
-}
-
 }  // namespace
 
 Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
@@ -144,8 +133,9 @@ Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
                   std::move(buffer_of_workspace),
                   std::move(storages.shared),
                   std::move(donated),
-                  0};
-  buffers.unshared = unshared_bytes(graph, options.place, buffers);
+                  storages.unshared};
+  for (Index b : buffers.buffer_of_workspace)
+    if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
   if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
   return buffers;
 }

@@ -1,6 +1,8 @@
 #include "graph_checks.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "memplan/errors.hpp"
 
@@ -153,10 +155,10 @@ class ViewChecker {
 
  private:
   struct Overwrite {
-    Index op;
-    Bytes begin;
     Bytes end;
+    Index op;
   };
+  using Overwrites = std::map<Bytes, Overwrite>;  // the last of every byte, by first byte; disjoint
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -232,7 +234,21 @@ class ViewChecker {
     place(k, view, "overwrite");
     const Bytes begin = offset_[at(view.output)];
     const Bytes end = begin + graph_.tensor(view.output).bytes;
-    if (begin < end) overwritten_[at(root_[at(view.output)])].push_back({k, begin, end});
+    if (begin == end) return;
+    Overwrites& overwritten = overwritten_[at(root_[at(view.output)])];
+    split_at(overwritten, begin);
+    split_at(overwritten, end);
+    overwritten.erase(overwritten.lower_bound(begin), overwritten.lower_bound(end));
+    overwritten[begin] = {end, k};
+  }
+
+  static void split_at(Overwrites& overwritten, Bytes byte) {
+    const auto after = overwritten.lower_bound(byte);
+    if (after == overwritten.begin()) return;
+    Overwrite& before = std::prev(after)->second;
+    if (before.end <= byte) return;
+    overwritten.emplace_hint(after, byte, before);
+    before.end = byte;
   }
 
   // What an op overwrites must be apart from the op's other outputs in the same root.
@@ -251,17 +267,20 @@ class ViewChecker {
   void check_intact(Index t, const std::string& who) const {
     const Bytes begin = offset_[at(t)];
     const Bytes end = begin + graph_.tensor(t).bytes;
-    for (const Overwrite& by : overwritten_[at(root_[at(t)])])
-      if (by.op > written_[at(t)] && std::max(by.begin, begin) < std::min(by.end, end))
-        throw GraphError(who + tensor_name(graph_, t) + " after " + op_name(graph_, by.op) +
+    const Overwrites& overwritten = overwritten_[at(root_[at(t)])];
+    auto it = overwritten.upper_bound(begin);
+    if (it != overwritten.begin() && std::prev(it)->second.end > begin) --it;
+    for (; begin < end && it != overwritten.end() && it->first < end; ++it)
+      if (it->second.op > written_[at(t)])
+        throw GraphError(who + tensor_name(graph_, t) + " after " + op_name(graph_, it->second.op) +
                          " has overwritten its bytes");
   }
 
   const Graph& graph_;
-  std::vector<Index> root_;                          // per tensor
-  std::vector<Bytes> offset_;                        // per tensor, from the beginning of its root
-  std::vector<Index> written_;                       // per tensor: the op that wrote the value that it shows
-  std::vector<std::vector<Overwrite>> overwritten_;  // per root
+  std::vector<Index> root_;              // per tensor
+  std::vector<Bytes> offset_;            // per tensor, from the beginning of its root
+  std::vector<Index> written_;           // per tensor: the op that wrote the value that it shows
+  std::vector<Overwrites> overwritten_;  // per root
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "memplan/happens_before.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "memplan/errors.hpp"
+#include "takeovers.hpp"
 
 namespace memplan {
 
@@ -18,60 +20,36 @@ bool on_one_stream(const Graph& graph) {
                      [&](const Op& op) { return op.stream == graph.ops().front().stream; });
 }
 
-// Who touches the bytes of each root, in the order of the list; asked for what an overwrite has to wait for.
-class Touches {
- public:
-  explicit Touches(const Graph& graph) : graph_(graph), root_(graph.tensors().size()), offset_(root_.size(), 0) {
-    for (std::size_t t = 0; t < root_.size(); ++t) root_[t] = static_cast<Index>(t);
-    touches_.resize(root_.size());
-  }
-
-  // The ops that touch bytes which op k overwrites, before k. Call for all ops in order.
-  std::vector<Index> overwritten_by(Index k) {
-    const Op& op = graph_.op(k);
+// What uses the bytes of each root, where overwrites count as writes: per root, by op.
+std::vector<std::vector<Use>> uses_of_roots(const Graph& graph) {
+  std::vector<Index> root(graph.tensors().size());
+  std::vector<Bytes> offset(root.size(), 0);  // in the root
+  std::iota(root.begin(), root.end(), Index{0});
+  std::vector<std::vector<Use>> uses(root.size());
+  const auto use = [&](Index k, Index t, bool writes) {
+    uses[at(root[at(t)])].push_back({k, offset[at(t)], offset[at(t)] + graph.tensor(t).bytes, writes});
+  };
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
     for (const auto* views : {&op.aliases, &op.overwrites}) {
       for (const View& view : *views) {
-        root_[at(view.output)] = root_[at(view.input)];
-        offset_[at(view.output)] = offset_[at(view.input)] + view.offset;
+        root[at(view.output)] = root[at(view.input)];
+        offset[at(view.output)] = offset[at(view.input)] + view.offset;
       }
     }
-    std::vector<Index> before;
-    for (const View& view : op.overwrites) {
-      const Bytes begin = offset_[at(view.output)];
-      const Bytes end = begin + graph_.tensor(view.output).bytes;
-      for (const Touch& touch : touches_[at(root_[at(view.output)])])
-        if (touch.op != k && std::max(begin, touch.begin) < std::min(end, touch.end)) before.push_back(touch.op);
-    }
-    for (Index t : op.inputs) touch(k, t);
-    for (Index t : op.outputs) touch(k, t);
-    return before;
+    for (const View& view : op.overwrites) use(k, view.output, true);
+    for (Index t : op.inputs) use(k, t, false);
+    for (Index t : op.outputs) use(k, t, false);
   }
+  return uses;
+}
 
- private:
-  struct Touch {
-    Index op;
-    Bytes begin, end;
-  };
-
-  void touch(Index k, Index t) {
-    const Bytes begin = offset_[at(t)];
-    touches_[at(root_[at(t)])].push_back({k, begin, begin + graph_.tensor(t).bytes});
-  }
-
-  const Graph& graph_;
-  std::vector<Index> root_;    // per tensor
-  std::vector<Bytes> offset_;  // per tensor, in its root
-  std::vector<std::vector<Touch>> touches_;
-};
-
-// Per op, the ops whose bytes it overwrites.
+// Per op, the ops that have used the bytes that it overwrites since they were last overwritten.
 std::vector<std::vector<Index>> overwritten_by_ops(const Graph& graph) {
-  std::vector<std::vector<Index>> overwritten(graph.ops().size());
   const auto overwrites = [](const Op& op) { return !op.overwrites.empty(); };
-  if (std::none_of(graph.ops().begin(), graph.ops().end(), overwrites)) return overwritten;
-  Touches touches(graph);
-  for (Index k = 0; k < graph.op_count(); ++k) overwritten[at(k)] = touches.overwritten_by(k);
-  return overwritten;
+  if (std::none_of(graph.ops().begin(), graph.ops().end(), overwrites))
+    return std::vector<std::vector<Index>>(graph.ops().size());
+  return takeovers_of(uses_of_roots(graph), graph.op_count());
 }
 
 // Per op, the ops that it reads from, and `after`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <unordered_map>
@@ -80,8 +81,19 @@ class Shadow {
 class Replay {
  public:
   Replay(const Graph& graph, const Addresses& addresses, const ReplayOptions& options)
-      : graph_(graph), addresses_(addresses), options_(options), content_(graph.tensors().size()) {
+      : graph_(graph),
+        addresses_(addresses),
+        options_(options),
+        content_(graph.tensors().size()),
+        reads_left_(graph.tensors().size(), 0),
+        root_(graph.tensors().size()),
+        overwriting_(graph.tensors().size(), false) {
+    find_overwrites();
     for (Index t = 0; t < graph_.tensor_count(); ++t) content_[at(t)] = {{0, graph_.tensor(t).bytes, {t, kNone}}};
+    for (const Op& op : graph_.ops())
+      for (Index t : op.inputs) ++reads_left_[at(t)];
+    for (Index t : graph_.outputs()) ++reads_left_[at(t)];
+    for (Index t = 0; t < graph_.tensor_count(); ++t) reads_left_[at(t)] += is_given(t) ? 1 : 0;
   }
 
   std::vector<ReplayFault> run() {
@@ -198,6 +210,10 @@ class Replay {
     write_workspace(k);
     for (Index t : op.outputs) write(t);
     check_after_writing(k, op);
+    for (Index t : op.inputs) --reads_left_[at(t)];
+    for (const std::vector<Index>* tensors : {&op.inputs, &op.outputs})
+      for (Index t : *tensors)
+        if (reads_left_[at(t)] == 0) std::vector<Piece>().swap(content_[at(t)]);
   }
 
   // From here on the output shows these bytes of the input.
@@ -237,7 +253,7 @@ class Replay {
 
   bool may_land_on(const Op& op, const Mark& mark, Index input) const {
     for (const View& view : op.overwrites)
-      if (view.output == mark.tensor) return true;
+      if (view.output == mark.tensor && overwrites(view.output, input)) return true;
     for (const View& view : op.inplace)
       if (view.output == mark.tensor && lies_at(view.output, view.input, view.offset) &&
           lies_at(input, view.input, 0) && graph_.tensor(input).bytes == graph_.tensor(view.input).bytes)
@@ -254,7 +270,7 @@ class Replay {
       if (!is_kept(t)) continue;
       const bool weight = graph_.tensor(t).kind == TensorKind::weight;
       check(end, t, weight ? "the next run needs " : "the caller keeps ",
-            [&](const Mark& mark) { return overwrites(mark.tensor); });
+            [&](const Mark& mark) { return overwrites(mark.tensor, t); });
     }
   }
 
@@ -266,20 +282,28 @@ class Replay {
     return kind == TensorKind::weight;
   }
 
-  bool overwrites(Index tensor) {
-    if (overwriting_.empty()) {
-      overwriting_.resize(graph_.tensors().size(), false);
-      for (const Op& op : graph_.ops())
-        for (const View& view : op.overwrites) overwriting_[at(view.output)] = true;
+  // Whether the graph says that `tensor` is written over bytes that `other` shows too.
+  bool overwrites(Index tensor, Index other) const {
+    return tensor != kNone && overwriting_[at(tensor)] && root_[at(tensor)] == root_[at(other)];
+  }
+
+  void find_overwrites() {
+    std::iota(root_.begin(), root_.end(), Index{0});
+    for (const Op& op : graph_.ops()) {
+      for (const View& view : op.aliases) root_[at(view.output)] = root_[at(view.input)];
+      for (const View& view : op.overwrites) root_[at(view.output)] = root_[at(view.input)];
+      for (const View& view : op.overwrites) overwriting_[at(view.output)] = true;
     }
-    return tensor != kNone && overwriting_[at(tensor)];
   }
 
   const Graph& graph_;
   const Addresses& addresses_;
   const ReplayOptions& options_;
-  std::vector<std::vector<Piece>> content_;    // per tensor: what it shows, its own value unless it is a view
+  std::vector<std::vector<Piece>>
+      content_;  // per tensor: what it shows, its own value unless it is a view; forgotten after its last read
+  std::vector<Index> reads_left_;              // per tensor: by ops that have not run, and at the end
   std::unordered_map<Index, Shadow> shadows_;  // per region
+  std::vector<Index> root_;                    // per tensor: whose bytes it must lie in
   std::vector<bool> overwriting_;              // per tensor: whether it must be written over another
   std::vector<ReplayFault> faults_;
 };

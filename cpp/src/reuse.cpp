@@ -1,13 +1,13 @@
 #include "memplan/reuse.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "memplan/happens_before.hpp"
 #include "memplan/plan.hpp"
+#include "takeovers.hpp"
 
 namespace memplan {
 
@@ -35,73 +35,21 @@ void move_in(std::map<Bytes, Tenancy>& tenancies, Bytes begin, Bytes end, Index 
   tenancies[begin] = {end, tenant};
 }
 
-}  // namespace
-
-namespace {
-
-// Who has used each byte since it was last written, its writer first.
-class Users {
- public:
-  // Op k uses bytes [begin, end); a writer takes them over, and calls waits_for(op) for all that used them before.
-  template <class WaitsFor>
-  void use(Index k, Bytes begin, Bytes end, bool writes, WaitsFor&& waits_for) {
-    if (begin >= end) return;
-    split_at(begin);
-    split_at(end);
-    for (auto it = ranges_.lower_bound(begin); it != ranges_.end() && it->first < end;) {
-      for (const Index op : it->second.ops)
-        if (writes && op != k) waits_for(op);
-      it = writes ? ranges_.erase(it) : std::next(it);
-    }
-    if (writes) {
-      ranges_[begin] = {end, {k}};
-      return;
-    }
-    for (Bytes next = begin; next < end;) {  // bytes that no op has used yet, an input's, have no range
-      auto it = ranges_.lower_bound(next);
-      if (it == ranges_.end() || it->first > next) {
-        const Bytes to = it == ranges_.end() ? end : std::min(end, it->first);
-        it = ranges_.emplace_hint(it, next, Range{to, {}});
-      }
-      if (it->second.ops.empty() || it->second.ops.back() != k) it->second.ops.push_back(k);
-      next = it->second.end;
-    }
-  }
-
- private:
-  struct Range {
-    Bytes end;
-    std::vector<Index> ops;
-  };
-
-  void split_at(Bytes address) {
-    auto it = ranges_.lower_bound(address);
-    if (it == ranges_.begin()) return;
-    Range& before = std::prev(it)->second;
-    if (before.end <= address) return;
-    ranges_.emplace_hint(it, address, before);
-    before.end = address;
-  }
-
-  std::map<Bytes, Range> ranges_;  // by first byte; disjoint
-};
-
 class Walk {
  public:
   Walk(const Graph& graph, const Addresses& addresses) : graph_(graph), addresses_(addresses) {}
 
-  // The ops that used, since they were last written, the bytes that op k writes; descending. Call for all in order.
-  std::vector<Index> step(Index k) {
+  // What each region is used for. Call for all ops in order.
+  void step(Index k) {
     const Op& op = graph_.op(k);
-    waits_.clear();
     for (Index t : op.inputs) use(k, t, false);
     for (Index t : op.outputs) write(k, op, t);
     if (const Bytes offset = addresses_.workspace[at(k)]; offset != kNotPlaced)
       use(k, kNone, offset, offset + op.workspace, true);
-    std::sort(waits_.begin(), waits_.end(), std::greater<>());
-    waits_.erase(std::unique(waits_.begin(), waits_.end()), waits_.end());
-    return waits_;
   }
+
+  // By op.
+  const std::vector<std::vector<Use>>& uses_of_regions() const { return uses_; }
 
  private:
   Index region(Index t) const { return addresses_.region.empty() ? kNone : addresses_.region[at(t)]; }
@@ -112,7 +60,9 @@ class Walk {
   }
 
   void use(Index k, Index where, Bytes from, Bytes to, bool writes) {
-    users_[where].use(k, from, to, writes, [&](Index op) { waits_.push_back(op); });
+    const auto [region, is_new] = regions_.try_emplace(where, uses_.size());
+    if (is_new) uses_.emplace_back();
+    uses_[region->second].push_back({k, from, to, writes});
   }
 
   void use(Index k, Index t, bool writes) {
@@ -128,7 +78,7 @@ class Walk {
       if (view.output == t && lies_at(t, view.input, view.offset)) return use(k, t, false);
     std::vector<std::pair<Bytes, Bytes>> shown;
     for (const View& part : op.concats)
-      if (part.output == t && lies_at(part.input, t, part.offset))
+      if (part.output == t && graph_.tensor(part.input).bytes > 0 && lies_at(part.input, t, part.offset))
         shown.emplace_back(part.offset, part.offset + graph_.tensor(part.input).bytes);
     std::sort(shown.begin(), shown.end());
     shown.emplace_back(graph_.tensor(t).bytes, graph_.tensor(t).bytes);
@@ -142,16 +92,15 @@ class Walk {
 
   const Graph& graph_;
   const Addresses& addresses_;
-  std::unordered_map<Index, Users> users_;  // per region
-  std::vector<Index> waits_;
+  std::unordered_map<Index, std::size_t> regions_;  // where each is in uses_
+  std::vector<std::vector<Use>> uses_;
 };
 
-// Per op, those whose bytes it takes over; descending.
+// Per op, those whose bytes it takes over; ascending.
 std::vector<std::vector<Index>> takeovers(const Graph& graph, const Addresses& addresses) {
   Walk walk(graph, addresses);
-  std::vector<std::vector<Index>> taken;
-  for (Index k = 0; k < graph.op_count(); ++k) taken.push_back(walk.step(k));
-  return taken;
+  for (Index k = 0; k < graph.op_count(); ++k) walk.step(k);
+  return takeovers_of(walk.uses_of_regions(), graph.op_count());
 }
 
 }  // namespace
@@ -183,10 +132,11 @@ std::vector<ReuseEdge> reuse_edges(const Graph& graph, const Addresses& addresse
   for (Index k = 0; k < graph.op_count(); ++k) {
     for (Index earlier : waits[at(k)]) before.add_with_row(k, earlier);
     const auto first = static_cast<std::ptrdiff_t>(edges.size());
-    for (Index earlier : newly[at(k)]) {  // the latest first: it may imply the others
-      if (before.contains(k, earlier)) continue;
-      before.add_with_row(k, earlier);
-      edges.push_back({earlier, k});
+    const std::vector<Index>& taken = newly[at(k)];
+    for (auto earlier = taken.rbegin(); earlier != taken.rend(); ++earlier) {  // the latest may imply the others
+      if (before.contains(k, *earlier)) continue;
+      before.add_with_row(k, *earlier);
+      edges.push_back({*earlier, k});
     }
     std::reverse(edges.begin() + first, edges.end());
   }

@@ -129,6 +129,8 @@ class Sharer {
     collect_uses();
     for (Index t = 0; t < graph_.tensor_count(); ++t) storages_[at(t)] = storage_of_one(t);
     join_what_must_be();
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (is_root(t) && options_.place.contains(kind_of(group_of(t)))) unshared_ = saturated_add(unshared_, bytes(t));
   }
 
   void share() {
@@ -159,6 +161,7 @@ class Sharer {
       result.offset_of[at(t)] = groups_.position(t) - groups_.position(root);
     }
     result.shared = std::move(shared_);
+    result.unshared = unshared_;
     return result;
   }
 
@@ -283,7 +286,7 @@ class Sharer {
     return false;
   }
 
-  void note(Sharing how, Index k, const View& view, Bytes joined) { shared_.push_back({how, k, view, joined}); }
+  void note(Sharing how, Index k, const View& view) { shared_.push_back({how, k, view}); }
 
   bool aligned(Bytes offset) const { return offset % options_.alignment == 0; }
 
@@ -337,7 +340,7 @@ class Sharer {
       if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) continue;
       join(view.input, view.output, view.offset);
       overwrites_[at(view.output)] = true;
-      note(Sharing::inplace, k, view, bytes(view.output));
+      note(Sharing::inplace, k, view);
     }
   }
 
@@ -380,7 +383,7 @@ class Sharer {
     if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;
     if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) return;
     join(view.input, view.output, view.offset);
-    note(Sharing::slice, k, view, bytes(view.output));
+    note(Sharing::slice, k, view);
   }
 
   // All parts of each whole if that does no harm, else one by one, those born last first.
@@ -415,7 +418,7 @@ class Sharer {
       const View& first = move.parts.front();
       if (!together && !does_no_harm({&group_of(whole), &group_of(first.input)})) continue;
       join(whole, first.input, first.offset);
-      for (const View& part : move.parts) note(Sharing::concat, k, part, &part == &first ? move.end - move.begin : 0);
+      for (const View& part : move.parts) note(Sharing::concat, k, part);
     }
   }
 
@@ -471,6 +474,7 @@ class Sharer {
   std::vector<bool> overwrites_;  // per tensor: whether it is written over what another held
   LoadOverTime load_;             // with every storage whole from its first use to its last
   std::vector<Shared> shared_;
+  Bytes unshared_ = 0;
 };
 
 }  // namespace

@@ -242,8 +242,8 @@ class Plan:
     def reuse_edges(self) -> list[tuple[str, str]]:
         """Orderings of ops that the plan newly relies on: pairs (before, after) of names.
 
-        What neither data nor `after` implies, reduced to the fewest that imply the others: a runtime that keeps them
-        may run all other ops side by side, whatever the order of the list.
+        What neither data nor `after` nor overwrites imply, reduced to the fewest that imply the others: a runtime that
+        keeps them, and these, may run all other ops side by side, whatever the order of the list.
 
         Raises
         ------

@@ -27,7 +27,8 @@ struct ReuseEdge {
 // the streams and the order of the list. Sorted by `after`, then `before`.
 //
 // Walks the ops over the arena: an op that writes bytes comes after all that used them since they were last written.
-// O((uses + takeovers) log ranges + edges x ops / 64) time, ops^2 / 4 bytes. Throws as HappensBefore does.
+// O((uses + takeovers) log uses + edges x ops / 64) time, ops^2 / 8 bytes. Throws UnsupportedError as HappensBefore
+// does.
 std::vector<ReuseEdge> reuse_edges(const Graph& graph, const Addresses& addresses);
 
 }  // namespace memplan

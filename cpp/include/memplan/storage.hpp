@@ -69,8 +69,7 @@ std::string_view to_string(Sharing sharing);
 struct Shared {
   Sharing how;
   Index op;
-  View view;     // as the op has it
-  Bytes joined;  // the size of the storage that is no longer one of its own
+  View view;  // as the op has it
 };
 
 struct Storages {
@@ -78,6 +77,7 @@ struct Storages {
   std::vector<Index> storage_of;  // per tensor
   std::vector<Bytes> offset_of;   // per tensor: bytes from the beginning of its storage
   std::vector<Shared> shared;     // by op
+  Bytes unshared = 0;             // of all placed storages, if nothing shared bytes by choice
 
   const Storage& of(Index tensor) const {
     return storages[static_cast<std::size_t>(storage_of[static_cast<std::size_t>(tensor)])];
