@@ -152,7 +152,7 @@ FAULTS = (
     Fault(
         "whatever is safe is shared, at any load",
         "storage.cpp",
-        "if (load_.highest() <= before) return true;",
+        "if (load_.max(0, load_.size()) <= before) return true;",
         "return true;",
     ),
     Fault(
@@ -163,7 +163,7 @@ FAULTS = (
     ),
     Fault(
         "distances go wrong when a chain is shortened",
-        "storage.cpp",
+        "groups.cpp",
         "const Bytes rest = distance - distance_[at(t)];",
         "const Bytes rest = distance;",
     ),

@@ -1,9 +1,9 @@
 #include "memplan/storage.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
 
+#include "groups.hpp"
+#include "max_tree.hpp"
 #include "memplan/errors.hpp"
 
 namespace memplan {
@@ -11,91 +11,6 @@ namespace memplan {
 namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-// Tensors in groups, each at a distance from the others of its group: a disjoint-set forest with distances.
-class Groups {
- public:
-  explicit Groups(std::size_t count) : parent_(count), distance_(count, 0), size_(count, 1) {
-    std::iota(parent_.begin(), parent_.end(), Index{0});
-  }
-
-  Index find(Index t) {
-    Index top = t;
-    Bytes distance = 0;
-    while (parent_[at(top)] != top) {
-      distance += distance_[at(top)];
-      top = parent_[at(top)];
-    }
-    while (parent_[at(t)] != top && t != top) {  // all that were passed hang from the top now
-      const Bytes rest = distance - distance_[at(t)];
-      const Index next = parent_[at(t)];
-      parent_[at(t)] = top;
-      distance_[at(t)] = distance;
-      distance = rest;
-      t = next;
-    }
-    return top;
-  }
-
-  // Where t begins, from where the group's representative does.
-  Bytes position(Index t) {
-    find(t);
-    return distance_[at(t)];
-  }
-
-  // Joins two groups so that b begins `offset` bytes after a.
-  void unite(Index a, Index b, Bytes offset) {
-    const Bytes apart = position(a) + offset - position(b);  // representative of b from that of a
-    Index top = find(a);
-    Index below = find(b);
-    distance_[at(below)] = apart;
-    if (size_[at(top)] < size_[at(below)]) {
-      std::swap(top, below);
-      distance_[at(below)] = -apart;
-      distance_[at(top)] = 0;
-    }
-    parent_[at(below)] = top;
-    size_[at(top)] += size_[at(below)];
-  }
-
- private:
-  std::vector<Index> parent_;
-  std::vector<Bytes> distance_;  // from the parent; 0 at a representative
-  std::vector<Index> size_;      // of a representative's group
-};
-
-// The load over time, as it changes: a tree over the steps with the highest load below each node.
-class LoadOverTime {
- public:
-  explicit LoadOverTime(Step steps)
-      : leaves_(std::bit_ceil(static_cast<std::size_t>(std::max<Step>(steps, 1)))),
-        added_(2 * leaves_, 0),
-        highest_(2 * leaves_, 0) {}
-
-  void add(Step first, Step last, Bytes bytes) {
-    if (first < last && bytes != 0)
-      add(1, 0, leaves_, static_cast<std::size_t>(first), static_cast<std::size_t>(last), bytes);
-  }
-
-  Bytes highest() const { return highest_[1]; }
-
- private:
-  void add(std::size_t node, std::size_t begin, std::size_t end, std::size_t first, std::size_t last, Bytes bytes) {
-    if (first <= begin && end <= last) {
-      added_[node] += bytes;
-      highest_[node] += bytes;
-      return;
-    }
-    const std::size_t middle = begin + (end - begin) / 2;
-    if (first < middle) add(2 * node, begin, middle, first, last, bytes);
-    if (last > middle) add(2 * node + 1, middle, end, first, last, bytes);
-    highest_[node] = added_[node] + std::max(highest_[2 * node], highest_[2 * node + 1]);
-  }
-
-  std::size_t leaves_;
-  std::vector<Bytes> added_;    // to every step below the node
-  std::vector<Bytes> highest_;  // load of a step below the node, without what is added above it
-};
 
 // "Add" stands for itself, and "aten.add" for every overload of it.
 bool matches(const std::string& type, const std::string& listed) {
@@ -125,7 +40,7 @@ class Sharer {
         storages_(graph.tensors().size()),
         uses_(graph.tensors().size()),
         overwrites_(graph.tensors().size(), false),
-        load_(graph.op_count()) {
+        load_(std::vector<Bytes>(graph.ops().size(), 0)) {
     collect_uses();
     for (Index t = 0; t < graph_.tensor_count(); ++t) storages_[at(t)] = storage_of_one(t);
     join_what_must_be();
@@ -261,17 +176,18 @@ class Sharer {
     for (Index t = 0; t < graph_.tensor_count(); ++t)
       if (is_root(t)) count(group_of(t), 1);
     if (options_.place.contains(TensorKind::workspace))
-      for (Index k = 0; k < graph_.op_count(); ++k) load_.add(k, k + 1, graph_.op(k).workspace);
+      for (std::size_t k = 0; k < graph_.ops().size(); ++k) load_.add(k, k + 1, graph_.ops()[k].workspace);
   }
 
   void count(const Group& group, Bytes sign) {
-    if (options_.place.contains(kind_of(group))) load_.add(group.first, group.last, sign * bytes(group.root));
+    if (options_.place.contains(kind_of(group)))
+      load_.add(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.last), sign * bytes(group.root));
   }
 
   // Whether the load does not rise when these storages become one with the first one's root. If so, they count as one
   // from now on.
   bool does_no_harm(const std::vector<const Group*>& parts) {
-    const Bytes before = load_.highest();
+    const Bytes before = load_.max(0, load_.size());
     Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, {}};
     for (const Group* part : parts) {
       joined.first = std::min(joined.first, part->first);
@@ -280,7 +196,7 @@ class Sharer {
       count(*part, -1);
     }
     count(joined, 1);
-    if (load_.highest() <= before) return true;
+    if (load_.max(0, load_.size()) <= before) return true;
     count(joined, -1);
     for (const Group* part : parts) count(*part, 1);
     return false;
@@ -472,7 +388,7 @@ class Sharer {
   std::vector<Group> storages_;   // per representative
   std::vector<Uses> uses_;        // per tensor
   std::vector<bool> overwrites_;  // per tensor: whether it is written over what another held
-  LoadOverTime load_;             // with every storage whole from its first use to its last
+  MaxTree load_;                  // with every storage whole from its first use to its last
   std::vector<Shared> shared_;
   Bytes unshared_ = 0;
 };

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "planners/max_tree.hpp"
+#include "max_tree.hpp"
 
 using namespace memplan;
 
