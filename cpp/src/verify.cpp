@@ -56,6 +56,46 @@ class AliveRanges {
   std::vector<Bytes> highest_end_;
 };
 
+// What the buffers use of the arena and of time, by number: a buffer each, or where some have shapes, a part each.
+// Ends beyond int64, which are reported elsewhere, are cut off there.
+class Rectangles {
+ public:
+  Rectangles(const Problem& problem, std::span<const Bytes> offsets) : problem_(problem), offsets_(offsets) {
+    if (!problem.has_shapes()) return;
+    for (Index i = 0; i < problem.count(); ++i) {
+      parts_.insert(parts_.end(), problem.parts(i).begin(), problem.parts(i).end());
+      if (problem.parts(i).empty()) parts_.push_back({i, 0, problem.size(i), problem.first(i), problem.last(i)});
+    }
+  }
+
+  std::size_t count() const { return parts_.empty() ? offsets_.size() : parts_.size(); }
+  Index buffer(std::uint32_t r) const { return parts_.empty() ? static_cast<Index>(r) : parts_[r].buffer; }
+  Bytes begin(std::uint32_t r) const { return saturated_add(offset(r), parts_.empty() ? 0 : parts_[r].begin); }
+  Bytes end(std::uint32_t r) const { return saturated_add(offset(r), parts_.empty() ? size(r) : parts_[r].end); }
+  Step first(std::uint32_t r) const { return parts_.empty() ? problem_.first(buffer(r)) : parts_[r].first; }
+  Step last(std::uint32_t r) const { return parts_.empty() ? problem_.last(buffer(r)) : parts_[r].last; }
+
+  // Those that have bytes, by key, then number.
+  template <class Key>
+  std::vector<std::uint32_t> sorted(Key&& key) const {
+    std::vector<std::uint32_t> order;
+    order.reserve(count());
+    for (std::uint32_t r = 0; r < count(); ++r)
+      if (size(r) > 0) order.push_back(r);
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+    return order;
+  }
+
+ private:
+  Bytes offset(std::uint32_t r) const { return offsets_[at(buffer(r))]; }
+  Bytes size(std::uint32_t r) const { return problem_.size(buffer(r)); }
+
+  const Problem& problem_;
+  std::span<const Bytes> offsets_;
+  std::vector<Part> parts_;
+};
+
 class Verifier {
  public:
   Verifier(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity, std::size_t limit)
@@ -95,66 +135,36 @@ class Verifier {
           label(i) + where + " is not aligned to " + std::to_string(problem_.alignment(i)));
   }
 
-  // What a buffer uses of its bytes and its life: all of both, or a part of its shape, placed in the arena.
-  struct Rectangle {
-    Index buffer;
-    Bytes begin, end;
-    Step first, last;
-  };
-
-  void add_overlap(const Rectangle& x, const Rectangle& y) {
-    const Rectangle& a = x.buffer < y.buffer ? x : y;
-    const Rectangle& b = x.buffer < y.buffer ? y : x;
-    if (a.buffer == b.buffer) return;  // the parts of a shape are apart among themselves
-    const std::string bytes = half_open(std::max(a.begin, b.begin), std::min(a.end, b.end));
-    const std::string steps = half_open(std::max(a.first, b.first), std::min(a.last, b.last));
-    add(ViolationKind::overlap, a.buffer, b.buffer,
-        label(a.buffer) + " at bytes " + half_open(a.begin, a.end) + " and " + label(b.buffer) + " at bytes " +
-            half_open(b.begin, b.end) + " share bytes " + bytes + " while both are alive in steps " + steps);
-  }
-
-  std::vector<Rectangle> rectangles() const {
-    std::vector<Rectangle> all;
-    all.reserve(at(problem_.count()));
-    for (Index i = 0; i < problem_.count(); ++i) {
-      if (problem_.size(i) == 0) continue;
-      for (const Part& part : problem_.parts(i))
-        all.push_back(
-            {i, saturated_add(begin(i), part.begin), saturated_add(begin(i), part.end), part.first, part.last});
-      if (problem_.parts(i).empty()) all.push_back({i, begin(i), end(i), problem_.first(i), problem_.last(i)});
-    }
-    return all;
-  }
-
-  template <class Key>
-  static std::vector<std::size_t> sorted(const std::vector<Rectangle>& all, Key Rectangle::* key) {
-    std::vector<std::size_t> order(all.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return all[a].*key != all[b].*key ? all[a].*key < all[b].*key : a < b;
-    });
-    return order;
+  void add_overlap(const Rectangles& all, std::uint32_t x, std::uint32_t y) {
+    if (all.buffer(x) > all.buffer(y)) std::swap(x, y);
+    const Index a = all.buffer(x), b = all.buffer(y);
+    if (a == b) return;  // the parts of a shape are apart among themselves
+    const std::string bytes = half_open(std::max(all.begin(x), all.begin(y)), std::min(all.end(x), all.end(y)));
+    const std::string steps = half_open(std::max(all.first(x), all.first(y)), std::min(all.last(x), all.last(y)));
+    add(ViolationKind::overlap, a, b,
+        label(a) + " at bytes " + half_open(all.begin(x), all.end(x)) + " and " + label(b) + " at bytes " +
+            half_open(all.begin(y), all.end(y)) + " share bytes " + bytes + " while both are alive in steps " + steps);
   }
 
   void check_pairs() {
-    const std::vector<Rectangle> all = rectangles();
-    const std::vector<std::size_t> by_offset = sorted(all, &Rectangle::begin);
-    const std::vector<std::size_t> by_birth = sorted(all, &Rectangle::first);
-    const std::vector<std::size_t> by_death = sorted(all, &Rectangle::last);
-    std::vector<std::size_t> rank(all.size());
-    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[by_offset[r]] = r;
+    const Rectangles all(problem_, offsets_);
+    const auto by_offset = all.sorted([&](std::uint32_t r) { return all.begin(r); });
+    const auto by_birth = all.sorted([&](std::uint32_t r) { return all.first(r); });
+    const auto by_death = all.sorted([&](std::uint32_t r) { return all.last(r); });
+    std::vector<std::uint32_t> rank(all.count());
+    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[by_offset[r]] = static_cast<std::uint32_t>(r);
 
     AliveRanges alive(by_offset.size());
     std::size_t dead = 0;
-    for (std::size_t born : by_birth) {
-      while (dead < by_death.size() && all[by_death[dead]].last <= all[born].first) alive.clear(rank[by_death[dead++]]);
-      const Bytes from = all[born].begin;
+    for (std::uint32_t born : by_birth) {
+      while (dead < by_death.size() && all.last(by_death[dead]) <= all.first(born)) alive.clear(rank[by_death[dead++]]);
+      const Bytes from = all.begin(born);
       for (std::size_t r = alive.next(0, from); r != AliveRanges::npos; r = alive.next(r + 1, from)) {
-        if (all[by_offset[r]].begin >= all[born].end) break;
-        add_overlap(all[by_offset[r]], all[born]);
+        if (all.begin(by_offset[r]) >= all.end(born)) break;
+        add_overlap(all, by_offset[r], born);
         if (full()) return;
       }
-      alive.set(rank[born], all[born].end);
+      alive.set(rank[born], all.end(born));
     }
   }
 
