@@ -22,19 +22,25 @@ void Placed::add(Index i, Bytes offset) {
 }
 
 std::span<const OffsetRange> Placed::room(Index i) {
-  collect(i);
   room_.clear();
   Bytes next = 0;  // the lowest offset that nothing seen so far blocks
-  for (const Blocked& blocked : blocked_) {
-    if (blocked.after >= next) room_.push_back({next, blocked.after});
-    next = std::max(next, blocked.before);
+  const auto pass = [&](Bytes after, Bytes before) {
+    if (after >= next) room_.push_back({next, after});
+    next = std::max(next, before);
+  };
+  if (offset_.empty() && problem_.parts(i).empty()) {
+    const Bytes size = problem_.size(i);
+    for (const ByteRange& range : occupancy_.taken(problem_.first(i), problem_.last(i)))
+      pass(range.begin - size, range.end);
+  } else {
+    for (const Blocked& blocked : blocked_by_others(i)) pass(blocked.after, blocked.before);
   }
   room_.push_back({next, kMaxBytes});
   return room_;
 }
 
-// What blocks buffer i, by `after`.
-void Placed::collect(Index i) {
+// What blocks a buffer of several parts, or in a problem with conflicts; by `after`.
+std::span<const Placed::Blocked> Placed::blocked_by_others(Index i) {
   blocked_.clear();
   problem_.for_each_part(i, [&](const Part& part) {
     for (const ByteRange& range : occupancy_.taken(part.first, part.last))
@@ -46,8 +52,8 @@ void Placed::collect(Index i) {
       if (offset != kNowhere) blocked_.push_back({offset - problem_.size(i), offset + problem_.size(other)});
     });
   }
-  if (offset_.empty() && problem_.parts(i).size() <= 1) return;  // sorted as they are
   std::sort(blocked_.begin(), blocked_.end(), [](const Blocked& a, const Blocked& b) { return a.after < b.after; });
+  return blocked_;
 }
 
 Bytes lowest_fit(std::span<const OffsetRange> room, Bytes alignment) {

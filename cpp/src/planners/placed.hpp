@@ -40,7 +40,7 @@ class Placed {
     Bytes before;
   };
 
-  void collect(Index i);
+  std::span<const Blocked> blocked_by_others(Index i);
 
   const Problem& problem_;
   Occupancy occupancy_;
