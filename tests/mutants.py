@@ -35,7 +35,12 @@ class Fault:
 
 
 FAULTS = (
-    Fault("an input that was not donated is taken in place", "storage.cpp", "&& !donated_[at(root)]) return false;", "&& false) return false;"),
+    Fault(
+        "an input that was not donated is taken in place",
+        "storage.cpp",
+        "&& !donated_[at(root)]) return false;",
+        "&& false) return false;",
+    ),
     Fault(
         "in place over a graph output, or one that is read later",
         "storage.cpp",
@@ -105,8 +110,8 @@ FAULTS = (
     Fault(
         "a part of a concatenation is overwritten later",
         "storage.cpp",
-        "&& !overwritten(part.input, k);",
-        ";",
+        "|| overwritten(any, k)) return false;",
+        ") return false;",
     ),
     Fault(
         "a concatenation that is overwritten holds its parts",
@@ -115,10 +120,28 @@ FAULTS = (
         "if (!is_root(whole)) return;",
     ),
     Fault(
-        "a view moves into a concatenation without its root",
+        "a storage moves into a concatenation with members that it does not bring there",
         "storage.cpp",
-        "&& offset_in_storage(part.input) == 0 &&\n           bytes(storage.root) == bytes(part.input) && aligned",
-        "&& aligned",
+        "return covered >= begin + bytes(m) || done_before(m, k);",
+        "return true;",
+    ),
+    Fault(
+        "two storages move to the same bytes of a concatenation",
+        "storage.cpp",
+        "if (apart && may_move",
+        "if (may_move",
+    ),
+    Fault(
+        "a storage moves beyond the end of a concatenation",
+        "storage.cpp",
+        "move.begin < 0 || move.end > bytes(whole) || ",
+        "",
+    ),
+    Fault(
+        "a part that its storage brings elsewhere counts as there",
+        "storage.cpp",
+        "} else if (known->begin == begin) {",
+        "} else {",
     ),
     Fault(
         "in place is not remembered as an overwrite",

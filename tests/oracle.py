@@ -57,6 +57,43 @@ def is_valid(columns: Columns, offsets: npt.NDArray[np.int64]) -> bool:
     return True
 
 
+# Problems of shapes and conflicts: every byte of every step is looked at, so numbers must be small.
+
+
+def cells(columns: Columns, parts: Iterable[Sequence[int]], buffer: int) -> set[tuple[int, int]]:
+    """The (byte, step) pairs that a buffer uses: of its parts, or where it has none, all of its bytes and life."""
+    size, first, last, _ = columns
+    own = [part[1:] for part in parts if part[0] == buffer] or [(0, size[buffer], first[buffer], last[buffer])]
+    return {
+        (byte, step) for begin, end, birth, death in own for byte in range(begin, end) for step in range(birth, death)
+    }
+
+
+def violations_of_shapes(
+    columns: Columns,
+    parts: Iterable[Sequence[int]],
+    conflicts: Iterable[Sequence[int]],
+    offsets: Sequence[int],
+    capacity: int = 2**63 - 1,
+) -> Violations:
+    """As `violations`, where only what a buffer uses counts, and those that conflict are apart with all their bytes."""
+    size = columns[0]
+    pairs = {tuple(sorted(pair)) for pair in conflicts}
+    found = {v for v in violations(columns, offsets, capacity) if v[0] != "overlap"}
+    used = [{(offsets[i] + byte, step) for byte, step in cells(columns, parts, i)} for i in range(len(size))]
+    for i in range(len(size)):
+        for j in range(i):
+            share_bytes = max(offsets[i], offsets[j]) < min(offsets[i] + size[i], offsets[j] + size[j])
+            if used[i] & used[j] or ((j, i) in pairs and share_bytes):
+                found.add(("overlap", j, i))
+    return found
+
+
+def load_at(columns: Columns, parts: Iterable[Sequence[int]], step: int) -> int:
+    """The bytes in use at a step."""
+    return sum(s == step for i in range(len(columns[0])) for _, s in cells(columns, parts, i))
+
+
 def load(columns: Columns) -> int:
     """The largest sum of bytes alive at one step; it only grows where something is born."""
     size, first, last, _ = columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import settings
@@ -26,6 +27,33 @@ def columns(
     )
     size, first, length, alignment = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
     return size, first, [f + n for f, n in zip(first, length, strict=True)], alignment
+
+
+@st.composite
+def shapes(draw: st.DrawFn, problem: tuple[list[int], ...]) -> list[tuple[int, int, int, int, int]]:
+    """Parts for some of the buffers, in any order: strips of bytes, each in use for one or two spans of steps."""
+    parts = []
+    for buffer, (size, first, last) in enumerate(zip(*problem[:3], strict=True)):
+        if size == 0 or draw(st.booleans()):
+            continue
+        cuts = sorted({0, size, *draw(st.lists(st.integers(0, size), max_size=3))})
+        for begin, end in pairwise(cuts):
+            steps = sorted(draw(st.sets(st.integers(first, last), min_size=2, max_size=4)))
+            spans = zip(steps[::2], steps[1::2], strict=False)
+            parts += [(buffer, begin, end, birth, death) for birth, death in spans]
+    return draw(st.permutations(parts))
+
+
+@st.composite
+def shaped_problems(
+    draw: st.DrawFn, max_buffers: int = 10
+) -> tuple[tuple[list[int], ...], list[tuple[int, int, int, int, int]], list[tuple[int, int]]]:
+    """Columns as `columns` draws them, parts and conflicts as a Problem takes them; possibly none."""
+    problem = draw(columns(max_buffers))
+    buffer = st.integers(0, max(len(problem[0]) - 1, 0))
+    pairs = st.tuples(buffer, buffer).filter(lambda pair: pair[0] != pair[1])
+    conflicts = draw(st.lists(pairs, max_size=6)) if len(problem[0]) > 1 else []
+    return problem, draw(shapes(problem)), conflicts
 
 
 class _Builder:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,7 +97,7 @@ def test_plan_hands_types_of_ops_on(
     plan = memplan.api.plan
     monkeypatch.setattr(memplan.api, "plan", lambda source, *a, **k: (planned.append(source), plan(source, *a, **k))[1])
     assert run("plan", path, "--inplace-ops", given) == 0
-    assert {op.name: len(op.inplace) for op in planned[0].ops if op.inplace} == expected
+    assert {op.name: len(op.inplace) for op in planned[-1].ops if op.inplace} == expected
 
 
 def test_lifetimes_have_no_types_of_ops(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,6 +120,86 @@ def test_csv_form(lifetimes: Path, tmp_path: Path) -> None:
 def test_planner(planner: str, lifetimes: Path, tmp_path: Path) -> None:
     assert run("plan", lifetimes, "--planner", planner, "--json", tmp_path / "p.json") == 0
     assert memplan.read_plan(tmp_path / "p.json").planner == planner
+
+
+# relu may take what conv wrote and add what x holds; c is a concatenation of two.
+GRAPH: dict[str, Any] = {
+    "tensors": [
+        {"name": "x", "bytes": 8, "kind": "input"},
+        {"name": "a", "bytes": 8},
+        {"name": "b", "bytes": 8},
+        {"name": "c", "bytes": 16},
+        {"name": "r", "bytes": 16},
+        {"name": "y", "bytes": 1},
+    ],
+    "ops": [
+        {"name": "add", "type": "Add", "inputs": ["x"], "outputs": ["a"], "inplace": [{"output": "a", "input": "x"}]},
+        {"name": "mul", "type": "Mul", "inputs": ["a"], "outputs": ["b"]},
+        {
+            "name": "join",
+            "type": "Concat",
+            "inputs": ["a", "b"],
+            "outputs": ["c"],
+            "concat": [{"output": "c", "input": "a"}, {"output": "c", "input": "b", "offset": 8}],
+        },
+        {"name": "relu", "type": "Relu", "inputs": ["c"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c"}]},
+        {"name": "end", "type": "Sum", "inputs": ["r"], "outputs": ["y"]},
+    ],
+    "outputs": ["y"],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "shared"),
+    [
+        ([], {}, "1 in place, 2 parts of concatenations"),
+        (["--no-inplace"], {"inplace": False}, "2 parts of concatenations"),
+        (["--no-zero-copy"], {"zero_copy": False}, "1 in place"),
+        (["--disable-inplace-ops", "Mul,Relu"], {"disable_inplace_ops": ["Mul", "Relu"]}, "2 parts of concatenations"),
+        (["--donate", "x"], {"donate": ["x"]}, "2 in place, 1 part of a concatenation"),
+        (["--no-inplace", "--no-zero-copy", "--donate", "x"], {"inplace": False, "zero_copy": False}, None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_sharing(
+    arguments: list[str],
+    options: dict[str, Any],
+    shared: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    place = ["--place", "input,intermediate,output"] if "--donate" in arguments else []
+    assert run("plan", tmp_path / "g.json", "--json", tmp_path / "p.json", *place, *arguments) == 0
+    if place:
+        options = options | {"place": ["input", "intermediate", "output"]}
+    expected = memplan.plan(GRAPH, **options)
+    assert memplan.read_plan(tmp_path / "p.json").problem == expected.problem
+    figures = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:])
+    assert figures.get("shared", "").strip() == (shared or "")
+
+
+def test_planner_with_parameters(lifetimes: Path, tmp_path: Path) -> None:
+    planner = "beam:k=3"
+    assert run("plan", lifetimes, "--planner", planner, "--json", tmp_path / "p.json") == 0
+    assert memplan.read_plan(tmp_path / "p.json").planner == planner
+
+
+def test_an_unknown_planner_is_refused_before_any_work(
+    lifetimes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("memplan.importers.csv.read_problem", lambda *_, **__: pytest.fail("worked first"))
+    assert run("plan", lifetimes, "--planner", "magic") == 2
+    assert capsys.readouterr().err.startswith("memplan: error: planner must be one of auto, naive, ")
+
+
+def test_what_shares_bytes_in_parts_is_written_and_verified(tmp_path: Path) -> None:
+    (tmp_path / "g.json").write_text(json.dumps(GRAPH))
+    targets = {"--csv": "p.csv", "--json": "p.json", "--layout": "p.txt", "--plot": "p.svg"}
+    assert run("plan", tmp_path / "g.json", *(x for f, name in targets.items() for x in (f, tmp_path / name))) == 0
+    assert memplan.plan(GRAPH).problem.parts is not None
+    assert run("verify", tmp_path / "p.csv", tmp_path / "p.csv") == 0
+    assert "part of c" in (tmp_path / "p.txt").read_text()
 
 
 def test_alignment(lifetimes: Path, tmp_path: Path) -> None:
@@ -175,7 +257,14 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--train"], "option train does not apply to a source of kind .csv"),
         (["example:resnet50_infer", "--inclusive"], "option inclusive does not apply to a source of kind example"),
         (["example:resnet50_infer", "--place", "params"], "place must hold kinds among input, weight"),
-        ([LIFETIMES, "--planner", "magic"], "magic"),
+        ([LIFETIMES, "--planner", "magic"], "planner must be one of auto, naive, first_fit"),
+        ([LIFETIMES, "--planner", "naive:k=1"], "planner 'naive' takes no parameters, got 'k=1'"),
+        ([LIFETIMES, "--planner", "beam:k=x"], "parameter k must be an integer in [1, 1048576], got 'x'"),
+        ([LIFETIMES, "--planner", "beam:width=3"], "planner 'beam' takes NAME=VALUE for k, got 'width=3'"),
+        ([LIFETIMES, "--planner", ""], "planner must be one of auto"),
+        ([LIFETIMES, "--donate", "x"], "option donate applies to graphs"),
+        ([LIFETIMES, "--disable-inplace-ops", "Add"], "option disable_inplace_ops applies to graphs"),
+        (["example:resnet50_infer", "--donate", "nothing"], "donate must name graph inputs, got 'nothing'"),
         ([LIFETIMES, "--alignment", "0"], "alignment must be >= 1"),
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
         ([LIFETIMES, "--alignment", str(2**63)], "alignment must be >= 1"),
@@ -381,6 +470,16 @@ def test_planners_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
     for row in memplan.planners():  # long cells go over several lines
         assert {*row.title.split(), *row.complexity.split(), *row.source.split()} <= set(out.split())
         assert set(row.supports) <= set(out.replace(",", " ").split())
+        for parameter in row.parameters:
+            assert {f"{parameter.name}={parameter.standard}", *parameter.title.split()} <= set(out.split())
+            assert set(parameter.words) <= set(re.split(r"[ ,()]+", out))
+
+
+def test_parameters_say_what_they_can_be() -> None:
+    number = SimpleNamespace(name="k", title="kept", standard=16, least=1, most=1024, words=[])
+    word = SimpleNamespace(name="order", title="which first", standard="size", least=0, most=0, words=["size", "birth"])
+    assert cli._parameter(number) == "k=16 (1 to 1024): kept"
+    assert cli._parameter(word) == "order=size (size, birth): which first"
 
 
 @pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"]], ids=" ".join)
@@ -395,6 +494,7 @@ def test_help_names_options_and_planners(capsys: pytest.CaptureFixture[str]) -> 
     assert run("plan", "--help") == 0
     out = " ".join(capsys.readouterr().out.split())
     flags = "planner alignment dims place train inclusive csv csv-form json layout plot time-limit seed threads"
+    flags += " inplace-ops no-inplace disable-inplace-ops donate no-zero-copy"
     for flag in flags.split():
         assert f"--{flag}" in out
     assert ", ".join(PLANNERS) in out

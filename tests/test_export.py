@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
 from memplan.export import files
-from strategies import BOUNDED, columns
+from memplan.importers.plan_files import match_offsets, placed_rows
+from strategies import BOUNDED, columns, shaped_problems
 
 NAMES = ["plain", "a,b", 'quo"ted', "größe/重み", "$x_1$", "#0", "two words"]
 
@@ -84,7 +88,7 @@ def test_unknown_form(plan: memplan.Plan, tmp_path: Path) -> None:
 def test_json(plan: memplan.Plan, tmp_path: Path) -> None:
     plan.to_json(tmp_path / "plan.json")
     spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
-    assert (spec["format"], spec["version"], spec["memplan"]) == ("memplan.plan", 1, memplan.__version__)
+    assert (spec["format"], spec["version"], spec["memplan"]) == ("memplan.plan", 2, memplan.__version__)
     assert (spec["planner"], spec["winner"]) == ("first_fit", "first_fit")
     assert (spec["peak"], spec["lower_bound"], spec["optimal"]) == (plan.peak, plan.lower_bound, plan.optimal)
     offset = plan["a,b"].offset
@@ -103,6 +107,178 @@ def test_json_of_a_graph_maps_tensors(graph_plan: memplan.Plan, tmp_path: Path) 
         "v": {"buffer": 0, "offset": t + 8, "bytes": 16},
     }
     assert [s.name for s in memplan.read_plan(tmp_path / "plan.json")] == ["t", "conv.workspace"]
+
+
+# a is a step down and b is in use inside it, where nothing of a is; c conflicts with both.
+SHAPED = memplan.Problem(
+    [8, 4, 4], [0, 2, 4], [4, 4, 6], 4, ["a", "b", "c"], [(0, 0, 4, 0, 4), (0, 4, 8, 0, 2)], [(0, 2), (1, 2)]
+)
+
+
+def test_json_of_shapes_and_conflicts(tmp_path: Path) -> None:
+    plan = memplan.plan(SHAPED, "greedy_by_size")
+    assert plan.offsets.tolist() == [0, 4, 8]
+    plan.to_json(tmp_path / "plan.json")
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    assert spec["buffers"][0]["parts"] == [
+        {"begin": 0, "end": 4, "first": 0, "last": 4},
+        {"begin": 4, "end": 8, "first": 0, "last": 2},
+    ]
+    assert "parts" not in spec["buffers"][1]
+    assert spec["conflicts"] == [[0, 2], [1, 2]]
+    assert "pools" not in spec
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.problem, back.offsets.tolist(), back.pools) == (plan.problem, [0, 4, 8], 0)
+
+
+def test_json_of_shapes_and_conflicts_is_verified(tmp_path: Path) -> None:
+    plan = memplan.plan(SHAPED)
+    for offsets, message in (
+        ([4, 4, 12], "'a' at bytes .* and buffer 'b'"),
+        ([0, 4, 4], "'c' .* and these two conflict"),
+    ):
+        wrong = dataclasses.replace(plan, offsets=np.array(offsets))
+        wrong.to_json(tmp_path / "plan.json")
+        with pytest.raises(memplan.InvalidPlanError, match=message):
+            memplan.read_plan(tmp_path / "plan.json")
+
+
+def test_json_keeps_pools(plan: memplan.Plan, tmp_path: Path) -> None:
+    dataclasses.replace(plan, pools=2).to_json(tmp_path / "plan.json")
+    assert memplan.read_plan(tmp_path / "plan.json").pools == 2
+
+
+def test_json_says_what_tensors_share(tmp_path: Path) -> None:
+    graph = {
+        "tensors": [
+            {"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("q", 4), ("c", 12), ("y", 1))
+        ],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["p"]},
+            {"name": "relu", "inputs": ["p"], "outputs": ["r"], "inplace": [{"output": "r", "input": "p"}]},
+            {"name": "more", "inputs": [], "outputs": ["q"]},
+            {
+                "name": "join",
+                "inputs": ["r", "q"],
+                "outputs": ["c"],
+                "concat": [{"output": "c", "input": "r"}, {"output": "c", "input": "q", "offset": 8}],
+            },
+            {"name": "end", "inputs": ["c"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+    memplan.plan(graph).to_json(tmp_path / "plan.json")
+    tensors = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["tensors"]
+    assert {name: tensor.get("shares") for name, tensor in tensors.items()} == {
+        "p": None,
+        "r": [{"how": "inplace", "with": "p"}, {"how": "concat", "with": "c"}],
+        "q": [{"how": "concat", "with": "c"}],
+        "c": None,
+        "y": None,
+    }
+    memplan.read_plan(tmp_path / "plan.json").verify()
+
+
+def test_json_of_version_1_is_read(tmp_path: Path) -> None:
+    buffer = '{"id": "t", "size": 4096, "first": 0, "last": 2, "alignment": 1, "offset": 0}'
+    text = f"""{{"format": "memplan.plan", "version": 1, "memplan": "0.1.0", "planner": "auto",
+        "winner": "greedy_by_size", "peak": 4096, "lower_bound": 4096, "optimal": true, "seconds": 0.0001,
+        "buffers": [{buffer}], "tensors": {{"t": {{"buffer": 0, "offset": 0, "bytes": 4096}}}}}}"""
+    (tmp_path / "plan.json").write_text(text)
+    plan = memplan.read_plan(tmp_path / "plan.json")
+    assert plan.problem == memplan.Problem([4096], [0], [2], 1, ["t"])
+    assert (plan.planner, plan.peak, plan.pools) == ("auto", 4096, 0)
+
+
+def test_json_as_documented_is_read(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "formats.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "plan.json").write_text(example)
+    plan, spec = memplan.read_plan(tmp_path / "plan.json"), json.loads(example)
+    assert (plan.peak, plan.lower_bound, plan.pools) == (spec["peak"], spec["lower_bound"], spec["pools"])
+    assert len(plan.problem.parts) == 2
+    assert plan.problem.conflicts.tolist() == spec["conflicts"]
+    plan.to_json(tmp_path / "again.json")
+    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
+    assert [again[key] for key in ("version", "buffers", "conflicts")] == [
+        spec[key] for key in ("version", "buffers", "conflicts")
+    ]
+
+
+@pytest.mark.parametrize("form", ["minimalloc", "gantt"])
+def test_csv_has_a_row_per_part(form: str, tmp_path: Path) -> None:
+    plan = memplan.plan(SHAPED, "greedy_by_size")
+    plan.to_csv(tmp_path / "plan.csv", form=form)
+    back = memplan.read_plan(tmp_path / "plan.csv")
+    assert [(s.name, s.offset, s.bytes, s.first, s.last) for s in back] == [
+        ("a[0:4]", 0, 4, 0, 4),
+        ("a[4:8]", 4, 4, 0, 2),
+        ("b", 4, 4, 2, 4),
+        ("c", 8, 4, 4, 6),
+    ]
+    assert back.problem.alignment.tolist() == ([1, 1, 4, 4] if form == "minimalloc" else [1] * 4)
+    assert (back.peak, back.load) == (plan.peak, plan.load)
+
+
+def test_csv_ids_of_parts_are_different(tmp_path: Path) -> None:
+    """Bytes may be in use twice, and another buffer may have the name that a part would."""
+    parts = [(0, 0, 4, 0, 1), (0, 0, 4, 2, 3), (0, 4, 8, 0, 3)]
+    problem = memplan.Problem([8, 1, 2], [0, 0, 0], [3, 1, 3], 1, ["a", "a[0:4]", "a[4:8]"], parts)
+    memplan.plan(problem).to_csv(tmp_path / "plan.csv")
+    names = [slot.name for slot in memplan.read_plan(tmp_path / "plan.csv")]
+    assert names == ["a[0:4]_", "a[0:4]__", "a[4:8]_", "a[0:4]", "a[4:8]"]
+
+
+@given(shaped_problems(), st.sampled_from(["auto", "naive", "greedy_by_size"]))
+@BOUNDED
+def test_shapes_and_conflicts_round_trip(tmp_path_factory: pytest.TempPathFactory, case: Any, planner: str) -> None:
+    folder = tmp_path_factory.mktemp("plans")
+    columns, parts, conflicts = case
+    names = [f"t{i}" for i in range(len(columns[0]))]
+    plan = memplan.plan(memplan.Problem(*columns, names, parts, conflicts), planner)
+    plan.to_json(folder / "plan.json")
+    back = memplan.read_plan(folder / "plan.json")
+    assert back.problem == plan.problem
+    assert back.offsets.tolist() == plan.offsets.tolist()
+    assert (back.peak, back.lower_bound, back.optimal) == (plan.peak, plan.lower_bound, plan.optimal)
+    plan.to_csv(folder / "plan.csv")
+    rows = memplan.read_plan(folder / "plan.csv")  # verified, as buffers of their own
+    assert rows.load == plan.load
+    assert rows.problem.parts is None
+    assert rows.problem.conflicts is None
+
+
+# Plans held against a problem from elsewhere
+
+
+def test_offsets_are_matched_with_shapes_and_conflicts(tmp_path: Path) -> None:
+    memplan.plan(SHAPED, "greedy_by_size").to_json(tmp_path / "plan.json")
+    rows = placed_rows(tmp_path / "plan.json").rows
+    matched, offsets, messages = match_offsets(SHAPED, rows)
+    assert (matched, offsets.tolist(), messages) == (SHAPED, [0, 4, 8], [])
+
+    unknown = memplan.Problem([1, 4, 4], [0, 2, 4], [1, 4, 6], 4, ["z", "b", "c"], None, [(0, 1), (1, 2)])
+    matched, offsets, messages = match_offsets(unknown, rows)
+    assert matched == memplan.Problem([4, 4], [2, 4], [4, 6], 4, ["b", "c"], None, [(0, 1)])
+    assert offsets.tolist() == [4, 8]
+    assert messages == ["buffer 'z' is not in the plan", "buffer 'a' is in the plan, but not in the problem"]
+
+
+def test_parts_of_buffers_that_a_plan_lacks_go(tmp_path: Path) -> None:
+    (tmp_path / "plan.csv").write_text("id,lower,upper,size,offset\nc,4,6,4,0\na,0,4,8,4\n")
+    parts = [(0, 0, 1, 2, 4), (2, 0, 1, 4, 5)]
+    problem = memplan.Problem([4, 8, 4], [2, 0, 4], [4, 4, 6], 1, ["b", "a", "c"], parts, [(0, 1), (1, 2)])
+    matched, offsets, messages = match_offsets(problem, placed_rows(tmp_path / "plan.csv").rows)
+    assert matched == memplan.Problem([8, 4], [0, 4], [4, 6], 1, ["a", "c"], [(1, 0, 1, 4, 5)], [(0, 1)])
+    assert (offsets.tolist(), messages) == ([4, 0], ["buffer 'b' is not in the plan"])
+
+
+def test_parts_that_differ_are_said(tmp_path: Path) -> None:
+    memplan.plan(SHAPED).to_json(tmp_path / "plan.json")
+    rows = placed_rows(tmp_path / "plan.json").rows
+    plain = memplan.Problem(SHAPED.size, SHAPED.first, SHAPED.last, SHAPED.alignment, SHAPED.names)
+    _, _, messages = match_offsets(plain, rows)
+    assert messages == ["buffer 'a' has other parts in the plan than in the problem"]
 
 
 @given(columns(), st.sampled_from(["naive", "first_fit", "greedy_by_size"]))
@@ -145,14 +321,15 @@ def tampered(plan: memplan.Plan, path: Path, **changes: Any) -> Path:
     return path
 
 
-BUFFER = {"id": "a", "size": 6, "first": 1, "last": 4, "alignment": 8, "offset": 0}
+PART = {"begin": 0, "end": 6, "first": 1, "last": 3}
+BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignment": 8, "offset": 0}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "other"}, "expected format 'memplan.plan' version 1, got 'other' version 1"),
-        ({"version": 2}, "expected format 'memplan.plan' version 1, got 'memplan.plan' version 2"),
+        ({"format": "other"}, "expected format 'memplan.plan' version 1 or 2, got 'other' version 2"),
+        ({"version": 3}, "expected format 'memplan.plan' version 1 or 2, got 'memplan.plan' version 3"),
         ({"buffers": None}, "buffers"),
         ({"buffers": 5}, "buffers"),
         ({"buffers": {"id": "a"}}, "buffers"),
@@ -165,6 +342,21 @@ BUFFER = {"id": "a", "size": 6, "first": 1, "last": 4, "alignment": 8, "offset":
         ({"buffers": [BUFFER | {"size": -1}]}, r"size\[0\] \(buffer 'a'\) must be >= 0, got -1"),
         ({"buffers": [BUFFER | {"last": 1}]}, r"last\[0\] \(buffer 'a'\) must be > first\[0\] = 1, got 1"),
         ({"buffers": [BUFFER, BUFFER | {"offset": 8}]}, "'a'"),
+        ({"buffers": [BUFFER | {"parts": 3}]}, r"buffers\[0\].parts must be a list, got int"),
+        ({"buffers": [BUFFER | {"parts": [PART, 3]}]}, r"buffers\[0\].parts\[1\].begin must be of type int, got None"),
+        ({"buffers": [BUFFER | {"parts": [PART | {"end": "6"}]}]}, r"parts\[0\].end must be of type int, got '6'"),
+        ({"buffers": [BUFFER | {"parts": [PART | {"last": 2**63}]}]}, r"parts\[0\].last must fit int64"),
+        ({"buffers": [BUFFER | {"parts": [PART | {"end": 7}]}]}, r"bytes \[0, 7\) .* must lie within its 6 bytes"),
+        ({"buffers": [BUFFER | {"parts": [PART, PART]}]}, "parts of buffer 0 overlap"),
+        ({"conflicts": {}}, "conflicts must be a list, got dict"),
+        ({"conflicts": [[0, 1], 2]}, r"conflicts\[1\] must be a pair of positions of buffers, got 2"),
+        ({"conflicts": [[0, 1, 2]]}, r"conflicts\[0\] must be a pair of positions of buffers, got \[0, 1, 2\]"),
+        ({"conflicts": [[0, 7]]}, r"conflicts\[0\] must hold positions of buffers, 0 to 6, got 7"),
+        ({"conflicts": [[0, -1]]}, r"conflicts\[0\] must hold positions of buffers, 0 to 6, got -1"),
+        ({"conflicts": [[False, 1]]}, r"conflicts\[0\] must hold positions of buffers, 0 to 6, got False"),
+        ({"conflicts": [[1, 1]]}, "conflicts must be between two buffers, got buffer 1 twice"),
+        ({"pools": "2"}, "pools must be of type int, got '2'"),
+        ({"pools": -1}, "pools must be >= 0, got -1"),
     ],
 )
 def test_bad_json_plans(changes: dict[str, Any], message: str, plan: memplan.Plan, tmp_path: Path) -> None:

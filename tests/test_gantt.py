@@ -5,19 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
+from hypothesis import given
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import memplan
+import oracle
 from memplan import generate
 from memplan.present.gantt import PALETTE, save_plot
+from memplan.present.outline import outline
+from strategies import BOUNDED, shaped_problems
 
 MIB = 2**20
 
@@ -57,6 +63,82 @@ def test_boxes_are_the_buffers_with_bytes(plan: memplan.Plan, ax: Axes) -> None:
     assert plan.plot(ax) is ax
     assert corners(ax) == [(s.first, s.offset, s.last, s.end) for s in plan if s.bytes]
     assert not ax.patches
+
+
+# A step down, a staircase up, a buffer in use twice, a ring, and a plain one.
+SHAPES = [
+    *[(0, 0, 2, 0, 8), (0, 2, 4, 0, 3)],
+    *[(1, 0, 1, 1, 9), (1, 1, 2, 2, 9), (1, 2, 3, 3, 9)],
+    *[(2, 0, 2, 0, 2), (2, 0, 2, 5, 7)],
+    *[(3, 0, 1, 0, 3), (3, 1, 2, 0, 1), (3, 1, 2, 2, 3), (3, 2, 3, 0, 3)],
+]
+SHAPED = memplan.Problem([4, 3, 2, 3, 5], [0, 0, 0, 0, 1], [9, 9, 9, 3, 2], 1, list("abcde"), SHAPES)
+
+
+def cells(path: matplotlib.path.Path, steps: int, bytes_: int) -> set[tuple[int, int]]:
+    """The (step, byte) cells whose middle is inside, by counting the lines to their left."""
+    found = set()
+    loops = path.to_polygons(closed_only=True)
+    for step in range(steps):
+        for byte in range(bytes_):
+            crossed = 0
+            for loop in loops:
+                for (x, y0), (_, y1) in pairwise(loop):
+                    crossed += x < step + 0.5 and min(y0, y1) < byte + 0.5 < max(y0, y1)
+            if crossed % 2:
+                found.add((step, byte))
+    return found
+
+
+def test_a_shaped_buffer_is_the_outline_of_its_parts(ax: Axes) -> None:
+    plan = memplan.plan(SHAPED, "greedy_by_size")
+    plan.plot(ax)
+    paths = boxes(ax).get_paths()
+    columns = [column.tolist() for column in (SHAPED.size, SHAPED.first, SHAPED.last, SHAPED.alignment)]
+    assert len(paths) == 5
+    for i, path in enumerate(paths):
+        used = {(step, plan[i].offset + byte) for byte, step in oracle.cells(columns, SHAPES, i)}
+        assert cells(path, 10, plan.peak + 1) == used
+    loops = [len(path.to_polygons()) for path in paths]
+    assert loops == [1, 1, 2, 2, 1]  # twice in use, and a ring with a hole
+    assert len(boxes(ax).get_facecolors()) == 5
+
+
+@given(shaped_problems(max_buffers=4))
+@BOUNDED
+def test_outlines_hold_what_parts_hold(case: Any) -> None:
+    columns, parts, _ = case
+    for buffer, size in enumerate(columns[0]):
+        own = [part[1:] for part in parts if part[0] == buffer]
+        inside = oracle.cells(columns, parts, buffer) if own else set()
+        loops = outline(own)
+        for byte in range(size):
+            for step in range(columns[1][buffer], columns[2][buffer]):
+                sides = [(a, b) for loop in loops for a, b in zip(loop, [*loop[1:], loop[0]], strict=True)]
+                lines = [(a, b) for a, b in sides if a[0] <= step and min(a[1], b[1]) <= byte < max(a[1], b[1])]
+                turns = sum(1 if b[1] < a[1] else -1 for a, b in lines)  # down on the left of what is inside
+                assert turns == ((byte, step) in inside)
+        for loop in loops:
+            around = zip([loop[-1], *loop[:-1]], loop, [*loop[1:], loop[0]], strict=True)
+            assert all((a[0] == b[0]) != (b[0] == c[0]) for a, b, c in around)  # corners alone
+
+
+def test_outlines_that_touch_at_a_corner_stay_apart() -> None:
+    assert outline([(0, 2, 0, 2), (2, 4, 2, 4)]) == [[(0, 0), (2, 0), (2, 2), (0, 2)], [(2, 2), (4, 2), (4, 4), (2, 4)]]
+    assert outline([(2, 4, 0, 2), (0, 2, 2, 4)]) == [[(0, 2), (2, 2), (2, 4), (0, 4)], [(2, 0), (4, 0), (4, 2), (2, 2)]]
+
+
+def test_a_name_is_in_the_largest_part(ax: Axes) -> None:
+    parts = [(0, 0, 60, 0, 1), (0, 60, 100, 0, 9), (0, 99, 100, 9, 10)]  # a tall one, a large one, and a speck
+    memplan.plan(memplan.Problem([100], [0], [10], 1, ["name"], parts)).plot(ax)
+    (text,) = ax.texts
+    assert (text.get_text(), text.get_position()) == ("name", (4.5, 80))
+
+
+def test_the_load_is_of_the_parts(ax: Axes) -> None:
+    problem = memplan.Problem([4, 2], [0, 2], [4, 4], 1, ["a", "b"], [(0, 0, 2, 0, 4), (0, 2, 4, 0, 2)])
+    memplan.plan(problem).plot(ax)
+    assert line(ax, "load") == ([0, 2, 4], [4, 4, 0])
 
 
 def test_colours_are_from_the_palette(ax: Axes) -> None:

@@ -500,11 +500,19 @@ def test_a_workspace_keeps_clear_of_a_tensor_of_its_name() -> None:
 
 
 def test_planners_of_lifetimes_refuse_several_streams() -> None:
-    spec = changed("ops.1.stream", 3)
-    assert memplan.capture(spec).ops[1].stream == 3
+    """Two branches on two streams, whose tensors do not live together in the order of the list."""
+    branch = {"name": "side", "inputs": ["x"], "outputs": ["u"], "stream": 3}
+    spec = with_op(branch, {"name": "u", "bytes": 8})
+    assert memplan.capture(spec).ops[3].stream == 3
     with pytest.raises(memplan.UnsupportedError, match="planner 'first_fit' does not support conflicts"):
         memplan.plan(spec, "first_fit")
     memplan.plan(spec).verify()
+
+
+def test_streams_whose_ops_wait_for_each_other_are_as_one() -> None:
+    spec = changed("ops.1.stream", 3)
+    assert memplan.plan(spec).problem.conflicts is None
+    memplan.plan(spec, "first_fit").verify()
 
 
 def test_one_stream_of_any_number_is_fine() -> None:

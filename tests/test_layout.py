@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import memplan
 from memplan import generate
-from memplan.present.layout import HEADER, layout_rows
+from memplan.present.layout import HEADER, layout_rows, summary_rows
 from memplan.present.units import format_bytes, unit_of
 
 VIEWS: dict[str, Any] = {
@@ -57,20 +59,133 @@ def test_reuse_names_the_first_that_comes() -> None:
 
 def test_views_follow_their_buffer() -> None:
     assert rows(memplan.plan(VIEWS, "first_fit")) == [
-        ("t", 32, 0, 4, 0, "reused by z"),
-        ("v", 16, 0, 4, 8, "alias of t"),
-        ("u", 4, 0, 4, 12, "alias of t"),
+        ("t", 32, 0, 4, 0, "5 parts, reused by z"),
+        ("v", 16, 1, 3, 8, "alias of t"),
+        ("u", 4, 2, 4, 12, "alias of t"),
         ("y", 20, 3, 5, 32, ""),
         ("z", 32, 4, 5, 0, ""),
     ]
 
 
+def test_parts_are_counted_and_taken_over_each_by_itself() -> None:
+    """b lies in bytes of a that a has not begun to use, and a takes them over; c does so after a's first part."""
+    parts = [(0, 0, 4, 0, 3), (0, 4, 8, 3, 6), (3, 0, 2, 5, 6)]
+    problem = memplan.Problem([8, 4, 4, 2], [0, 1, 4, 5], [6, 2, 5, 6], 1, ["a", "b", "c", "d"], parts)
+    offsets = np.array([0, 4, 0, 8])
+    plan = memplan.Plan(problem, offsets, 10, 10, True, "by hand", "by hand", 0.0)
+    plan.verify()
+    assert rows(plan) == [
+        ("a", 8, 0, 6, 0, "2 parts, reused by c"),
+        ("b", 4, 1, 2, 4, "reused by a"),
+        ("c", 4, 4, 5, 0, ""),
+        ("d", 2, 5, 6, 8, "1 part"),
+    ]
+
+
+# A DenseNet in miniature: each concatenation takes the last one and what was made of it; relu is in place, then cut.
+DENSE: dict[str, Any] = {
+    "tensors": [
+        {"name": name, "bytes": size}
+        for name, size in (("f0", 8), ("f1", 4), ("c1", 12), ("f2", 4), ("c2", 16), ("r", 16), ("v", 16), ("s", 4))
+    ]
+    + [{"name": "y", "bytes": 2}, {"name": "w", "bytes": 1}],
+    "ops": [
+        {"name": "a", "inputs": [], "outputs": ["f0"]},
+        {"name": "b", "inputs": ["f0"], "outputs": ["f1"]},
+        {
+            "name": "join1",
+            "inputs": ["f0", "f1"],
+            "outputs": ["c1"],
+            "concat": [{"output": "c1", "input": "f0"}, {"output": "c1", "input": "f1", "offset": 8}],
+        },
+        {"name": "c", "inputs": ["c1"], "outputs": ["f2"]},
+        {
+            "name": "join2",
+            "inputs": ["c1", "f2"],
+            "outputs": ["c2"],
+            "concat": [{"output": "c2", "input": "c1"}, {"output": "c2", "input": "f2", "offset": 12}],
+        },
+        {"name": "relu", "inputs": ["c2"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c2"}]},
+        {"name": "view", "inputs": ["r"], "outputs": ["v"], "alias": [{"output": "v", "input": "r"}]},
+        {"name": "cut", "inputs": ["v"], "outputs": ["s"], "slice": [{"output": "s", "input": "v", "offset": 4}]},
+        {"name": "end", "inputs": ["s"], "outputs": ["y"]},
+        {"name": "set", "inputs": ["y"], "outputs": ["w"], "overwrite": [{"output": "w", "input": "y", "offset": 1}]},
+    ],
+    "outputs": ["w"],
+}
+
+
+def test_names_along_a_chain_are_those_of_the_ops() -> None:
+    plan = memplan.plan(DENSE)
+    notes = {row.name: row.note.removesuffix(", reused by y") for row in layout_rows(plan)}
+    assert notes == {
+        "c2": "4 parts",
+        "f0": "part of c1",
+        "f1": "part of c1",
+        "c1": "part of c2",
+        "f2": "part of c2",
+        "r": "in place of c2",
+        "v": "alias of r",
+        "s": "slice of v",
+        "y": "",
+        "w": "overwrites y",
+    }
+
+
+def test_what_others_bring_along_is_inside_the_whole() -> None:
+    """r takes the bytes of p and becomes a part of c: no op says anything of p and c."""
+    graph = {
+        "tensors": [{"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("c", 12), ("y", 1))],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["p"]},
+            {"name": "relu", "inputs": ["p"], "outputs": ["r"], "inplace": [{"output": "r", "input": "p"}]},
+            {"name": "pad", "inputs": ["r"], "outputs": ["c"], "concat": [{"output": "c", "input": "r", "offset": 4}]},
+            {"name": "end", "inputs": ["c"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+    notes = {row.name: row.note for row in layout_rows(memplan.plan(graph))}
+    assert notes["p"] == "inside c"
+    assert notes["r"] == "in place of p, part of c"
+
+
+def figures(plan: memplan.Plan) -> dict[str, str]:
+    return dict(summary_rows(plan))
+
+
+def test_the_summary_counts_what_is_shared() -> None:
+    assert figures(memplan.plan(DENSE))["shared"] == "1 in place, 1 slice, 4 parts of concatenations"
+    assert figures(memplan.plan(DENSE, zero_copy=False))["shared"] == "1 in place"
+    assert "shared" not in figures(memplan.plan(DENSE, zero_copy=False, inplace=False))
+    assert "shared" not in figures(memplan.plan(THREE))
+
+
+def test_the_summary_counts_pools() -> None:
+    plan = memplan.plan(THREE)
+    assert "pools" not in figures(plan)
+    assert figures(dataclasses.replace(plan, pools=1200))["pools"] == "1,200"
+
+
+def test_the_proof_says_what_was_proven() -> None:
+    plan = memplan.plan(THREE, "first_fit")
+    assert (plan.load, plan.peak) == (10, 10)
+    assert figures(plan)["proof"] == "optimal: the peak equals the load"
+    higher = dataclasses.replace(plan, peak=12, lower_bound=12)
+    assert figures(higher)["proof"] == "optimal: the peak equals the proven lower bound of 12 bytes"
+    apart = dataclasses.replace(plan, peak=12, optimal=False)
+    assert figures(apart)["proof"] == "gap 20.000% at most, not proven optimal"
+    between = dataclasses.replace(plan, peak=12, lower_bound=11, optimal=False)
+    assert (
+        figures(between)["proof"] == "gap 9.091% at most, not proven optimal: from the proven lower bound of 11 bytes"
+    )
+
+
 def test_text_of_the_whole() -> None:
     assert memplan.plan(VIEWS, "first_fit").layout().splitlines() == [
         "Tensor  Size  Start  End  Address     Note",
-        "t         32      0    4  0x00000000  reused by z",
-        "v         16      0    4  0x00000008  alias of t",
-        "u          4      0    4  0x0000000c  alias of t",
+        "t         32      0    4  0x00000000  5 parts, reused by z",
+        "v         16      1    3  0x00000008  alias of t",
+        "u          4      2    4  0x0000000c  alias of t",
         "y         20      3    5  0x00000020",
         "z         32      4    5  0x00000000",
     ]

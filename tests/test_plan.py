@@ -101,8 +101,123 @@ def test_unknown_names(plan: memplan.Plan, graph_plan: memplan.Plan) -> None:
 def test_slots_of_tensors_views_and_workspaces(graph_plan: memplan.Plan) -> None:
     t, v = graph_plan["t"], graph_plan["v"]
     assert (v.name, v.offset, v.bytes) == ("v", t.offset + 8, 16)
-    assert (v.first, v.last, v.alignment) == (t.first, t.last, 8)
+    assert v.alignment == 8
     assert graph_plan["conv.workspace"].bytes == 64
+
+
+def test_tensors_live_from_their_write_to_their_last_read(graph_plan: memplan.Plan) -> None:
+    assert {name: (graph_plan[name].first, graph_plan[name].last) for name in "tvy"} == {
+        "t": (0, 2),
+        "v": (1, 3),
+        "y": (2, 3),
+    }
+    assert (graph_plan[0].name, graph_plan[0].first, graph_plan[0].last) == ("t", 0, 3)  # the buffer, with v in it
+
+
+def test_inputs_live_from_the_start_and_outputs_and_weights_to_the_end() -> None:
+    plan = memplan.plan(
+        {
+            "tensors": [
+                {"name": "x", "bytes": 4, "kind": "input"},
+                {"name": "unread", "bytes": 4, "kind": "input"},
+                {"name": "w", "bytes": 4, "kind": "weight"},
+                {"name": "y", "bytes": 4, "kind": "output"},
+                {"name": "z", "bytes": 4},
+                {"name": "scratch", "bytes": 4, "kind": "workspace"},
+            ],
+            "ops": [
+                {"name": "a", "inputs": ["w"], "outputs": ["y"]},
+                {"name": "b", "inputs": ["x"], "outputs": ["z", "scratch"]},
+                {"name": "c", "inputs": [], "outputs": []},
+                {"name": "d", "inputs": ["z"], "outputs": []},
+            ],
+            "outputs": ["x"],
+        },
+        place=("input", "weight", "intermediate", "output", "workspace"),
+    )
+    assert {name: (plan[name].first, plan[name].last) for name in ("x", "unread", "w", "y", "z", "scratch")} == {
+        "x": (0, 4),
+        "unread": (0, 1),
+        "w": (0, 4),
+        "y": (0, 4),
+        "z": (1, 4),
+        "scratch": (1, 2),
+    }
+
+
+# f is made first, then p and q, which form c; r is written over c's copy of them, and s is cut out of r.
+SHARING: dict[str, Any] = {
+    "tensors": [
+        {"name": "x", "bytes": 8, "kind": "input"},
+        {"name": "p", "bytes": 16},
+        {"name": "q", "bytes": 8},
+        {"name": "c", "bytes": 24},
+        {"name": "r", "bytes": 24},
+        {"name": "s", "bytes": 4},
+        {"name": "y", "bytes": 4},
+    ],
+    "ops": [
+        {"name": "make_p", "inputs": ["x"], "outputs": ["p"]},
+        {"name": "make_q", "inputs": ["p"], "outputs": ["q"]},
+        {
+            "name": "join",
+            "inputs": ["p", "q"],
+            "outputs": ["c"],
+            "concat": [{"output": "c", "input": "p"}, {"output": "c", "input": "q", "offset": 16}],
+        },
+        {"name": "relu", "type": "Relu", "inputs": ["c"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c"}]},
+        {
+            "name": "cut",
+            "inputs": ["r"],
+            "outputs": ["s"],
+            "slice": [{"output": "s", "input": "r", "offset": 20}],
+        },
+        {"name": "end", "inputs": ["s"], "outputs": ["y"]},
+    ],
+    "outputs": ["y"],
+}
+
+
+def test_sharing_says_what_shares_bytes_by_choice() -> None:
+    plan = memplan.plan(SHARING)
+    assert plan.sharing == (
+        memplan.Sharing("concat", "join", "c", "q", 16),
+        memplan.Sharing("concat", "join", "c", "p", 0),
+        memplan.Sharing("inplace", "relu", "r", "c", 0),
+        memplan.Sharing("slice", "cut", "s", "r", 20),
+    )
+    assert [(s.inner, s.outer) for s in plan.sharing] == [("q", "c"), ("p", "c"), ("r", "c"), ("s", "r")]
+    for sharing in plan.sharing:
+        assert plan[sharing.inner].offset == plan[sharing.outer].offset + sharing.offset
+    assert {name: (plan[name].first, plan[name].last) for name in "pqcrs"} == {
+        "p": (0, 3),
+        "q": (1, 3),
+        "c": (2, 4),
+        "r": (3, 5),
+        "s": (4, 6),
+    }
+    assert (plan[0].name, plan[0].first, plan[0].last) == ("c", 0, 6)
+
+
+def test_nothing_is_shared_that_must_not_be(plan: memplan.Plan) -> None:
+    assert memplan.plan(SHARING, inplace=False, zero_copy=False).sharing == ()
+    assert {s.how for s in memplan.plan(SHARING, zero_copy=False).sharing} == {"inplace"}
+    assert {s.how for s in memplan.plan(SHARING, disable_inplace_ops=["Relu"]).sharing} == {"concat", "slice"}
+    assert plan.sharing == ()
+
+
+def test_plans_that_share_pickle() -> None:
+    plan = memplan.plan(SHARING)
+    for other in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert other == plan
+        assert (other.sharing, other.naive) == (plan.sharing, plan.naive)
+    assert plan != memplan.plan(SHARING, disable_inplace_ops=["Relu"])
+
+
+def test_pools_are_kept(plan: memplan.Plan) -> None:
+    pooled = dataclasses.replace(plan, pools=3)
+    assert pickle.loads(pickle.dumps(pooled)).pools == 3
+    assert pooled != plan
 
 
 def test_tensors_that_are_not_placed(graph_plan: memplan.Plan) -> None:

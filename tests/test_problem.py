@@ -8,12 +8,16 @@ import gc
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import memplan
 import oracle
+from strategies import BOUNDED, shaped_problems
 
 COLUMNS = ("size", "first", "last", "alignment")
 
@@ -213,3 +217,181 @@ def test_repr() -> None:
 def test_names_are_different_and_not_empty(names: list[str], message: str) -> None:
     with pytest.raises(memplan.ProblemError, match=message):
         memplan.Problem([4, 5], [0, 0], [1, 1], names=names)
+
+
+# Shapes and conflicts
+
+# Three buffers of 10 bytes in steps [0, 4): the first is a step down, the last is not in use all the time.
+TEN = ([10, 10, 10], [0, 0, 0], [4, 4, 4])
+PARTS = [(2, 0, 10, 3, 4), (0, 4, 10, 0, 2), (0, 0, 4, 0, 4), (2, 0, 10, 0, 1)]
+Shaped = tuple[tuple[list[int], ...], list[tuple[int, ...]], list[tuple[int, int]]]
+
+
+def shaped(case: Shaped) -> memplan.Problem:
+    problem, parts, conflicts = case
+    return memplan.Problem(*problem, parts=parts, conflicts=conflicts)
+
+
+def test_parts_come_back_sorted() -> None:
+    problem = memplan.Problem(*TEN, parts=PARTS)
+    assert problem.parts is not None
+    assert (problem.parts.dtype, problem.parts.shape) == (np.int64, (4, 5))
+    assert [tuple(row) for row in problem.parts.tolist()] == [
+        (0, 0, 4, 0, 4),
+        (0, 4, 10, 0, 2),
+        (2, 0, 10, 0, 1),
+        (2, 0, 10, 3, 4),
+    ]
+    assert problem.conflicts is None
+
+
+def test_load_counts_what_is_in_use() -> None:
+    problem = memplan.Problem(*TEN, parts=PARTS)
+    step, bytes_ = problem.load_curve()
+    assert (step.tolist(), bytes_.tolist()) == ([0, 1, 2, 3, 4], [30, 20, 14, 24, 0])
+    assert problem.load == 30
+
+
+def test_conflicts_come_back_once_each() -> None:
+    problem = memplan.Problem(*TEN, conflicts=np.array([[2, 1], [1, 2], [0, 2], [2, 1]]))
+    assert problem.conflicts is not None
+    assert (problem.conflicts.dtype, problem.conflicts.tolist()) == (np.int64, [[0, 2], [1, 2]])
+    assert problem.parts is None
+
+
+@pytest.mark.parametrize("none", [None, [], np.empty((0, 5), dtype=np.int64), ()], ids=["None", "list", "array", "()"])
+def test_no_parts_and_no_conflicts(none: Any) -> None:
+    problem = memplan.Problem(*TEN, parts=none, conflicts=none)
+    assert (problem.parts, problem.conflicts) == (None, None)
+    assert problem == memplan.Problem(*TEN)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([(3, 0, 1, 0, 1)], r"parts must name buffers in \[0, 3\), got 3"),
+        ([(-1, 0, 1, 0, 1)], r"parts must name buffers in \[0, 3\), got -1"),
+        ([(2**40, 0, 1, 0, 1)], r"parts must name buffers in \[0, 3\), got 1099511627776"),
+        ([(1, 0, 11, 0, 1)], r"bytes \[0, 11\) in steps \[0, 1\) of buffer 1 must lie within its 10 bytes"),
+        ([(1, -1, 4, 0, 1)], r"bytes \[-1, 4\) .* must lie within its 10 bytes"),
+        ([(1, 4, 4, 0, 1)], r"bytes \[4, 4\) .* must lie within its 10 bytes"),
+        ([(1, 0, 4, 0, 5)], r"bytes \[0, 4\) in steps \[0, 5\) of buffer 1 must lie within its life \[0, 4\)"),
+        ([(1, 0, 4, -1, 2)], r"must lie within its life \[0, 4\)"),
+        ([(1, 0, 4, 2, 2)], r"must lie within its life \[0, 4\)"),
+        ([(1, 0, 6, 0, 3), (1, 5, 7, 2, 4)], r"parts of buffer 1 overlap: bytes \[0, 6\) .* and bytes \[5, 7\) "),
+        ([(1, 0, 6, 0, 3), (1, 0, 6, 0, 3)], "parts of buffer 1 overlap"),
+        ([(1, 0, 1, 0)], r"parts must have 5 columns, got \(1, 4\)"),
+        ([1, 0, 1, 0, 1], r"parts must have 5 columns, got \(5,\)"),
+        ([(1, 0, 1.5, 0, 1)], "parts must hold integers that fit int64, got float64"),
+        ([(1, 0, 2**63, 0, 1)], "parts must"),
+        ("parts", "parts must"),
+    ],
+)
+def test_bad_parts(parts: Any, message: str) -> None:
+    with pytest.raises(memplan.ProblemError, match=message):
+        memplan.Problem(*TEN, parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("conflicts", "message"),
+    [
+        ([(0, 3)], r"conflicts must name buffers in \[0, 3\), got 3"),
+        ([(-1, 0)], r"conflicts must name buffers in \[0, 3\), got -1"),
+        ([(1, 1)], "conflicts must be between two buffers, got buffer 1 twice"),
+        ([(0, 1, 2)], r"conflicts must have 2 columns, got \(1, 3\)"),
+        ([0, 1], r"conflicts must have 2 columns, got \(2,\)"),
+        ([(0, True), (1, 0.5)], "conflicts must hold integers that fit int64, got float64"),
+        (5, "conflicts must"),
+    ],
+)
+def test_bad_conflicts(conflicts: Any, message: str) -> None:
+    with pytest.raises(memplan.ProblemError, match=message):
+        memplan.Problem(*TEN, conflicts=conflicts)
+
+
+@given(shaped_problems())
+@BOUNDED
+def test_shapes_and_conflicts_come_back(case: Shaped) -> None:
+    _, parts, conflicts = case
+    problem = shaped(case)
+    got = problem.parts.tolist() if problem.parts is not None else []
+    assert [tuple(row) for row in got] == sorted(parts)
+    got = problem.conflicts.tolist() if problem.conflicts is not None else []
+    assert {tuple(row) for row in got} == {tuple(sorted(pair)) for pair in conflicts}
+
+
+@given(shaped_problems())
+@BOUNDED
+def test_shapes_and_conflicts_pickle_and_copy(case: Shaped) -> None:
+    problem = shaped(case)
+    for other in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert other == problem
+        assert np.array_equal(other.parts, problem.parts)
+        assert np.array_equal(other.conflicts, problem.conflicts)
+
+
+@given(shaped_problems(), st.randoms(use_true_random=False))
+@BOUNDED
+def test_equality_is_of_shapes_and_conflicts_in_any_order(case: Shaped, random: Any) -> None:
+    columns, parts, conflicts = case
+    problem = shaped(case)
+    other = [(b, a) for a, b in random.sample(conflicts, len(conflicts))]
+    assert shaped((columns, random.sample(parts, len(parts)), other)) == problem
+    assert (shaped((columns, [], conflicts)) == problem) == (not parts)
+    assert (shaped((columns, parts, [])) == problem) == (not conflicts)
+    if parts:
+        assert shaped((columns, parts[1:], conflicts)) != problem
+
+
+@given(shaped_problems())
+@BOUNDED
+def test_load_is_that_of_the_bytes_in_use(case: Shaped) -> None:
+    columns, parts, _ = case
+    problem = shaped(case)
+    first, last = columns[1:3]
+    steps = range(min(first, default=0), max(last, default=0) + 1)
+    loads = {step: oracle.load_at(columns, parts, step) for step in steps}
+    assert problem.load == max(loads.values())
+    step, bytes_ = problem.load_curve()
+    assert (np.diff(step) > 0).all()
+    curve = dict(zip(step.tolist(), bytes_.tolist(), strict=True))
+    now = 0
+    for t in steps:  # the curve says where it changes, and nothing changes elsewhere
+        now = curve.get(t, now)
+        assert now == loads[t]
+
+
+@given(shaped_problems(), st.data())
+@BOUNDED
+def test_a_part_that_is_moved_out_is_refused(case: Shaped, data: st.DataObject) -> None:
+    columns, parts, _ = case
+    assume(parts)
+    k = data.draw(st.integers(0, len(parts) - 1))
+    buffer, begin, end, first, last = parts[k]
+    wrong = data.draw(
+        st.sampled_from(
+            [
+                (buffer, -1, end, first, last),
+                (buffer, begin, columns[0][buffer] + 1, first, last),
+                (buffer, end, end, first, last),
+                (buffer, begin, end, columns[1][buffer] - 1, last),
+                (buffer, begin, end, first, columns[2][buffer] + 1),
+                (buffer, begin, end, last, first),
+                (len(columns[0]), begin, end, first, last),
+            ]
+        )
+    )
+    with pytest.raises(memplan.ProblemError, match="parts"):
+        memplan.Problem(*columns, parts=[*parts[:k], wrong, *parts[k + 1 :]])
+
+
+@given(shaped_problems(), st.data())
+@BOUNDED
+def test_parts_that_meet_are_refused(case: Shaped, data: st.DataObject) -> None:
+    columns, parts, _ = case
+    assume(parts)
+    buffer, begin, end, first, last = data.draw(st.sampled_from(parts))
+    inside = st.tuples(st.integers(begin, end - 1), st.integers(first, last - 1))
+    byte, step = data.draw(inside)
+    with pytest.raises(memplan.ProblemError, match=f"parts of buffer {buffer} overlap"):
+        memplan.Problem(*columns, parts=[*parts, (buffer, byte, byte + 1, step, step + 1)])

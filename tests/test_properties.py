@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import memplan
 import oracle
 from memplan import _core
 from registered import PLANNERS as NAMES
-from strategies import BOUNDED, KINDS, columns, graph_dicts, places
+from registered import brief
+from strategies import BOUNDED, KINDS, columns, graph_dicts, places, shaped_problems
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 PLANNERS = st.sampled_from(NAMES)
@@ -54,6 +56,44 @@ def test_verify_finds_what_the_oracle_finds(problem: Columns, data: st.DataObjec
     assert [v.message for v in first] == [v.message for v in found[:limit]]
 
 
+@given(shaped_problems(), st.data())
+@BOUNDED
+def test_verify_of_shapes_and_conflicts_finds_what_the_oracle_finds(case: Any, data: st.DataObject) -> None:
+    problem, parts, conflicts = case
+    offsets = data.draw(st.lists(st.integers(-2, 30), min_size=len(problem[0]), max_size=len(problem[0])))
+    capacity = data.draw(st.integers(0, 50))
+    captured = memplan.Problem(*problem, parts=parts, conflicts=conflicts)
+    found = _core.verify(captured, offsets, capacity=capacity)
+    expected = oracle.violations_of_shapes(problem, parts, conflicts, offsets, capacity)
+    assert {(v.kind, v.buffer, -1 if v.other is None else v.other) for v in found} == expected
+    limit = data.draw(st.integers(0, len(found) + 1))
+    first = _core.verify(captured, offsets, capacity=capacity, limit=limit)
+    assert [v.message for v in first] == [v.message for v in found[:limit]]
+
+
+@pytest.mark.parametrize("planner", NAMES)
+@given(case=shaped_problems())
+@settings(BOUNDED, max_examples=60)
+def test_every_planner_plans_what_it_supports_and_refuses_the_rest_by_name(case: Any, planner: str) -> None:
+    columns_, parts, conflicts = case
+    problem = memplan.Problem(*columns_, parts=parts, conflicts=conflicts)
+    asked = {"alignment": (problem.alignment > 1).any(), "conflicts": problem.conflicts is not None}
+    supported = next(row.supports for row in memplan.planners() if row.name == planner)
+    missing = [feature for feature, is_asked in asked.items() if is_asked and feature not in supported]
+    if missing:
+        refusal = f"planner '{planner}' does not support {', '.join(missing)}, which this problem asks for"
+        with pytest.raises(memplan.UnsupportedError, match=refusal):
+            memplan.plan(problem, planner)
+        return
+    plan = memplan.plan(problem, planner, **brief(planner))
+    assert oracle.violations_of_shapes(columns_, parts, conflicts, plan.offsets.tolist(), plan.peak) == set()
+    steps = {*columns_[1]} | {part[3] for part in parts}
+    assert plan.load == max((oracle.load_at(columns_, parts, step) for step in steps), default=0)
+    assert plan.load <= plan.lower_bound <= plan.peak
+    if not parts and not conflicts:
+        assert plan.lower_bound <= memplan.plan(problem, "auto").peak
+
+
 @given(columns())
 @BOUNDED
 def test_load_curve_is_the_load_at_every_step(problem: Columns) -> None:
@@ -65,20 +105,26 @@ def test_load_curve_is_the_load_at_every_step(problem: Columns) -> None:
         assert alive == sum(s for s, f, m in zip(size, first, last, strict=True) if f <= t < m)
 
 
-@given(columns(), PLANNERS)
+@given(shaped_problems(), st.sampled_from(["auto", "greedy_by_size"]))
 @BOUNDED
-def test_reused_by_is_the_first_that_takes_bytes_over(problem: Columns, planner: str) -> None:
-    plan = memplan.plan(memplan.Problem(*problem), planner)
-    size, first, _, _ = problem
+def test_reused_by_is_the_first_that_takes_bytes_over(case: Any, planner: str) -> None:
+    problem, parts, _ = case
+    plan = memplan.plan(memplan.Problem(*problem, parts=parts), planner)
     offsets = plan.offsets.tolist()
-    owner: dict[int, int] = {}
-    expected = [-1] * len(size)
-    for i in sorted(range(len(size)), key=lambda i: first[i]):
-        for byte in range(offsets[i], offsets[i] + size[i]):
-            previous = owner.get(byte, -1)
-            if previous >= 0 and expected[previous] < 0:
-                expected[previous] = i
-            owner[byte] = i
+    used = [oracle.cells(problem, parts, i) for i in range(len(offsets))]
+    expected = []
+    for i, mine in enumerate(used):
+        takers = set()  # when, and who
+        for byte in {byte for byte, _ in mine}:
+            until = {step for b, step in mine if b == byte}
+            later = {
+                (step, j)
+                for j in range(len(used))
+                for b, step in used[j]
+                if j != i and offsets[j] + b == offsets[i] + byte and step > min(until)
+            }
+            takers |= {min(later)} if later else set()
+        expected.append(min(takers)[1] if takers else -1)
     assert _core.reused_by(plan.problem, plan.offsets).tolist() == expected
 
 
@@ -120,7 +166,12 @@ def test_a_moved_buffer_is_found(graph: dict[str, Any], place: list[str], data: 
     target = data.draw(st.integers(max(0, onto.offset - moved.bytes + 1), onto.end - 1))
     offsets = [target if slot == moved else slot.offset for slot in plan]
 
-    assert any(v.kind == "overlap" for v in _core.verify(plan.problem, offsets))
+    p = plan.problem
+    columns_ = tuple(column.tolist() for column in (p.size, p.first, p.last, p.alignment))
+    parts = [] if p.parts is None else p.parts.tolist()
+    expected = {v for v in oracle.violations_of_shapes(columns_, parts, [], offsets) if v[0] == "overlap"}
+    assert parts or expected  # what has a shape may lie where only its hull does
+    assert {("overlap", v.buffer, v.other) for v in _core.verify(p, offsets) if v.kind == "overlap"} == expected
     faults = _core.replay(plan.graph, plan.buffers, offsets)
     destroyed = oracle.replay(graph, *addresses(graph, plan, offsets))
     assert bool(faults) == bool(destroyed), (destroyed, [fault.message for fault in faults])

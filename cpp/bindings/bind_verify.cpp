@@ -70,7 +70,7 @@ void bind_verify(py::module_& m) {
         return adopt(reused_by(problem, span_of(column)));
       },
       py::arg("problem"), py::arg("offsets"),
-      "Per buffer, the first one born later that takes over some of its bytes (int32; -1 for none).");
+      "Per buffer, the first other that takes over some of its bytes after it has used them (int32; -1 for none).");
   m.def(
       "reuse_edges",
       [](const Graph& graph, const Buffers& buffers, py::handle offsets) {

@@ -154,7 +154,7 @@ Problem Problem::with_conflicts(Conflicts conflicts) const {
     throw ProblemError("conflicts must be among the problem's " + std::to_string(count()) + " buffers, got " +
                        std::to_string(conflicts.count()));
   Problem problem = *this;
-  problem.conflicts_ = std::make_shared<const Conflicts>(std::move(conflicts));
+  problem.conflicts_ = conflicts.empty() ? nullptr : std::make_shared<const Conflicts>(std::move(conflicts));
   return problem;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +12,8 @@
 namespace memplan {
 
 namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 struct Tenancy {
   Bytes end;
@@ -51,7 +52,6 @@ class Walk {
   const std::vector<std::vector<Use>>& uses_of_regions() const { return uses_; }
 
  private:
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
   Index region(Index t) const { return addresses_.region.empty() ? kNone : addresses_.region[at(t)]; }
   Bytes begin(Index t) const { return addresses_.tensor[at(t)]; }
 
@@ -107,18 +107,18 @@ std::vector<std::vector<Index>> takeovers(const Graph& graph, const Addresses& a
 
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets) {
   require_one_per_buffer(problem, offsets);
-  std::vector<Index> by_birth(offsets.size());
-  std::iota(by_birth.begin(), by_birth.end(), Index{0});
-  std::stable_sort(by_birth.begin(), by_birth.end(),
-                   [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
+  std::vector<Part> by_birth;
+  for (Index i = 0; i < problem.count(); ++i)
+    problem.for_each_part(i, [&](const Part& part) { by_birth.push_back(part); });
+  std::stable_sort(by_birth.begin(), by_birth.end(), [](const Part& a, const Part& b) { return a.first < b.first; });
   std::vector<Index> successor(offsets.size(), kNone);
   std::map<Bytes, Tenancy> tenancies;
-  for (Index i : by_birth) {
-    if (problem.size(i) == 0) continue;
-    const Bytes begin = offsets[static_cast<std::size_t>(i)];
-    move_in(tenancies, begin, saturated_add(begin, problem.size(i)), i, [&](Index old) {
-      Index& first = successor[static_cast<std::size_t>(old)];
-      if (first == kNone) first = i;
+  for (const Part& part : by_birth) {
+    if (part.begin == part.end) continue;
+    const Bytes base = offsets[at(part.buffer)];
+    move_in(tenancies, saturated_add(base, part.begin), saturated_add(base, part.end), part.buffer, [&](Index old) {
+      Index& first = successor[at(old)];
+      if (first == kNone && old != part.buffer) first = part.buffer;
     });
   }
   return successor;
@@ -130,9 +130,9 @@ std::vector<ReuseEdge> reuse_edges(const Graph& graph, const Addresses& addresse
   OpSets before(graph.op_count());
   std::vector<ReuseEdge> edges;
   for (Index k = 0; k < graph.op_count(); ++k) {
-    for (Index earlier : waits[static_cast<std::size_t>(k)]) before.add_with_row(k, earlier);
+    for (Index earlier : waits[at(k)]) before.add_with_row(k, earlier);
     const auto first = static_cast<std::ptrdiff_t>(edges.size());
-    const std::vector<Index>& taken = newly[static_cast<std::size_t>(k)];
+    const std::vector<Index>& taken = newly[at(k)];
     for (auto earlier = taken.rbegin(); earlier != taken.rend(); ++earlier) {  // the latest may imply the others
       if (before.contains(k, *earlier)) continue;
       before.add_with_row(k, *earlier);

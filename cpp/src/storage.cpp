@@ -399,32 +399,69 @@ class Sharer {
     }
   }
 
-  void share_concat(Index k, std::vector<View> parts) {
+  // A storage that moves into a concatenation, to bytes [begin, end) of it, for the parts that it brings there.
+  struct Move {
+    Bytes begin;
+    Bytes end;
+    std::vector<View> parts;
+  };
+
+  void share_concat(Index k, const std::vector<View>& parts) {
     const Index whole = parts.front().output;
     if (!is_root(whole) || overwritten(whole, k)) return;
-    std::vector<Index> seen = {groups_.find(whole)};
-    std::erase_if(parts, [&](const View& part) {
-      const Index group = groups_.find(part.input);
-      if (std::find(seen.begin(), seen.end(), group) != seen.end() || !may_live_in(k, part)) return true;
-      seen.push_back(group);
-      return false;
-    });
-    if (parts.empty()) return;
+    const std::vector<Move> moves = moves_into(k, whole, parts);
+    if (moves.empty()) return;
     std::vector<const Group*> all = {&group_of(whole)};
-    for (const View& part : parts) all.push_back(&group_of(part.input));
+    for (const Move& move : moves) all.push_back(&group_of(move.parts.front().input));
     const bool together = does_no_harm(all);
-    for (const View& part : parts) {
-      if (!together && !does_no_harm({&group_of(whole), &group_of(part.input)})) continue;
-      join(whole, part.input, part.offset);
-      note(Sharing::concat, k, part);
+    for (const Move& move : moves) {
+      const View& first = move.parts.front();
+      if (!together && !does_no_harm({&group_of(whole), &group_of(first.input)})) continue;
+      join(whole, first.input, first.offset);
+      for (const View& part : move.parts) note(Sharing::concat, k, part);
     }
   }
 
-  // Whether the input's storage may move into those bytes of the output.
-  bool may_live_in(Index k, const View& part) {
-    const Group& storage = group_of(part.input);
-    return bytes(part.input) > 0 && !is_given(graph_.tensor(storage.root).kind) && offset_in_storage(part.input) == 0 &&
-           bytes(storage.root) == bytes(part.input) && aligned(part.offset) && !overwritten(part.input, k);
+  // The storages of parts that may move into the whole, apart from each other.
+  std::vector<Move> moves_into(Index k, Index whole, const std::vector<View>& parts) {
+    std::vector<Move> moves;
+    for (const View& part : parts) {
+      if (bytes(part.input) == 0 || groups_.find(part.input) == groups_.find(whole)) continue;
+      const Bytes begin = part.offset - offset_in_storage(part.input);
+      const auto known = std::find_if(moves.begin(), moves.end(), [&](const Move& move) {
+        return groups_.find(move.parts.front().input) == groups_.find(part.input);
+      });
+      if (known == moves.end()) {
+        moves.push_back({begin, begin + bytes(group_of(part.input).root), {part}});
+      } else if (known->begin == begin) {
+        known->parts.push_back(part);
+      }
+    }
+    std::vector<Move> possible;
+    for (Move& move : moves) {
+      const bool apart = std::none_of(possible.begin(), possible.end(), [&](const Move& other) {
+        return std::max(move.begin, other.begin) < std::min(move.end, other.end);
+      });
+      if (apart && may_move(k, whole, move)) possible.push_back(std::move(move));
+    }
+    return possible;
+  }
+
+  // Whether all of a storage that is used at or after op k is among the parts that it brings: the rest of its bytes in
+  // the whole is for others to write.
+  bool may_move(Index k, Index whole, Move& move) {
+    const Index any = move.parts.front().input;
+    if (is_given(graph_.tensor(group_of(any).root).kind) || overwritten(any, k)) return false;
+    if (move.begin < 0 || move.end > bytes(whole) || !aligned(move.begin)) return false;
+    std::sort(move.parts.begin(), move.parts.end(), [](const View& a, const View& b) { return a.offset < b.offset; });
+    const std::vector<Index>& used = members(any, k);
+    return std::all_of(used.begin(), used.end(), [&](Index m) {
+      const Bytes begin = move.begin + offset_in_storage(m);
+      Bytes covered = begin;
+      for (const View& part : move.parts)
+        if (part.offset <= covered) covered = std::max(covered, part.offset + bytes(part.input));
+      return covered >= begin + bytes(m) || done_before(m, k);
+    });
   }
 
   const Graph& graph_;

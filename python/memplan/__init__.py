@@ -17,7 +17,7 @@ from .errors import (
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
-from .plan import Plan, Slot
+from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "PlannerInfo",
     "Problem",
     "ProblemError",
+    "Sharing",
     "Slot",
     "SourceError",
     "Tensor",

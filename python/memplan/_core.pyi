@@ -524,7 +524,7 @@ def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tup
 
 def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[numpy.int32]:
     """
-    Per buffer, the first one born later that takes over some of its bytes (int32; -1 for none).
+    Per buffer, the first other that takes over some of its bytes after it has used them (int32; -1 for none).
     """
 
 def solve_graph(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from .plan import Plan
+    from .planners import Parameter
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -25,6 +26,7 @@ _PLAN_EXAMPLES = """examples:
   memplan plan example:resnet50_infer --plot resnet50.png
   memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
   memplan plan lifetimes.csv --planner first_fit --layout layout.txt
+  memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 """
 _VERIFY_EXAMPLES = """examples:
   memplan verify lifetimes.csv plan.csv
@@ -86,7 +88,8 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.set_defaults(run=_plan)
     command.add_argument("source", metavar="SOURCE", help="a .onnx, .json, .csv or .pt2 file, or example:NAME")
     names = [row.name for row in planners()]
-    command.add_argument("--planner", default="auto", choices=names, metavar="P", help=f"one of {', '.join(names)}")
+    chosen = f"one of {', '.join(names)}; parameters as in name:k=16,order=size, see memplan planners"
+    command.add_argument("--planner", default="auto", metavar="P", help=chosen)
     command.add_argument("--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple")
     command.add_argument(
         "--dims", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension; may be repeated"
@@ -105,6 +108,14 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="TYPE,TYPE",
         help="types of ops that may write their output over an input; 'default' for those of the importers",
     )
+    command.add_argument("--no-inplace", action="store_true", help="no output takes the bytes of an input")
+    command.add_argument(
+        "--disable-inplace-ops", type=_names, default=[], metavar="TYPE,TYPE", help="not in ops of these types"
+    )
+    command.add_argument(
+        "--donate", type=_names, default=[], metavar="NAME,NAME", help="graph inputs whose bytes may be taken"
+    )
+    command.add_argument("--no-zero-copy", action="store_true", help="slices and parts of concatenations are copies")
     command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
     command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
@@ -134,6 +145,10 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
 def _add_planners(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = _new_parser(commands, "list the planners", "examples:\n  memplan planners\n", "planners")
     command.set_defaults(run=_planners)
@@ -143,6 +158,7 @@ def _plan(options: argparse.Namespace) -> int:
     from .api import capture, plan
 
     _check_targets(options)
+    plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with _waiting(f"reading {options.source}"):
         captured = capture(
             options.source,
@@ -157,6 +173,10 @@ def _plan(options: argparse.Namespace) -> int:
             options.planner,
             alignment=options.alignment,
             place=options.place.split(","),
+            inplace=not options.no_inplace,
+            disable_inplace_ops=options.disable_inplace_ops,
+            donate=options.donate,
+            zero_copy=not options.no_zero_copy,
             time_limit=options.time_limit,
             seed=options.seed,
             threads=options.threads,
@@ -233,7 +253,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     with _waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)
-        rows, _ = placed_rows(options.plan, inclusive=options.inclusive)
+        rows = placed_rows(options.plan, inclusive=options.inclusive).rows
         matched, offsets, messages = match_offsets(problem, rows)
         violations = _core.verify(matched, offsets, capacity=options.capacity, limit=options.limit + 1)
         messages += [violation.message for violation in violations]
@@ -259,10 +279,17 @@ def _planners(_: argparse.Namespace) -> int:
         table.add_column(title, overflow="fold")
     for row in planners():
         exact = "yes" if row.exact else "no"
-        table.add_row(row.name, row.title, exact, ", ".join(row.supports), row.complexity, row.source)
+        title = "\n".join([row.title, *map(_parameter, row.parameters)])
+        table.add_row(row.name, title, exact, ", ".join(row.supports), row.complexity, row.source)
     with _readers_may_leave():
         _console().print(table)
     return OK
+
+
+def _parameter(parameter: Parameter) -> str:
+    """A parameter with its standard and what else it can be: "k=16 (1 to 1048576)", "order=size (size, birth)"."""
+    others = ", ".join(parameter.words) or f"{parameter.least} to {parameter.most}"
+    return f"{parameter.name}={parameter.standard} ({others}): {parameter.title}"
 
 
 def _console() -> Console:

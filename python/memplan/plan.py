@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last)."""
+    """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last).
+
+    A shaped buffer uses only parts of these, which `problem.parts` lists.
+    """
 
     name: str
     offset: int
@@ -34,6 +37,32 @@ class Slot:
     def end(self) -> int:
         """The byte after the last."""
         return self.offset + self.bytes
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Two tensors of an op that share bytes by choice.
+
+    ``how`` is "inplace": the output takes these bytes of the input over; "slice": the output is these bytes of the
+    input; or "concat": the input lives in these bytes of the output. ``op``, ``output`` and ``input`` are names;
+    ``offset`` is where, in bytes, the inner tensor begins inside the outer one.
+    """
+
+    how: str
+    op: str
+    output: str
+    input: str
+    offset: int
+
+    @property
+    def inner(self) -> str:
+        """The tensor that lies in the other's bytes."""
+        return self.input if self.how == "concat" else self.output
+
+    @property
+    def outer(self) -> str:
+        """The tensor in whose bytes the other lies."""
+        return self.output if self.how == "concat" else self.input
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +89,8 @@ class Plan:
         Wall time of planning, without import and verification.
     graph : Graph or None
         The graph that was planned, when the source was one.
+    buffers : Buffers or None
+        For a graph: which tensor lies in which buffer, and where in it.
     """
 
     problem: _core.Problem
@@ -111,6 +142,17 @@ class Plan:
         """The largest sum of bytes alive at one step."""
         return self.problem.load
 
+    @cached_property
+    def sharing(self) -> tuple[Sharing, ...]:
+        """Which tensors of a graph share bytes by choice, by op; see the options `inplace` and `zero_copy`."""
+        if self.graph is None or self.buffers is None:
+            return ()
+        tensors, ops = self.graph.tensors, self.graph.ops
+        return tuple(
+            Sharing(how, ops[op].name, tensors[output].name, tensors[source].name, offset)
+            for how, op, output, source, offset in self.buffers.shared
+        )
+
     def __len__(self) -> int:
         return len(self.problem)
 
@@ -131,7 +173,10 @@ class Plan:
     def __getitem__(self, key: str | int) -> Slot:
         """The slot of a tensor or buffer by name, or of a buffer by position.
 
-        A tensor that is a view lies inside its storage's buffer and has that buffer's lifetime.
+        A tensor of a graph lives from the op that writes it to the op that reads it last, inputs from step 0 and
+        outputs and weights to the end. Tensors that share its bytes may keep them longer: its buffer, whose slot has
+        the same name as the tensor that owns the bytes, lives as long as any of them. ``plan["t"]`` is the tensor;
+        iteration and positions give buffers.
         """
         if isinstance(key, str):
             return self._slot_by_name(key)
@@ -176,7 +221,12 @@ class Plan:
             raise KeyError(f"{self._label(tensor)} is not placed in the arena; see the option `place`")
         whole = self._slot(buffer)
         offset = whole.offset + int(self.buffers.offset_in_buffer[tensor])
-        return Slot(name, offset, info.bytes, whole.first, whole.last, whole.alignment)
+        first, last = self._lifetimes[name]
+        return Slot(name, offset, info.bytes, first, last, whole.alignment)
+
+    @cached_property
+    def _lifetimes(self) -> dict[str, tuple[int, int]]:
+        return tensor_lifetimes(self.graph) if self.graph is not None else {}
 
     @cached_property
     def _buffer_by_name(self) -> dict[str, int]:
@@ -276,7 +326,7 @@ class Plan:
         self.offsets.flags.writeable = False
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner)
+        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner, self.pools)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but `seconds`."""
@@ -290,3 +340,32 @@ class Plan:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def tensor_lifetimes(graph: _core.Graph) -> dict[str, tuple[int, int]]:
+    """Per tensor, the half-open steps from its write to its last read.
+
+    Inputs and weights live from 0; outputs and weights to the end.
+    """
+    ops, end = graph.ops, max(len(graph.ops), 1)
+    uses: list[tuple[str, int]] = []
+    for tensor in graph.tensors:
+        uses += [(tensor.name, 0)] * (tensor.kind in ("input", "weight"))
+        uses += [(tensor.name, end - 1)] * (tensor.kind == "weight")
+    for step, op in enumerate(ops):
+        uses += [(name, step) for name in (*op.inputs, *op.outputs)]
+    uses += [(name, end - 1) for name in graph.outputs]
+    lifetimes: dict[str, tuple[int, int]] = {}
+    for name, step in uses:
+        first, last = lifetimes.get(name, (step, step + 1))
+        lifetimes[name] = min(first, step), max(last, step + 1)
+    return lifetimes
+
+
+def parts_by_buffer(problem: _core.Problem) -> dict[int, list[tuple[int, int, int, int]]]:
+    """The parts of each shaped buffer: bytes [begin, end), counted from where it starts, in the steps [first, last)."""
+    parts: dict[int, list[tuple[int, int, int, int]]] = {}
+    rows = problem.parts
+    for buffer, begin, end, first, last in rows.tolist() if rows is not None else []:
+        parts.setdefault(buffer, []).append((begin, end, first, last))
+    return parts

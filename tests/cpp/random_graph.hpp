@@ -61,6 +61,9 @@ class RandomGraph {
     op.workspace = below(3) ? 0 : below(30);
     if (k > 0 && below(4) == 0) op.after.push_back("op" + std::to_string(below(k)));
     std::vector<std::size_t> inputs;
+    const bool again = below(4) == 0;  // like the last concatenation, and more
+    for (std::size_t t : concatenated_)
+      if (again && alive_[t]) inputs.push_back(t);
     const int reads = 1 + below(3);
     for (int r = 0; r < reads; ++r) inputs.push_back(pick());
     for (std::size_t t : inputs) op.inputs.push_back(name(t));
@@ -73,7 +76,7 @@ class RandomGraph {
     const std::string output = "t" + op.name.substr(2) + "_" + std::to_string(w);
     const std::size_t input = inputs[static_cast<std::size_t>(below(static_cast<int>(inputs.size())))];
     op.outputs.push_back(output);
-    const int relation = below(8);
+    const int relation = inputs.size() > 3 ? 3 : below(8);
     if (relation == 0 && w == 0) {
       const std::size_t t = add_inside(op.aliases, output, input);
       root_[t] = root_[input];
@@ -107,8 +110,10 @@ class RandomGraph {
   // The inputs one after another, with a hole here and there.
   void add_concat(memplan::OpSpec& op, const std::string& output, const std::vector<std::size_t>& inputs) {
     Bytes end = 0;
+    const bool dense = below(2);
+    concatenated_ = inputs.size() < 8 ? inputs : std::vector<std::size_t>();
     for (std::size_t t : inputs) {
-      if (below(4) == 0) end += below(9);
+      if (!dense && below(4) == 0) end += below(9);
       op.concats.push_back({output, name(t), end});
       end += bytes(t);
     }
@@ -124,9 +129,10 @@ class RandomGraph {
 
   std::mt19937_64& generator_;
   memplan::GraphSpec spec_;
-  std::vector<std::size_t> root_;  // per tensor, by what must share bytes
-  std::vector<Bytes> offset_;      // per tensor, in its root
-  std::vector<bool> alive_;        // per tensor: whether its value is still there
+  std::vector<std::size_t> root_;          // per tensor, by what must share bytes
+  std::vector<Bytes> offset_;              // per tensor, in its root
+  std::vector<bool> alive_;                // per tensor: whether its value is still there
+  std::vector<std::size_t> concatenated_;  // last
   int streams_ = 1;
   bool overwrites_ = false;
 };

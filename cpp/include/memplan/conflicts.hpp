@@ -4,6 +4,7 @@
 // another's bytes only where everything that touches the one happens before the other is written.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,10 @@ class Conflicts {
     set(b, a);
   }
   bool contains(Index a, Index b) const { return (row(a)[word(b)] >> bit(b)) & 1; }
+
+  bool empty() const {
+    return std::all_of(bits_.begin(), bits_.end(), [](std::uint64_t bits) { return bits == 0; });
+  }
 
   // Calls f(b) for each b that conflicts with a, ascending.
   template <class F>

@@ -67,7 +67,8 @@ class Problem {
   // buffer that overlap. O(parts log parts + pairs of parts of one buffer that share bytes).
   Problem with_shapes(std::vector<Part> parts) const;
 
-  // The same buffers, with these conflicts instead of those that they have; as many as there are buffers.
+  // The same buffers, with these conflicts instead of those that they have; among as many buffers as there are. Empty
+  // ones are none.
   Problem with_conflicts(Conflicts conflicts) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.

@@ -10,8 +10,8 @@
 
 namespace memplan {
 
-// Per buffer, the first buffer born after it that takes over some of its bytes, or kNone. `offsets` is a valid
-// plan of the problem. O((n + takeovers) log n).
+// Per buffer, the first other that takes over some of its bytes after it has used them, or kNone. `offsets` is a valid
+// plan of the problem. For n parts, O((n + takeovers) log n).
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets);
 
 // Op `before` must have ended when op `after` begins, or `after` would write over what `before` still uses.

@@ -7,20 +7,27 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..plan import parts_by_buffer
 from .files import replacing
 
 if TYPE_CHECKING:
     from ..plan import Plan
 
 FORMAT = "memplan.plan"
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)  # what came with 2: parts, conflicts, pools, shares
+PART_KEYS = ("begin", "end", "first", "last")
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain Python objects.
 
-    ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset.
-    For a graph, ``tensors`` maps the name of every placed tensor to its buffer's position and its own offset.
+    ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
+    a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps.
+    ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
+    are left out where there are none. For a graph, ``tensors`` maps the name of every placed tensor to its buffer's
+    position and its own offset, and to what it ``shares`` bytes with by choice: how ("inplace", "slice", "concat") and
+    with which tensor's bytes.
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -32,27 +39,38 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
         "seconds": plan.seconds,
-        "buffers": [
-            {
-                "id": slot.name,
-                "size": slot.bytes,
-                "first": slot.first,
-                "last": slot.last,
-                "alignment": slot.alignment,
-                "offset": slot.offset,
-            }
-            for slot in plan
-        ],
     }
+    if plan.pools > 0:
+        spec["pools"] = plan.pools
+    spec["buffers"] = _buffers(plan)
+    if plan.problem.conflicts is not None:
+        spec["conflicts"] = plan.problem.conflicts.tolist()
     if plan.graph is not None:
         spec["tensors"] = _tensors(plan)
     return spec
 
 
-def _tensors(plan: Plan) -> dict[str, dict[str, int]]:
+def _buffers(plan: Plan) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = [
+        {
+            "id": slot.name,
+            "size": slot.bytes,
+            "first": slot.first,
+            "last": slot.last,
+            "alignment": slot.alignment,
+            "offset": slot.offset,
+        }
+        for slot in plan
+    ]
+    for buffer, parts in parts_by_buffer(plan.problem).items():
+        entries[buffer]["parts"] = [dict(zip(PART_KEYS, part, strict=True)) for part in parts]
+    return entries
+
+
+def _tensors(plan: Plan) -> dict[str, dict[str, Any]]:
     assert plan.graph is not None
     assert plan.buffers is not None
-    placed = {}
+    placed: dict[str, dict[str, Any]] = {}
     columns = zip(
         plan.graph.tensors,
         plan.buffers.buffer_of_tensor.tolist(),
@@ -63,6 +81,10 @@ def _tensors(plan: Plan) -> dict[str, dict[str, int]]:
         if buffer >= 0:
             offset = int(plan.offsets[buffer]) + inside
             placed[tensor.name] = {"buffer": buffer, "offset": offset, "bytes": tensor.bytes}
+    for sharing in plan.sharing:
+        if sharing.inner in placed:
+            shares = placed[sharing.inner].setdefault("shares", [])
+            shares.append({"how": sharing.how, "with": sharing.outer})
     return placed
 
 

@@ -29,7 +29,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 @dataclass
 class Rows:
-    """The columns of a file: names, and int columns of equal length; `offset` is empty without that column."""
+    """The columns of a file: names, and int columns of equal length; `offset` is empty without that column.
+
+    `parts` (buffer, begin, end, first, last) and `conflicts` are as a Problem takes them; CSV files have none.
+    """
 
     name: list[str] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
@@ -37,13 +40,15 @@ class Rows:
     last: list[int] = field(default_factory=list)
     alignment: list[int] = field(default_factory=list)
     offset: list[int] = field(default_factory=list)
+    parts: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    conflicts: list[tuple[int, int]] = field(default_factory=list)
 
     def problem(self) -> _core.Problem:
         """The buffers, without their offsets."""
         size, first, last, alignment = (
             np.array(column, dtype=np.int64) for column in (self.size, self.first, self.last, self.alignment)
         )
-        return _core.Problem(size, first, last, alignment, self.name)
+        return _core.Problem(size, first, last, alignment, self.name, self.parts or None, self.conflicts or None)
 
 
 def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _core.Problem:

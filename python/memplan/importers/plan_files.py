@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import LISTED, invalid_plan
-from ..plan import Plan
+from ..plan import Plan, parts_by_buffer
 from .csv import Rows, problem_of, read_rows
-from .plan_json import read_plan_json
+from .plan_json import PlanRows, read_plan_json
 
 
 def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
@@ -29,7 +29,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     InvalidPlanError
         The plan that it holds breaks its own problem.
     """
-    rows, planner = placed_rows(path, inclusive=inclusive)
+    rows, planner, pools = placed_rows(path, inclusive=inclusive)
     problem = problem_of(rows, path)
     offsets = np.array(rows.offset, dtype=np.int64)
     offsets.flags.writeable = False
@@ -38,14 +38,14 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         raise invalid_plan(f"{path}: the plan", violations)
     peak = _core.peak_of(problem, offsets)
     load = problem.load
-    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0)
+    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0, pools)
 
 
-def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> tuple[Rows, str]:
-    """The rows of a plan file, unverified, and the planner that it names ("file" for a CSV)."""
+def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRows:
+    """The rows of a plan file, unverified, and the planner that it names ("file" for a CSV), and its pools."""
     if str(path).lower().endswith(".json"):
         return read_plan_json(path)
-    return read_rows(path, inclusive=inclusive, offsets=True), "file"
+    return PlanRows(read_rows(path, inclusive=inclusive, offsets=True))
 
 
 def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, npt.NDArray[np.int64], list[str]]:
@@ -54,8 +54,9 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
     Returns
     -------
     The buffers of the problem that the plan has too, their offsets (int64, bytes), and a message for each id that
-    is on one side only and for each size or step that differs.
+    is on one side only and for each size, step or shape that differs.
     """
+    shapes, shapes_of_rows = parts_by_buffer(problem), _shapes(rows)
     row_of = {name: i for i, name in enumerate(rows.name)}
     matched, offsets, mismatches = [], [], []
     for b, name in enumerate(problem.names):
@@ -70,12 +71,31 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
         for what, e, g in zip(("size", "start", "end"), expected, got, strict=True):
             if e != g:
                 mismatches.append(f"buffer '{name}' has {what} {e} in the problem and {g} in the plan")
+        if i in shapes_of_rows and shapes_of_rows[i] != sorted(shapes.get(b, [])):
+            mismatches.append(f"buffer '{name}' has other parts in the plan than in the problem")
     mismatches += [f"buffer '{name}' is in the plan, but not in the problem" for name in row_of]
     return _selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
 
 
+def _shapes(rows: Rows) -> dict[int, list[tuple[int, int, int, int]]]:
+    shapes: dict[int, list[tuple[int, int, int, int]]] = {}
+    for buffer, begin, end, first, last in sorted(rows.parts):
+        shapes.setdefault(buffer, []).append((begin, end, first, last))
+    return shapes
+
+
 def _selected(problem: _core.Problem, buffers: list[int]) -> _core.Problem:
+    """Some buffers of a problem, with their parts and the conflicts among them."""
     size, first, last, alignment = (
         column[buffers] for column in (problem.size, problem.first, problem.last, problem.alignment)
     )
-    return _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers])
+    position = np.full(len(problem), -1, dtype=np.int64)
+    position[buffers] = np.arange(len(buffers))
+    parts, conflicts = problem.parts, problem.conflicts
+    if parts is not None:
+        parts = np.column_stack([position[parts[:, 0]], parts[:, 1:]])
+        parts = parts[parts[:, 0] >= 0]
+    if conflicts is not None:
+        conflicts = position[conflicts]
+        conflicts = conflicts[(conflicts >= 0).all(axis=1)]
+    return _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers], parts, conflicts)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import SourceError
-from ..export.json import FORMAT, VERSION
+from ..export.json import FORMAT, PART_KEYS, READABLE
 from .csv import Rows
 from .graph_dict import read_graph_dict
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
 
-def read_plan_json(path: str | os.PathLike[str]) -> tuple[Rows, str]:
+class PlanRows(NamedTuple):
+    """What a plan file holds: buffers with offsets, unverified, the planner that it names, and the planner's pools."""
+
+    rows: Rows
+    planner: str = "file"
+    pools: int = 0
+
+
+def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     """Read buffers, offsets and the planner's name; SourceError names the entry that is not as expected."""
     spec = read_graph_dict(path)
-    if spec.get("format") != FORMAT or spec.get("version") != VERSION:
+    if spec.get("format") != FORMAT or spec.get("version") not in READABLE:
         got = f"{spec.get('format')!r} version {spec.get('version')!r}"
-        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
+        raise SourceError(f"{path}: expected format {FORMAT!r} version {' or '.join(map(str, READABLE))}, got {got}")
     rows = Rows()
     columns: tuple[list[Any], ...] = (
         rows.name,
@@ -29,16 +37,42 @@ def read_plan_json(path: str | os.PathLike[str]) -> tuple[Rows, str]:
         rows.alignment,
         rows.offset,
     )
-    entries = spec.get("buffers")
-    if not isinstance(entries, list):
-        raise SourceError(f"{path}: buffers must be a list, got {type(entries).__name__}")
-    for i, entry in enumerate(entries):
+    for i, entry in enumerate(_list(spec.get("buffers"), f"{path}: buffers")):
         for column, key in zip(columns, _KEYS, strict=True):
             column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))
+        rows.parts += _parts(entry, i, f"{path}: buffers[{i}].parts")
     for name, times in Counter(rows.name).items():
         if times > 1:
             raise SourceError(f"{path}: {times} buffers have the id {name!r}; ids must be unique")
-    return rows, str(spec.get("planner", "file"))
+    for i, pair in enumerate(_list(spec.get("conflicts", []), f"{path}: conflicts")):
+        rows.conflicts.append(_pair(pair, len(rows.name), f"{path}: conflicts[{i}]"))
+    pools = _value({"pools": spec.get("pools", 0)}, "pools", f"{path}: pools")
+    if pools < 0:
+        raise SourceError(f"{path}: pools must be >= 0, got {pools}")
+    return PlanRows(rows, str(spec.get("planner", "file")), pools)
+
+
+def _parts(entry: Any, buffer: int, where: str) -> list[tuple[int, int, int, int, int]]:
+    parts = []
+    for k, part in enumerate(_list(entry.get("parts", []), where)):
+        begin, end, first, last = (_value(part, key, f"{where}[{k}].{key}") for key in PART_KEYS)
+        parts.append((buffer, begin, end, first, last))
+    return parts
+
+
+def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise SourceError(f"{where} must be a pair of positions of buffers, got {value!r}")
+    for buffer in value:
+        if not isinstance(buffer, int) or isinstance(buffer, bool) or not 0 <= buffer < count:
+            raise SourceError(f"{where} must hold positions of buffers, 0 to {count - 1}, got {buffer!r}")
+    return value[0], value[1]
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise SourceError(f"{where} must be a list, got {type(value).__name__}")
+    return value
 
 
 def _value(entry: Any, key: str, where: str) -> Any:

@@ -1,21 +1,27 @@
-"""The Gantt picture of a plan: steps across, bytes up, one box per buffer."""
+"""The Gantt picture of a plan: steps across, bytes up, one box per buffer, or the outline of its parts."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..export.files import replacing
+from ..plan import parts_by_buffer
+from .outline import Part, outline
 from .units import format_bytes, printable, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.path import Path
 
     from ..plan import Plan
+
+Shapes = Mapping[int, Sequence[Part]]
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -35,17 +41,19 @@ def plot_plan(plan: Plan, ax: Axes | None = None, *, title: str | None = None) -
     Returns
     -------
     matplotlib.axes.Axes
-        With one collection for all boxes, names where they fit, the load as a staircase, and the peak as a line.
+        With one collection for all buffers, a path for each, names where they fit, the load as a staircase, and the
+        peak as a line. A shaped buffer is the union of its parts, and its name is in the largest.
     """
     from matplotlib import pyplot as plt
 
     if ax is None:
         _, ax = plt.subplots(figsize=(12, 7), layout="constrained")
     shown = np.flatnonzero(plan.problem.size > 0)
-    _draw_boxes(plan, shown, ax)
+    shapes = parts_by_buffer(plan.problem)
+    _draw_boxes(plan, shown, shapes, ax)
     _draw_lines(plan, ax)
     _scale(plan, ax)
-    _label_boxes(plan, shown, ax)
+    _label_boxes(plan, shown, shapes, ax)
     ax.set_title(title if title is not None else _default_title(plan), loc="left")
     return ax
 
@@ -68,7 +76,7 @@ def _default_title(plan: Plan) -> str:
     return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}, {state}"
 
 
-def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
+def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
     from matplotlib.collections import PolyCollection
 
     problem = plan.problem
@@ -86,7 +94,22 @@ def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
         linewidths=width,
         alpha=0.85,
     )
+    if shapes:
+        drawn = zip(shown.tolist(), boxes.get_paths(), strict=True)
+        paths = [_outline(shapes[b], int(plan.offsets[b])) if b in shapes else path for b, path in drawn]
+        codes: list[Any] = [path.codes for path in paths]
+        boxes.set_verts_and_codes([path.vertices for path in paths], codes)
     ax.add_collection(boxes)
+
+
+def _outline(parts: Sequence[Part], offset: int) -> Path:
+    """The union of the parts of a buffer that lies at `offset`, as one path."""
+    from matplotlib.path import Path
+
+    loops = outline(parts)
+    corners = [(x, offset + y) for loop in loops for x, y in (*loop, loop[0])]
+    codes = [code for loop in loops for code in (Path.MOVETO, *[Path.LINETO] * (len(loop) - 1), Path.CLOSEPOLY)]
+    return Path(np.array(corners, dtype=np.float64), codes)
 
 
 def _draw_lines(plan: Plan, ax: Axes) -> None:
@@ -127,36 +150,45 @@ def _tick(span: float) -> float:
     return float(2.0 ** np.floor(np.log2(span / 4)))
 
 
-def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], ax: Axes) -> None:
+def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
     """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
     font = 7.0
     area = ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
     (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
-    problem = plan.problem
-    width = (problem.last[shown] - problem.first[shown]) * (area.width * points / (x1 - x0))
-    height = problem.size[shown] * (area.height * points / (y1 - y0))
+    bottom, top, left, right = _rooms(plan, shown, shapes)
+    width = (right - left) * (area.width * points / (x1 - x0))
+    height = (top - bottom) * (area.height * points / (y1 - y0))
     candidates = np.flatnonzero((height > 1.4 * font) & (width > 1.4 * font))
     labels = 0
     for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
-        name = printable(problem.name(int(shown[k])))
+        name = printable(plan.problem.name(int(shown[k])))
         length = (len(name) + 1) * 0.6 * font
         if length <= max(width[k], height[k]):
-            _write(ax, plan, int(shown[k]), name, fontsize=font, rotation=0 if length <= width[k] else 90)
+            middle = (left[k] / 2 + right[k] / 2, bottom[k] / 2 + top[k] / 2)
+            _write(ax, middle, name, fontsize=font, rotation=0 if length <= width[k] else 90)
             labels += 1
         if labels == _MOST_LABELS:
             break
 
 
-def _write(ax: Axes, plan: Plan, buffer: int, name: str, **style: Any) -> None:
+def _rooms(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes) -> tuple[npt.NDArray[np.int64], ...]:
+    """Per shown buffer, the largest rectangle in it that is used as a whole: bottom, top, left, right."""
+    problem, offsets = plan.problem, plan.offsets[shown]
+    begin, end = np.zeros(len(shown), dtype=np.int64), problem.size[shown]
+    first, last = problem.first[shown], problem.last[shown]
+    for k, buffer in enumerate(shown.tolist() if shapes else []):
+        if buffer in shapes:
+            begin[k], end[k], first[k], last[k] = max(shapes[buffer], key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
+    return offsets + begin, offsets + end, first, last
+
+
+def _write(ax: Axes, middle: tuple[float, float], name: str, **style: Any) -> None:
     from matplotlib import patheffects
 
-    slot = plan[buffer]
     halo = [patheffects.withStroke(linewidth=2, foreground="white", alpha=0.7)]
-    x, y = (slot.first + slot.last) / 2, slot.offset + slot.bytes / 2
     ax.text(
-        x,
-        y,
+        *middle,
         name,
         ha="center",
         va="center",

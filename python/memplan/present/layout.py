@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .. import _core
+from ..plan import parts_by_buffer, tensor_lifetimes
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
 
 @dataclass(frozen=True)
 class Row:
-    """A buffer, or a tensor that is a view of one: bytes, half-open steps, address, and a note."""
+    """A buffer, or a tensor that lies in one with others: bytes, half-open steps, address, and a note."""
 
     name: str
     size: int
@@ -43,36 +45,56 @@ class Row:
 
 
 def layout_rows(plan: Plan) -> Iterator[Row]:
-    """The rows of the layout: buffers by birth, then by address, each followed by its views."""
-    views = _views_by_buffer(plan)
+    """The rows of the layout: buffers by birth, then by address, each followed by the tensors that share its bytes.
+
+    A buffer lives as long as any of its tensors; theirs are their own lives.
+    """
+    tenants = _tenants_by_buffer(plan)
+    lifetimes = tensor_lifetimes(plan.graph) if plan.graph is not None else {}
+    shapes = parts_by_buffer(plan.problem)
     successor = _core.reused_by(plan.problem, plan.offsets).tolist()
     names = plan.problem.name
     for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
         slot = plan[b]
-        note = f"reused by {names(successor[b])}" if successor[b] >= 0 else ""
-        yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, note)
-        for name, size, inside, view_note in views.get(b, []):
-            yield Row(name, size, slot.first, slot.last, slot.offset + inside, view_note)
+        notes = [f"{len(shapes[b])} part{'s' * (len(shapes[b]) > 1)}"] if b in shapes else []
+        notes += [f"reused by {names(successor[b])}"] if successor[b] >= 0 else []
+        yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, ", ".join(notes))
+        for name, size, inside, note in tenants.get(b, []):
+            first, last = lifetimes[name]
+            yield Row(name, size, first, last, slot.offset + inside, note)
 
 
-def _views_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int, str]]]:
+def _tenants_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int, str]]]:
     """Per buffer, the tensors that live in another's bytes: name, bytes, offset inside, and why they are there."""
-    views: dict[int, list[tuple[str, int, int, str]]] = {}
+    tenants: dict[int, list[tuple[str, int, int, str]]] = {}
     if plan.graph is None or plan.buffers is None:
-        return views
+        return tenants
     tensors, buffers = plan.graph.tensors, plan.buffers
-    why: dict[int, str] = {}
-    for how, _, output, source, _ in buffers.shared:
-        if how == "concat":
-            why[source] = f"part of {tensors[output].name}"
-        else:
-            why[output] = f"{'in place of' if how == 'inplace' else 'slice of'} {tensors[source].name}"
+    why = _reasons(plan)
     columns = (buffers.buffer_of_tensor, buffers.root_of_tensor, buffers.offset_in_buffer)
-    for t, (buffer, root, offset) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-        if buffer >= 0 and root != t:
-            note = why.get(t, f"alias of {tensors[root].name}")
-            views.setdefault(buffer, []).append((tensors[t].name, tensors[t].bytes, offset, note))
-    return views
+    for tensor, buffer, root, offset in zip(tensors, *(column.tolist() for column in columns), strict=True):
+        owner = tensors[root].name
+        if buffer >= 0 and tensor.name != owner:
+            note = ", ".join(why.get(tensor.name, [f"inside {owner}"]))
+            tenants.setdefault(buffer, []).append((tensor.name, tensor.bytes, offset, note))
+    return tenants
+
+
+def _reasons(plan: Plan) -> dict[str, list[str]]:
+    """Per tensor, what the ops say of whose bytes it lies in; nothing for one that is there because of others."""
+    assert plan.graph is not None
+    why: dict[str, list[str]] = {}
+    shows: dict[str, str] = {}  # per alias, what it is a view of in the end
+    for op in plan.graph.ops:
+        for output, source, _ in op.aliases:
+            shows[output] = shows.get(source, source)
+            why.setdefault(output, []).append(f"alias of {shows[output]}")
+        for output, source, _ in op.overwrites:
+            why.setdefault(output, []).append(f"overwrites {source}")
+    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
+    for sharing in plan.sharing:
+        why.setdefault(sharing.inner, []).append(f"{words[sharing.how]} {sharing.outer}")
+    return why
 
 
 def layout_text(plan: Plan, limit: int | None = None) -> str:
@@ -81,7 +103,7 @@ def layout_text(plan: Plan, limit: int | None = None) -> str:
         raise ValueError(f"limit must be >= 0 or None, got {limit}")
     if limit is None:
         return _aligned([HEADER, *(row.cells() for row in layout_rows(plan))])
-    total = len(plan) + sum(map(len, _views_by_buffer(plan).values()))
+    total = len(plan) + sum(map(len, _tenants_by_buffer(plan).values()))
     return _shown(list(islice(layout_rows(plan), limit)), total - limit)
 
 
@@ -116,18 +138,41 @@ def _shown(rows: list[Row], hidden: int) -> str:
 
 
 def summary_rows(plan: Plan) -> list[tuple[str, str]]:
-    """The figures of a plan, each with its label."""
-    proof = "optimal: the peak equals the load" if plan.optimal else f"gap {plan.gap:.3%} at most, not proven optimal"
+    """The figures of a plan, each with its label; what shares bytes and pools only where there are some."""
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
-    return [
+    rows = [
         ("buffers", f"{len(plan):,}"),
+        ("shared", _shared(plan)),
         ("naive", f"{format_bytes(plan.naive)} ({plan.naive:,} bytes)"),
         ("load", f"{format_bytes(plan.load)} ({plan.load:,} bytes)"),
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
-        ("proof", proof),
+        ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
+        ("proof", _proof(plan)),
         ("planner", f"{winner}, {plan.seconds:.3g} s"),
     ]
+    return [(label, value) for label, value in rows if value]
+
+
+def _shared(plan: Plan) -> str:
+    """How many tensors share another's bytes by choice, such as "12 in place, 3 slices"; empty where none does."""
+    count = Counter(sharing.how for sharing in plan.sharing)
+    words = {
+        "inplace": ("in place", "in place"),
+        "slice": ("slice", "slices"),
+        "concat": ("part of a concatenation", "parts of concatenations"),
+    }
+    return ", ".join(
+        f"{count[how]:,} {many if count[how] > 1 else one}" for how, (one, many) in words.items() if count[how]
+    )
+
+
+def _proof(plan: Plan) -> str:
+    proven = plan.lower_bound > plan.load
+    bound = f"the proven lower bound of {plan.lower_bound:,} bytes" if proven else "the load"
+    if plan.optimal:
+        return f"optimal: the peak equals {bound}"
+    return f"gap {plan.gap:.3%} at most, not proven optimal" + (f": from {bound}" if proven else "")
 
 
 def summary_text(plan: Plan) -> str:
