@@ -138,3 +138,76 @@ def graph_dicts(draw: st.DrawFn, max_ops: int = 7) -> dict[str, Any]:
 
 
 places = st.sets(st.sampled_from(KINDS)).map(sorted)
+
+
+class _Relations(_Builder):
+    """Adds what ops may do with bytes, in place, slices and concatenations, and streams and what runs after what."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        super().__init__(draw)
+        self.streams = draw(st.sampled_from([1, 1, 2, 3]))
+        self.overwrites = self.streams == 1 or draw(st.integers(0, 3)) == 0  # they race easily
+
+    def add_op(self) -> None:
+        choices = self.readable()[-5:]
+        inputs = self.draw(st.lists(st.sampled_from(choices), min_size=1, max_size=3)) if choices else []
+        op: dict[str, Any] = {"name": f"op{len(self.ops)}", "inputs": inputs, "outputs": []}
+        op["workspace"] = self.draw(st.sampled_from([0, 0, 3]))
+        op["stream"] = self.draw(st.integers(0, self.streams - 1))
+        if self.ops and self.draw(st.integers(0, 4)) == 0:
+            op["after"] = [f"op{self.draw(st.integers(0, len(self.ops) - 1))}"]
+        must = ["alias", *["overwrite"][: self.overwrites]]
+        plans = ["new", "inplace", "inplace", "slice", "concat", *must] if inputs else ["new"]
+        chosen = self.draw(st.lists(st.sampled_from(plans), min_size=1, max_size=2))
+        if "overwrite" in chosen and ("alias" in chosen or chosen.count("overwrite") == 2):
+            chosen = ["overwrite"]
+        for plan in chosen:
+            self.add_output(op, plan)
+        self.ops.append(op)
+
+    def add_output(self, op: dict[str, Any], plan: str) -> None:
+        if plan == "alias":
+            self.add_view(op, plan)
+        elif plan == "overwrite":
+            self.destroy(self.add_view(op, plan))
+        elif plan == "concat":
+            self.add_concat(op)
+        elif plan == "slice":
+            source = self.draw(st.sampled_from(op["inputs"]))
+            offset, size = self.part_of(source)
+            self.relate(op, plan, self.add_new(op, size), source, offset)
+        else:
+            same = op["inputs"] and self.draw(st.booleans())
+            output = self.add_new(op, self.size(op["inputs"][0]) if same else self.draw(st.integers(0, 9)))
+            for source in dict.fromkeys(op["inputs"] if plan == "inplace" else []):
+                self.relate(op, plan, output, source, self.draw(st.sampled_from([0, 0, 2])))
+
+    def add_new(self, op: dict[str, Any], size: int) -> str:
+        output = self.tensor("intermediate", size)
+        op["outputs"].append(output)
+        return output
+
+    def add_concat(self, op: dict[str, Any]) -> None:
+        begins, end = [], 0
+        for source in op["inputs"]:
+            end += self.draw(st.sampled_from([0, 0, 0, 2]))
+            begins.append(end)
+            end += self.size(source)
+        output = self.add_new(op, end)
+        for source, begin in zip(op["inputs"], begins, strict=True):
+            self.relate(op, "concat", output, source, begin)
+
+    @staticmethod
+    def relate(op: dict[str, Any], relation: str, output: str, source: str, offset: int) -> None:
+        op.setdefault(relation, []).append({"output": output, "input": source, "offset": offset})
+
+
+@st.composite
+def relation_graphs(draw: st.DrawFn, max_ops: int = 6) -> dict[str, Any]:
+    """A graph dict with every relation that an op may state; legal but for overwrites that race with a stream."""
+    builder = _Relations(draw)
+    for kind in draw(st.lists(st.sampled_from(["input", "weight"]), min_size=1, max_size=2)):
+        builder.tensor(kind, draw(st.integers(1, 9)))
+    for _ in range(draw(st.integers(1, max_ops))):
+        builder.add_op()
+    return builder.finish()

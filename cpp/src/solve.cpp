@@ -24,6 +24,11 @@ void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
   throw InvalidPlanError(message);
 }
 
+bool has_streams(const Graph& graph) {
+  return std::any_of(graph.ops().begin(), graph.ops().end(),
+                     [&](const Op& op) { return op.stream != graph.ops().front().stream; });
+}
+
 void check_options(const PlanOptions& options) {
   if (options.time_limit && !(*options.time_limit > 0))
     throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
@@ -88,7 +93,7 @@ std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, 
   const Addresses addresses = addresses_of(buffers, offsets);
   ReplayOptions options{limit, buffers.donated, {}};
   std::vector<ReplayFault> faults = replay(graph, addresses, options);
-  for (std::uint64_t seed = 0; buffers.problem.conflicts() != nullptr && faults.empty() && seed < kSequences; ++seed) {
+  for (std::uint64_t seed = 0; has_streams(graph) && faults.empty() && seed < kSequences; ++seed) {
     options.sequence = legal_sequence(graph, seed);
     faults = replay(graph, addresses, options);
   }

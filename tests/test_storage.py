@@ -1,0 +1,506 @@
+"""Storages: which tensors share bytes, where inside each other they lie, and when they may not. A rule per test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import memplan
+from memplan import _core
+
+Dict = dict[str, Any]
+ALL = ("input", "weight", "intermediate", "output", "workspace")
+
+
+def tensor(name: str, size: int = 8, kind: str = "intermediate") -> Dict:
+    return {"name": name, "bytes": size, "kind": kind}
+
+
+def op(name: str, inputs: str, outputs: str, **more: Any) -> Dict:
+    """An op of tensors named by words; a relation is a list of words "output input offset"."""
+    for relation in ("alias", "inplace", "overwrite", "slice", "concat"):
+        views = [view.split() for view in more.get(relation, ())]
+        if views:
+            more[relation] = [{"output": v[0], "input": v[1], "offset": int((*v, "0")[2])} for v in views]
+    return {"name": name, "inputs": inputs.split(), "outputs": outputs.split(), **more}
+
+
+def graph(tensors: list[Dict], *ops: Dict, outputs: str = "") -> Dict:
+    """With these tensors, and one of 8 bytes for each that an op writes and that is not among them."""
+    known = {t["name"] for t in tensors}
+    written = dict.fromkeys(name for o in ops for name in o["outputs"] if name not in known)
+    return {"tensors": [*tensors, *map(tensor, written)], "ops": list(ops), "outputs": outputs.split()}
+
+
+X = tensor("x", kind="input")
+W = tensor("w", kind="weight")
+
+
+def buffers(source: Dict, **options: Any) -> _core.Buffers:
+    found = memplan.plan(source, **options).buffers
+    assert found is not None
+    return found
+
+
+def shared(source: Dict, **options: Any) -> set[str]:
+    """What shares bytes by choice: "inplace y x"."""
+    names = [t["name"] for t in source["tensors"]]
+    return {f"{how} {names[out]} {names[into]}" for how, _, out, into, _ in buffers(source, **options).shared}
+
+
+def load(source: Dict, **options: Any) -> int:
+    return int(memplan.plan(source, **options).problem.load)
+
+
+RELU = graph([X], op("a", "x", "t"), op("relu", "t", "y", type="Relu", inplace=["y t"]), outputs="y")
+
+
+def in_place(middle: Dict, *more: Dict, tensors: tuple[Dict, ...] = (), outputs: str = "y") -> Dict:
+    """x -> t, then an op that may write y over t, and what the test adds."""
+    return graph([X, *tensors], op("a", "x", "t"), middle, *more, outputs=outputs)
+
+
+# In place
+
+
+def test_an_output_takes_the_bytes_of_an_input_that_is_read_for_the_last_time() -> None:
+    assert shared(RELU) == {"inplace y t"}
+    assert (load(RELU), load(RELU, inplace=False)) == (8, 16)
+
+
+def test_without_inplace_nothing_is_taken() -> None:
+    assert shared(RELU, inplace=False) == set()
+    assert shared(RELU, zero_copy=False) == {"inplace y t"}
+
+
+TAKE = op("relu", "t", "y", inplace=["y t"])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(in_place(TAKE, op("late", "t", "z")), id="the input is read later"),
+        pytest.param(in_place(TAKE, outputs="y t"), id="the input is a graph output"),
+        pytest.param(
+            in_place(op("look", "t", "v", alias=["v t"]), TAKE, op("late", "v", "z")), id="a view of it is read later"
+        ),
+        pytest.param(
+            in_place(op("look", "t", "v", alias=["v t"]), TAKE, outputs="y v"), id="a view of it is a graph output"
+        ),
+        pytest.param(
+            in_place(
+                op("look", "t", "v", alias=["v t 4"]), op("add", "t v", "y", inplace=["y t"]), tensors=(tensor("v", 4),)
+            ),
+            id="another part of it is read by the op",
+        ),
+        pytest.param(
+            in_place(op("both", "t", "y v", inplace=["y t"], alias=["v t"])), id="the op returns a view of it too"
+        ),
+        pytest.param(in_place(TAKE, tensors=(tensor("y", 9),)), id="the output is larger"),
+        pytest.param(
+            in_place(op("relu", "t", "y", inplace=["y t 4"]), tensors=(tensor("y", 5),)), id="it ends beyond the input"
+        ),
+        pytest.param(
+            in_place(op("relu", "t", "y", inplace=["y t -1"]), tensors=(tensor("y", 5),)), id="it begins before it"
+        ),
+        pytest.param(in_place(TAKE, tensors=(tensor("y", 0),)), id="the output has no bytes"),
+        pytest.param(graph([X], op("relu", "x", "y", inplace=["y x"]), outputs="y"), id="the caller keeps the input"),
+        pytest.param(graph([W], op("relu", "w", "y", inplace=["y w"]), outputs="y"), id="the input is a weight"),
+        pytest.param(
+            graph([W], op("v", "w", "v", alias=["v w"]), op("relu", "v", "y", inplace=["y v"]), outputs="y"),
+            id="the input is a view of a weight",
+        ),
+        pytest.param(
+            graph([X], op("set", "x", "z", overwrite=["z x"]), op("relu", "z", "y", inplace=["y z"]), outputs="y"),
+            id="the input lies in what the caller keeps",
+        ),
+        pytest.param(in_place(op("relu", "t", "y")), id="the op does not say so"),
+    ],
+)
+def test_in_place_is_refused_where(source: Dict) -> None:
+    assert shared(source) == set()
+
+
+def test_an_op_may_read_the_same_tensor_twice() -> None:
+    assert shared(in_place(op("square", "t t", "y", inplace=["y t"]))) == {"inplace y t"}
+
+
+def test_an_op_may_read_a_view_of_the_very_same_bytes() -> None:
+    assert shared(in_place(op("look", "t", "v", alias=["v t"]), op("add", "t v", "y", inplace=["y t"]))) == {
+        "inplace y t"
+    }
+
+
+def test_of_two_outputs_that_want_the_same_bytes_the_larger_gets_them() -> None:
+    source = in_place(op("two", "t", "small y", inplace=["small t", "y t"]), tensors=(tensor("small", 4),))
+    assert shared(source) == {"inplace y t"}
+
+
+def test_two_outputs_share_the_halves_of_an_input() -> None:
+    source = in_place(
+        op("two", "t", "a1 b1", inplace=["a1 t", "b1 t 4"]), tensors=(tensor("a1", 4), tensor("b1", 4)), outputs="a1 b1"
+    )
+    assert shared(source) == {"inplace a1 t", "inplace b1 t"}
+    assert memplan.plan(source)["b1"].offset == memplan.plan(source)["a1"].offset + 4
+
+
+def test_the_input_that_fits_best_is_taken() -> None:
+    source = graph(
+        [X, tensor("big", 20)],
+        op("a", "x", "big"),
+        op("b", "x", "t"),
+        op("add", "big t", "y", inplace=["y big", "y t"]),
+        outputs="y",
+    )
+    assert shared(source) == {"inplace y t"}
+
+
+def test_a_chain_in_place_is_one_buffer() -> None:
+    chain = [op(f"s{i}", f"t{i}", f"t{i + 1}", inplace=[f"t{i + 1} t{i}"]) for i in range(5)]
+    found = buffers(graph([X], op("a", "x", "t0"), *chain, outputs="t5"))
+    assert (len(found.problem), found.problem.load) == (1, 8)
+
+
+def test_a_small_output_does_not_keep_a_large_input_alive() -> None:
+    """In place the 100 bytes would live to the end, next to the 100 of `big`."""
+    source = graph(
+        [X, tensor("t", 100), tensor("y", 1), tensor("big", 100)],
+        op("a", "x", "t"),
+        op("sum", "t", "y", inplace=["y t"]),
+        op("b", "x", "big"),
+        op("end", "big y", "z"),
+    )
+    assert "inplace y t" not in shared(source)
+    assert load(source) == 109
+
+
+@pytest.mark.parametrize(
+    ("listed", "taken"),
+    [("Relu", False), ("aten.relu", True), ("Rel", True), ("", True), ("relu", True)],
+)
+def test_disable_inplace_ops_names_types_of_ops(listed: str, taken: bool) -> None:
+    assert bool(shared(RELU, disable_inplace_ops=[listed])) == taken
+
+
+@pytest.mark.parametrize(
+    ("listed", "taken"),
+    [("aten.add", False), ("aten.add.Tensor", False), ("aten.add.Scalar", True), ("aten.ad", True), ("aten", False)],
+)
+def test_disable_inplace_ops_takes_overloads_by_their_prefix(listed: str, taken: bool) -> None:
+    source = in_place(op("add", "t", "y", type="aten.add.Tensor", inplace=["y t"]))
+    assert bool(shared(source, disable_inplace_ops=[listed])) == taken
+
+
+# What the caller gave
+
+
+GIVEN = graph([X], op("relu", "x", "y", inplace=["y x"]), op("end", "y", "z"), outputs="z")
+
+
+@pytest.mark.parametrize("donate", [["x"], ["x", "x"]])
+def test_a_donated_input_is_taken_and_its_taker_lives_there(donate: list[str]) -> None:
+    assert shared(GIVEN, donate=donate) == {"inplace y x"}
+    assert memplan.plan(GIVEN, donate=donate).problem.names == ["z"]
+    assert memplan.plan(GIVEN, donate=donate, place=ALL).problem.names == ["x", "z"]
+
+
+def test_a_donated_input_that_is_a_graph_output_is_kept() -> None:
+    assert shared({**GIVEN, "outputs": ["z", "x"]}, donate=["x"]) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("q", "donate must name graph inputs, got 'q'"),
+        ("y", "donate must name graph inputs, got 'y', which is of kind intermediate"),
+    ],
+)
+def test_only_inputs_are_donated(name: str, message: str) -> None:
+    with pytest.raises(memplan.GraphError, match=message):
+        memplan.plan(GIVEN, donate=[name])
+
+
+# Alignment
+
+
+def test_in_place_keeps_alignment() -> None:
+    source = in_place(op("relu", "t", "y", inplace=["y t 4"]), tensors=(tensor("y", 4),))
+    assert shared(source, alignment=4) == {"inplace y t"}
+    assert shared(source, alignment=8) == set()
+
+
+def test_a_view_at_an_odd_offset_is_not_taken_where_offsets_are_aligned() -> None:
+    source = in_place(
+        op("look", "t", "v", alias=["v t 3"]),
+        op("relu", "v", "y", inplace=["y v"]),
+        tensors=(tensor("v", 4), tensor("y", 4)),
+    )
+    assert (shared(source), shared(source, alignment=4)) == ({"inplace y v"}, set())
+
+
+@pytest.mark.parametrize(("offset", "alignment", "is_shared"), [(4, 4, True), (4, 8, False), (3, 1, True)])
+def test_slices_and_parts_keep_alignment(offset: int, alignment: int, is_shared: bool) -> None:
+    assert bool(shared(slice_of(offset), alignment=alignment)) == is_shared
+    concat = graph([X, tensor("c", 16)], op("a", "x", "p"), op("cat", "p", "c", concat=[f"c p {offset}"]), outputs="c")
+    assert bool(shared(concat, alignment=alignment)) == is_shared
+
+
+# Slices
+
+
+def slice_of(offset: int, *more: Dict, kind: str = "intermediate", outputs: str = "z") -> Dict:
+    """t of 16 bytes, a slice s of 4, and its reader."""
+    first = [] if kind in ("input", "weight") else [op("a", "x", "t")]
+    return graph(
+        [X, tensor("t", 16, kind), tensor("s", 4), tensor("z", 1), tensor("n", 4)][: 5 if more else 4],
+        *first,
+        op("cut", "t", "s", slice=[f"s t {offset}"]),
+        op("use", "s", "z"),
+        *more,
+        outputs=outputs,
+    )
+
+
+def test_a_slice_lies_inside_what_it_is_cut_from() -> None:
+    plan = memplan.plan(slice_of(6))
+    assert shared(slice_of(6)) == {"slice s t"}
+    assert plan["s"].offset == plan["t"].offset + 6
+    assert shared(slice_of(6), zero_copy=False) == set()
+    assert shared(slice_of(6), inplace=False) == {"slice s t"}
+
+
+def test_the_bytes_around_a_slice_are_free_when_the_whole_is_done() -> None:
+    problem = buffers(slice_of(6)).problem
+    assert problem.parts is not None
+    assert [part[1:].tolist() for part in problem.parts if part[0] == 0] == [
+        [0, 6, 0, 2],
+        [6, 10, 0, 3],
+        [10, 16, 0, 2],
+    ]
+
+
+@pytest.mark.parametrize("kind", ["input", "weight"])
+def test_a_slice_of_what_is_given_is_shared_unless_the_caller_gets_it(kind: str) -> None:
+    assert shared(slice_of(0, kind=kind)) == {"slice s t"}
+    assert shared(slice_of(0, kind=kind, outputs="z s")) == set()
+
+
+def test_a_slice_of_bytes_that_are_overwritten_later_is_a_copy() -> None:
+    over = op("set", "t", "n", overwrite=["n t 6"])
+    assert shared(slice_of(6, over)) == set()
+    assert shared(slice_of(0, over)) == {"slice s t"}
+
+
+def test_a_slice_that_is_overwritten_is_a_copy() -> None:
+    assert shared(slice_of(6, op("set", "s", "n", overwrite=["n s"]))) == set()
+
+
+def test_a_small_slice_does_not_keep_a_large_whole_alive() -> None:
+    big = graph(
+        [X, tensor("t", 100), tensor("s", 1), tensor("big", 100)],
+        op("a", "x", "t"),
+        op("cut", "t", "s", slice=["s t"]),
+        op("b", "x", "big"),
+        op("end", "big s", "z"),
+    )
+    assert shared(big) == set()
+
+
+# Concatenations
+
+
+def concat(*more: Dict, parts: tuple[Dict, ...] = (), outputs: str = "z", views: tuple[str, ...] = ()) -> Dict:
+    """p and q, and c of both."""
+    return graph(
+        [X, tensor("c", 16), *parts],
+        op("a", "x", "p"),
+        op("b", "x", "q"),
+        op("cat", "p q", "c", concat=list(views) or ["c p", "c q 8"]),
+        op("use", "c", "z"),
+        *more,
+        outputs=outputs,
+    )
+
+
+def test_parts_are_written_into_the_whole() -> None:
+    source = concat()
+    plan = memplan.plan(source)
+    assert shared(source) == {"concat c p", "concat c q"}
+    assert [plan[name].offset - plan["c"].offset for name in "pq"] == [0, 8]
+    assert (load(source), load(source, zero_copy=False)) == (24, 32)
+    assert shared(source, zero_copy=False) == set()
+
+
+def test_bytes_of_a_whole_live_from_the_first_of_their_parts() -> None:
+    problem = buffers(concat()).problem
+    assert problem.parts is not None
+    assert [part[1:].tolist() for part in problem.parts if part[0] == 0] == [[0, 8, 0, 4], [8, 16, 1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(concat(op("set", "p", "n", overwrite=["n p"])), {"concat c q"}, id="a part is overwritten later"),
+        pytest.param(concat(op("set", "c", "n", overwrite=["n c"])), set(), id="the whole is overwritten later"),
+        pytest.param(concat(views=("c p", "c x 8")) | {}, None, id="no input of the op"),
+    ],
+)
+def test_parts_that_stay_apart(source: Dict, expected: set[str] | None) -> None:
+    if expected is None:
+        with pytest.raises(memplan.GraphError, match="concat input tensor 'x' is not an input of that op"):
+            memplan.plan(source)
+    else:
+        assert shared(source) == expected
+
+
+def test_a_tensor_lives_once_in_a_concatenation_of_itself() -> None:
+    source = graph([X, tensor("c", 16)], op("a", "x", "p"), op("cat", "p p", "c", concat=["c p", "c p 8"]), outputs="c")
+    assert len(buffers(source).shared) == 1
+
+
+def test_what_is_given_is_copied_into_a_concatenation() -> None:
+    source = graph(
+        [X, W, tensor("c", 24)],
+        op("a", "x", "p"),
+        op("cat", "x w p", "c", concat=["c x", "c w 8", "c p 16"]),
+        outputs="c",
+    )
+    assert shared(source) == {"concat c p"}
+
+
+def test_nested_concatenations_are_one_buffer() -> None:
+    """As in DenseNet: every whole is the first part of the next."""
+    ops = [op("a", "x", "w0")]
+    for i in range(1, 6):
+        ops.append(op(f"c{i}", f"w{i - 1}", f"p{i}"))
+        ops.append(op(f"k{i}", f"w{i - 1} p{i}", f"w{i}", concat=[f"w{i} w{i - 1}", f"w{i} p{i} {8 * i}"]))
+    source = graph([X, *(tensor(f"w{i}", 8 * (i + 1)) for i in range(6))], *ops, outputs="w5")
+    plan = memplan.plan(source)
+    assert (len(plan.problem), plan.peak) == (1, 48)
+    assert memplan.plan(source, zero_copy=False).problem.load == 40 + 8 + 48
+
+
+def test_a_part_in_place_brings_its_chain() -> None:
+    source = concat()
+    source["ops"][0]["outputs"] = ["r"]
+    source["tensors"].append(tensor("r"))
+    source["ops"].insert(1, op("relu", "r", "p", inplace=["p r"]))
+    assert shared(source) == {"inplace p r", "concat c p", "concat c q"}
+
+
+# Overwrites
+
+
+def test_an_overwrite_frees_the_ends() -> None:
+    source = graph(
+        [X, tensor("t", 20), tensor("z", 10)],
+        op("a", "x", "t"),
+        op("set", "t", "z", overwrite=["z t 6"]),
+        op("use", "z", "y"),
+        outputs="y",
+    )
+    problem = buffers(source).problem
+    assert problem.parts is not None
+    assert [part[1:].tolist() for part in problem.parts] == [[0, 6, 0, 2], [6, 16, 0, 3], [16, 20, 0, 2]]
+
+
+def test_an_updated_weight_stays_where_it_is() -> None:
+    source = graph([X, W], op("update", "x w", "n", overwrite=["n w"]), op("use", "n", "y"), outputs="y")
+    assert memplan.plan(source).problem.names == ["y"]
+    placed = memplan.plan(source, place=ALL)
+    assert placed["n"].offset == placed["w"].offset
+    assert placed["w"].last == 2
+
+
+def test_the_rest_of_an_overwritten_tensor_is_not_taken() -> None:
+    """v shows bytes that the overwrite leaves; y may not take all of z, for z is an output."""
+    source = graph(
+        [X, tensor("t", 16), tensor("v"), tensor("z")],
+        op("a", "x", "t"),
+        op("look", "t", "v", alias=["v t"]),
+        op("set", "t", "z", overwrite=["z t 8"]),
+        op("relu", "v", "y", inplace=["y v"]),
+        op("end", "z", "q", inplace=["q z"]),
+        outputs="y z",
+    )
+    assert shared(source) == {"inplace y v"}
+
+
+# Streams
+
+
+def streams(after: bool) -> Dict:
+    """t is read by b, and by c which may take its bytes, on another stream."""
+    order = {"after": ["b"]} if after else {}
+    return graph(
+        [X],
+        op("a", "x", "t"),
+        op("b", "t", "u"),
+        op("c", "t", "v", inplace=["v t"], stream=1, **order),
+        op("d", "v", "w1", stream=1),
+        outputs="u w1",
+    )
+
+
+def test_on_streams_a_reader_beside_forbids_in_place() -> None:
+    assert shared(streams(after=False)) == set()
+    assert shared(streams(after=True)) == {"inplace v t"}
+
+
+def test_on_streams_what_may_run_side_by_side_conflicts() -> None:
+    def pairs(after: bool) -> list[list[str]]:
+        order = {"after": ["b"]} if after else {}
+        source = graph([X], op("a", "x", "t"), op("b", "t", "u"), op("c", "x", "v", stream=1, **order))
+        problem = buffers(source).problem
+        found = [] if problem.conflicts is None else problem.conflicts.tolist()
+        return [sorted(problem.names[i] for i in row) for row in found]
+
+    assert pairs(after=False) == [["t", "v"], ["u", "v"]]
+    assert pairs(after=True) == []
+
+
+def test_on_streams_no_storage_has_a_shape() -> None:
+    source = concat()
+    assert buffers(source).problem.parts is not None
+    source["ops"][1]["stream"] = 1
+    assert buffers(source).problem.parts is None
+    assert shared(source) == {"concat c p", "concat c q"}
+
+
+def test_an_overwrite_that_races_is_refused() -> None:
+    source = graph([X], op("a", "x", "t"), op("b", "t", "u"), op("c", "t", "n", overwrite=["n t"], stream=1))
+    with pytest.raises(memplan.GraphError, match="op 'c' on stream 1 overwrites bytes that op 'b' on stream 0 uses"):
+        memplan.plan(source)
+    source["ops"][2]["after"] = ["b"]
+    assert memplan.plan(source).verify() is None
+
+
+# Counts
+
+
+def test_naive_counts_a_storage_that_sharing_moved_out_of_the_arena() -> None:
+    """y, an output, takes t; then their storage is the output's, and outputs are not placed here."""
+    plan = memplan.plan(RELU, place=["intermediate"])
+    assert (plan.naive, plan.peak) == (8, 0)
+    assert memplan.plan(RELU, place=["intermediate"], inplace=False).naive == 8
+
+
+def test_sizes_whose_sum_is_too_large_share_nothing() -> None:
+    huge = [tensor(name, 2**62, "weight") for name in ("w1", "w2")]
+    source = {**RELU, "tensors": [*RELU["tensors"], *huge]}
+    assert shared(source) == set()
+    assert memplan.plan(source).peak == 16
+
+
+def test_views_near_the_largest_offsets() -> None:
+    source = graph(
+        [X, tensor("t", 2**62), tensor("v", 2**61), tensor("y", 4)],
+        op("a", "x", "t"),
+        op("look", "t", "v", alias=[f"v t {2**61}"]),
+        op("relu", "v", "y", inplace=[f"y v {2**61 - 4}"]),
+        outputs="y",
+    )
+    plan = memplan.plan(source)
+    assert plan["y"].offset == 2**62 - 4
+    assert shared(source) == {"inplace y v"}
