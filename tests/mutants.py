@@ -146,7 +146,7 @@ FAULTS = (
     Fault(
         "in place is not remembered as an overwrite",
         "storage.cpp",
-        "      overwrites_[at(view.output)] = true;\n      note",
+        "      group_of(view.output).overwriting.push_back(view.output);\n      note",
         "      note",
     ),
     Fault(

@@ -111,3 +111,12 @@ def test_naive_is_what_is_needed_without_sharing(graph: Dict, place: list[str]) 
         raise
     assert shared.unshared == alone.unshared == alone.problem.size.sum()
     assert shared.problem.load <= alone.problem.load
+
+
+@given(relation_graphs(), places)
+@BOUNDED
+def test_auto_never_does_worse_for_sharing(graph: Dict, place: list[str]) -> None:
+    plan = memplan.plan(graph, place=place)
+    apart = memplan.plan(graph, place=place, inplace=False, zero_copy=False)
+    assert plan.peak <= apart.peak
+    assert plan.lower_bound <= apart.lower_bound

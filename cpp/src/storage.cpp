@@ -39,7 +39,6 @@ class Sharer {
         groups_(graph.tensors().size()),
         storages_(graph.tensors().size()),
         uses_(graph.tensors().size()),
-        overwrites_(graph.tensors().size(), false),
         load_(std::vector<Bytes>(graph.ops().size(), 0)) {
     collect_uses();
     for (Index t = 0; t < graph_.tensor_count(); ++t) storages_[at(t)] = storage_of_one(t);
@@ -95,7 +94,8 @@ class Sharer {
     Step first = 0;
     Step last = 0;  // the step after the last use
     bool is_output = false;
-    std::vector<Index> members = {};  // those that may be used again
+    std::vector<Index> members = {};      // those that may be used again
+    std::vector<Index> overwriting = {};  // those that are written over what others held
   };
 
   void collect_uses() {
@@ -130,8 +130,14 @@ class Sharer {
     for (const Op& op : graph_.ops()) {
       for (const View& view : op.aliases) join(view.input, view.output, view.offset);
       for (const View& view : op.overwrites) join(view.input, view.output, view.offset);
-      for (const View& view : op.overwrites) overwrites_[at(view.output)] = true;
+      for (const View& view : op.overwrites) group_of(view.output).overwriting.push_back(view.output);
     }
+  }
+
+  static void move_into(std::vector<Index>& all, std::vector<Index>& more) {
+    if (all.size() < more.size()) std::swap(all, more);
+    all.insert(all.end(), more.begin(), more.end());
+    more.clear();
   }
 
   // Joins the storages of two tensors; that of `inside` lies within that of `whole`.
@@ -142,9 +148,8 @@ class Sharer {
     outer.first = std::min(outer.first, inner.first);
     outer.last = std::max(outer.last, inner.last);
     outer.is_output = outer.is_output || inner.is_output;
-    if (outer.members.size() < inner.members.size()) std::swap(outer.members, inner.members);
-    outer.members.insert(outer.members.end(), inner.members.begin(), inner.members.end());
-    inner.members.clear();
+    move_into(outer.members, inner.members);
+    move_into(outer.overwriting, inner.overwriting);
     Group joined = std::move(outer);
     groups_.unite(whole, inside, offset);
     group_of(whole) = std::move(joined);
@@ -255,7 +260,7 @@ class Sharer {
       if (!is_root(view.output) || !may_take(k, view)) continue;
       if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) continue;
       join(view.input, view.output, view.offset);
-      overwrites_[at(view.output)] = true;
+      group_of(view.output).overwriting.push_back(view.output);
       note(Sharing::inplace, k, view);
     }
   }
@@ -280,12 +285,11 @@ class Sharer {
 
   // Zero copy
 
-  // Whether some member of the storage, used at or after op k, is written over bytes [begin, end) of it.
+  // Whether some member of the storage is written over bytes [begin, end) of it by op k or one after it.
   bool overwritten(Index t, Index k, Bytes begin, Bytes end) {
-    const std::vector<Index>& used = members(t, k);
-    return std::any_of(used.begin(), used.end(), [&](Index m) {
-      return overwrites_[at(m)] && uses_[at(m)].first >= k && share_bytes(m, begin, end);
-    });
+    const std::vector<Index>& overwriting = group_of(t).overwriting;
+    return std::any_of(overwriting.begin(), overwriting.end(),
+                       [&](Index m) { return uses_[at(m)].first >= k && share_bytes(m, begin, end); });
   }
 
   bool overwritten(Index t, Index k) { return overwritten(t, k, 0, bytes(group_of(t).root)); }
@@ -385,10 +389,9 @@ class Sharer {
   const StorageOptions& options_;
   std::vector<bool> donated_;  // per tensor
   Groups groups_;
-  std::vector<Group> storages_;   // per representative
-  std::vector<Uses> uses_;        // per tensor
-  std::vector<bool> overwrites_;  // per tensor: whether it is written over what another held
-  MaxTree load_;                  // with every storage whole from its first use to its last
+  std::vector<Group> storages_;  // per representative
+  std::vector<Uses> uses_;       // per tensor
+  MaxTree load_;                 // with every storage whole from its first use to its last
   std::vector<Shared> shared_;
   Bytes unshared_ = 0;
 };
