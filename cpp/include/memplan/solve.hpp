@@ -30,8 +30,8 @@ struct GraphPlan {
   Plan plan;
 };
 
-// Plans a graph; the plan is verified on the problem and replayed on the graph. "auto", where it leaves a gap, also plans
-// with nothing sharing bytes by choice and keeps the better: sharing never makes its peak higher.
+// Plans a graph; the plan is verified on the problem and replayed on the graph. "auto", where it leaves a gap, also
+// plans with nothing sharing bytes by choice and keeps the better: sharing never makes its peak higher.
 GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const StorageOptions& storage = {},
                 const PlanOptions& options = {});
 
