@@ -57,7 +57,7 @@ def test_a_plan_of_it(register: Register) -> None:
     plan = memplan.plan(([4, 4], [0, 0], [1, 1]), "mine:k=-2", seed=7, threads=3, time_limit=1.5)
     assert plan.offsets.tolist() == [0, 4]
     assert (plan.peak, plan.lower_bound, plan.optimal, plan.pools) == (8, 8, True, 2)
-    assert (plan.planner, plan.winner) == ("mine:k=-2", "mine")
+    assert (plan.planner, plan.winner) == ("mine:k=-2", "mine:k=-2")
     assert plan.seconds >= 0
     assert asked[0][1] == Options(1.5, 7, 3, {"k": -2, "order": "size"})
 

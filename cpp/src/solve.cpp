@@ -80,7 +80,7 @@ Plan judge(const Problem& problem, Placement placement, std::string_view planner
   plan.optimal = plan.peak == plan.lower_bound;
   plan.pools = placement.pools;
   plan.planner = asked;
-  plan.winner = placement.winner.empty() ? planner : placement.winner;
+  plan.winner = placement.winner.empty() ? asked : placement.winner;
   plan.seconds = seconds;
   return plan;
 }
