@@ -106,7 +106,8 @@ def plan(
         is safe and the load does not rise; the others are copies. Where "auto" does better with nothing in place and
         nothing inside another, it keeps that plan.
     time_limit
-        Seconds after which "auto" and "cp_sat" keep their best plan so far; a single planner runs to its end.
+        Seconds after which planners that search keep their best plan so far: auto, beam, exhaustive, hill_climb, somas,
+        cp_sat. The others run to their end.
     seed, threads
         For planners that use chance, or several threads; the plan for a seed is the same for any `threads`, but for
         "cp_sat", which finds another of equal peak, or searches on where a time limit ends it.
