@@ -176,8 +176,24 @@ FAULTS = (
     Fault(
         "weights die with their last reader", "liveness.cpp", "if (kind == TensorKind::weight) touch(t, end - 1);", ""
     ),
-    Fault("bytes die with the first of their members", "liveness.cpp", "*lasts.rbegin()}", "*lasts.begin()}"),
-    Fault("bytes are born with the last of their members", "liveness.cpp", "*firsts.begin(),", "*firsts.rbegin(),"),
+    Fault(
+        "bytes die with the first of their members",
+        "liveness.cpp",
+        "spans[kept - 1].last = std::max(spans[kept - 1].last, span.last);",
+        "",
+    ),
+    Fault(
+        "bytes are born with the last of their members",
+        "liveness.cpp",
+        "return a.first < b.first; });\n  std::size_t kept",
+        "return a.first > b.first; });\n  std::size_t kept",
+    ),
+    Fault(
+        "a member counts for bytes beyond its end",
+        "liveness.cpp",
+        "covering.erase(edges[i].member);",
+        "",
+    ),
     Fault(
         "a workspace lives in the step after its op",
         "buffers.cpp",

@@ -12,6 +12,8 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 struct Span {
   Step first = 0;
   Step last = 0;
+
+  bool operator==(const Span&) const = default;
 };
 
 // Per tensor, from its write to its last read.
@@ -36,8 +38,22 @@ std::vector<Span> spans_of(const Graph& graph) {
   return spans;
 }
 
-// Where members begin and end inside a storage, every run of bytes between lives as long as any member that covers it.
-// One sweep over the bytes: O(members log members).
+// The steps in which some of the spans are, as spans that neither overlap nor touch.
+void unite(std::vector<Span>& spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+  std::size_t kept = 0;
+  for (const Span span : spans) {
+    if (kept > 0 && span.first <= spans[kept - 1].last) {
+      spans[kept - 1].last = std::max(spans[kept - 1].last, span.last);
+    } else {
+      spans[kept++] = span;
+    }
+  }
+  spans.resize(kept);
+}
+
+// Where members begin and end inside a storage, every run of bytes between lives while some member that covers it does.
+// One sweep over the bytes: O(members log members), and for each run the members that cover it.
 std::vector<Strip> strips_of(const std::vector<Strip>& members) {
   struct Edge {
     Bytes at;
@@ -51,27 +67,28 @@ std::vector<Strip> strips_of(const std::vector<Strip>& members) {
     edges.push_back({member.end, false, &member});
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
-  std::multiset<Step> firsts, lasts;
+  std::set<const Strip*> covering;
   std::vector<Strip> strips;
+  std::vector<Span> before, spans;  // of the run of bytes that ends where this one begins, and of this one
   for (std::size_t i = 0; i < edges.size();) {
     const Bytes begin = edges[i].at;
     for (; i < edges.size() && edges[i].at == begin; ++i) {
-      const Strip& member = *edges[i].member;
       if (edges[i].begins) {
-        firsts.insert(member.first);
-        lasts.insert(member.last);
+        covering.insert(edges[i].member);
       } else {
-        firsts.erase(firsts.find(member.first));
-        lasts.erase(lasts.find(member.last));
+        covering.erase(edges[i].member);
       }
     }
-    if (firsts.empty()) continue;
-    const Strip strip{begin, edges[i].at, *firsts.begin(), *lasts.rbegin()};
-    if (!strips.empty() && strips.back().end == begin && strips.back().first == strip.first &&
-        strips.back().last == strip.last) {
-      strips.back().end = strip.end;
+    std::swap(before, spans);
+    spans.clear();
+    for (const Strip* member : covering) spans.push_back({member->first, member->last});
+    unite(spans);
+    if (spans.empty()) continue;
+    const Bytes end = edges[i].at;
+    if (spans == before) {
+      for (std::size_t s = strips.size() - spans.size(); s < strips.size(); ++s) strips[s].end = end;
     } else {
-      strips.push_back(strip);
+      for (const Span& span : spans) strips.push_back({begin, end, span.first, span.last});
     }
   }
   return strips;

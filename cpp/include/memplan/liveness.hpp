@@ -4,7 +4,7 @@
 //               ├───────────┤          an input lives from 0; a weight and an output live to the end
 //
 // A storage lives from the first write to the last read of any of its members; one that is written and never read
-// lives in its op alone. Bytes that not all members share may live shorter:
+// lives in its op alone. Bytes that not all members share may live shorter, and with gaps between members:
 //
 //     bytes ▲                            root t of 20 bytes, written by op 0 and read by op 1, which
 //        20 ┤ ┌───┐                      overwrites bytes [6, 16) with z, read by op 3:
@@ -33,13 +33,13 @@ struct Strip {
 struct Lifetime {
   Step first = 0;
   Step last = 0;
-  std::vector<Strip> strips = {};  // ascending and apart; none where all bytes live from first to last
+  std::vector<Strip> strips = {};  // by bytes, then steps; apart; none where all bytes live from first to last
 
   bool operator==(const Lifetime&) const = default;
 };
 
-// One lifetime per storage, by the order of the list; strips only where ops are on one stream.
-// O((reads + writes) log members).
+// One lifetime per storage, by the order of the list; strips only where ops are on one stream. O((reads + writes) log
+// members), and for each run of bytes between the ends of members, those that cover it.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order);
 
 }  // namespace memplan
