@@ -504,3 +504,25 @@ def test_views_near_the_largest_offsets() -> None:
     plan = memplan.plan(source)
     assert plan["y"].offset == 2**62 - 4
     assert shared(source) == {"inplace y v"}
+
+
+def test_bytes_are_free_between_the_members_that_use_them() -> None:
+    """What t held around z is dead when z moves into c with all of t's bytes, and c is written two steps later."""
+    source = graph(
+        [tensor("t", 48), tensor("z", 7), tensor("c", 63), tensor("other", 40)],
+        op("make", "", "t"),
+        op("set", "t", "z", overwrite=["z t 26"]),
+        op("between", "", "other"),
+        op("cat", "z", "c", concat=["c z 28"]),
+        outputs="c",
+    )
+    problem = buffers(source, planner="greedy_by_size").problem
+    assert shared(source, planner="greedy_by_size") == {"concat c z"}
+    assert problem.parts is not None
+    rows = [tuple(row[1:]) for row in problem.parts.tolist() if row[0] == problem.names.index("c")]
+    around = [(2, 28), (35, 50)]
+    expected = [(0, 2, 3, 4), (28, 35, 0, 4), (50, 63, 3, 4)]
+    expected += [(begin, end, *steps) for begin, end in around for steps in ((0, 2), (3, 4))]
+    assert rows == sorted(expected)
+    assert load(source) == 63
+    assert load(source, zero_copy=False) == 70

@@ -121,7 +121,9 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
-    command.add_argument("--time-limit", type=float, metavar="S", help="seconds after which a search keeps its best plan")
+    command.add_argument(
+        "--time-limit", type=float, metavar="S", help="seconds after which a search keeps its best plan"
+    )
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance")
     command.add_argument("--threads", type=int, default=1, metavar="N", help="for planners that can use several")
 
