@@ -49,6 +49,7 @@ UPSTREAM: dict[str, set[str]] = {
 }
 A_PLANNER = {
     "problem",
+    "plan",
     "bounds",
     "overlap",
     "planner",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -526,3 +527,24 @@ def test_bytes_are_free_between_the_members_that_use_them() -> None:
     assert rows == sorted(expected)
     assert load(source) == 63
     assert load(source, zero_copy=False) == 70
+
+
+def small_net(seed: int) -> Dict:
+    """16 ops in a row that read one or two of the last, all of which may be in place."""
+    random = Random(seed)
+    count = 16
+    sizes = [random.randint(1, 9) for _ in range(count)]
+    ops = []
+    for i in range(count):
+        read = " ".join(sorted({f"t{j}" for j in (i - 1, i - random.randint(1, 5)) if j >= 0})) or "x"
+        ops.append(op(f"op{i}", read, f"t{i}", inplace=[f"t{i} {t}" for t in read.split() if t != "x"]))
+    return graph([X, *(tensor(f"t{i}", size) for i, size in enumerate(sizes))], *ops, outputs=f"t{count - 1}")
+
+
+def test_auto_plans_apart_where_that_is_better_and_while_there_is_time() -> None:
+    source = small_net(2)
+    plan = memplan.plan(source)
+    assert not plan.sharing
+    assert plan.peak < memplan.plan(source, "greedy_by_size").peak
+    assert plan.lower_bound == load(source, planner="naive") < plan.peak
+    assert memplan.plan(source, time_limit=1e-9).sharing

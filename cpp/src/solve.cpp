@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 
 #include "memplan/bounds.hpp"
@@ -33,6 +34,12 @@ void check_options(const PlanOptions& options) {
   if (options.time_limit && !(*options.time_limit > 0))
     throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
   if (options.threads < 1) throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
+}
+
+// Seconds of the time limit, if there is one, after so many.
+std::optional<double> time_left(const PlanOptions& options, double seconds) {
+  if (!options.time_limit) return std::nullopt;
+  return *options.time_limit - seconds;
 }
 
 // The plan of auto when nothing shares bytes by choice.
@@ -90,8 +97,12 @@ GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptio
   Buffers buffers = buffers_of(graph, storage);
   Plan plan = solve(buffers.problem, planner, options);
   GraphPlan result{std::move(buffers), std::move(plan)};
-  if (planner == "auto" && !result.plan.optimal && !result.buffers.shared.empty())
-    keep_the_better(result, apart(graph, storage, options));
+  const std::optional<double> left = time_left(options, result.plan.seconds);
+  if (planner == "auto" && !result.plan.optimal && !result.buffers.shared.empty() && (!left || *left > 0)) {
+    PlanOptions rest = options;
+    rest.time_limit = left;
+    keep_the_better(result, apart(graph, storage, rest));
+  }
   throw_if_any(replay_all(graph, result.buffers, result.plan.offsets, kListed), planner);
   return result;
 }

@@ -48,11 +48,10 @@ class Place {
 struct StorageOptions {
   Place place = {};
   Bytes alignment = 1;  // of every buffer, and of what shares a buffer by choice
-  bool inplace = true;  // let outputs take the bytes of inputs
-  std::vector<std::string> disable_inplace_ops =
-      {};                                // but not in ops of these types ("Add"; "aten.add" is any overload)
-  std::vector<std::string> donate = {};  // graph inputs whose bytes may be taken
-  bool zero_copy = true;                 // let slices and parts of concatenations share bytes
+  bool inplace = true;  // let outputs take the bytes of inputs, but not in ops of these types:
+  std::vector<std::string> disable_inplace_ops = {};  // "Add"; "aten.add" is any overload of it
+  std::vector<std::string> donate = {};               // graph inputs whose bytes may be taken
+  bool zero_copy = true;                              // let slices and parts of concatenations share bytes
 };
 
 struct Storage {

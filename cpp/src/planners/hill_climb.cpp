@@ -22,6 +22,7 @@
 
 #include "in_order.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/plan.hpp"
 #include "planners.hpp"
 
 namespace memplan {
@@ -63,7 +64,7 @@ class HillClimb {
       return of_a != of_b ? of_a > of_b : a < b;
     });
     current_ = *place_in_order(problem, order_, lowest_fit);
-    current_peak_ = top_of(problem, current_);
+    current_peak_ = peak_of(problem, current_.offsets);
     best_ = current_;
     best_peak_ = current_peak_;
   }
@@ -78,7 +79,7 @@ class HillClimb {
     std::swap(order_[a], order_[b]);
     std::optional<Placement> placement = place_in_order(problem_, order_, lowest_fit, deadline);
     if (!placement) return false;
-    const Bytes peak = top_of(problem_, *placement);
+    const Bytes peak = peak_of(problem_, placement->offsets);
     if (!accepts(peak, iteration)) {
       std::swap(order_[a], order_[b]);
       return true;

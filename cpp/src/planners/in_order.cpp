@@ -34,11 +34,4 @@ std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<cons
   return counts;
 }
 
-Bytes top_of(const Problem& problem, const Placement& placement) {
-  Bytes top = 0;
-  for (Index i = 0; i < problem.count(); ++i)
-    top = std::max(top, placement.offsets[static_cast<std::size_t>(i)] + problem.size(i));
-  return top;
-}
-
 }  // namespace memplan

@@ -20,9 +20,6 @@ std::vector<Index> with_bytes(const Problem& problem);
 // O(n log n + conflicts beyond lifetimes).
 std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers);
 
-// Where the highest buffer of the placement ends; 0 without buffers.
-Bytes top_of(const Problem& problem, const Placement& placement);
-
 // Each buffer of the order takes the offset that fit(room, alignment) names; nothing if the deadline passes before
 // all are placed. O(n r log n) for r separate byte ranges in use at a time.
 template <class Fit>

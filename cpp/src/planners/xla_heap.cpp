@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "in_order.hpp"
+#include "memplan/plan.hpp"
 #include "planners.hpp"
 
 namespace memplan {
@@ -79,7 +80,7 @@ Placement xla_heap(const Problem& problem, const PlanOptions& options) {
   if (order != kBest) return place(problem, order, lowest);
   Placement spatial = place(problem, kSpatial, lowest);
   Placement temporal = place(problem, kTemporal, lowest);
-  return top_of(problem, temporal) < top_of(problem, spatial) ? temporal : spatial;
+  return peak_of(problem, temporal.offsets) < peak_of(problem, spatial.offsets) ? temporal : spatial;
 }
 
 }  // namespace memplan
