@@ -14,8 +14,7 @@
 //
 // Complexity: O(n r log n), twice for order=best. Guarantee: none.
 // Source: OpenXLA, GlobalDecreasingSizeBestFitHeap and ChooseBestHeapAlgorithm (xla/service/heap_simulator). Colocated
-// buffers are one buffer here. Before 2023 its last chunk ended at the top of the heap so far, and was compared with
-// the others by that size.
+// buffers are one buffer here.
 #include <algorithm>
 
 #include "in_order.hpp"
