@@ -71,10 +71,14 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
   check_options(settings);
   problem.check();
 
+  bool interrupted = false;
+  if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
   const auto start = std::chrono::steady_clock::now();
   Placement placement = run(info, problem, settings);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return judge(problem, std::move(placement), info.name, planner, seconds.count());
+  Plan plan = judge(problem, std::move(placement), info.name, planner, seconds.count());
+  plan.interrupted = interrupted;
+  return plan;
 }
 
 Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,

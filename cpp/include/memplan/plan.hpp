@@ -17,6 +17,7 @@ struct Plan {
   Index pools = 0;             // for planners that think in pools, laid end to end: how many; else 0
   std::string planner;         // the planner asked for, with its parameters
   std::string winner;          // the planner whose offsets these are; differs for portfolios
+  bool interrupted = false;    // someone asked the search to end: it might have gone on
   double seconds = 0;          // wall time of planning, without the verification
 };
 

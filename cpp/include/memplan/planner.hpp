@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,11 +24,23 @@ struct Parameter {
   std::span<const std::string_view> words = {};  // where there are some: the names of the values 0, 1, …
 };
 
+// A better plan than those before, as a search finds it; valid during the call that tells of it.
+struct Improvement {
+  std::span<const Bytes> offsets;
+  Bytes peak = 0;
+  Bytes lower_bound = 0;         // proven so far; 0: nothing beyond the load
+  std::string_view winner = {};  // the member of a portfolio that found it
+};
+
 struct PlanOptions {
   std::optional<double> time_limit = {};                            // seconds, > 0; stop there with the best so far
+  std::optional<Bytes> capacity = {};                               // a search may end once a peak is at most that
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several
   std::vector<std::pair<std::string_view, std::int64_t>> set = {};  // parameters by name
+  // Both are called on the thread that called the planner, by planners that search:
+  std::function<bool()> stop = {};  // asked every few milliseconds; true: end with the best so far
+  std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
   std::int64_t get(const Parameter& parameter) const;
 };

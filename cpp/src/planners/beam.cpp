@@ -172,7 +172,7 @@ class Beam {
 }  // namespace
 
 Placement beam(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options.time_limit);
+  const Deadline deadline(options);
   return Beam(problem, static_cast<std::size_t>(options.get(kBeam[0])), deadline).run();
 }
 

@@ -1,22 +1,43 @@
-// Deadline: whether the time limit that a solve was given has passed.
+// Deadline: whether a search has to end, since its time limit has passed or since someone asked it to.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
+
+#include "memplan/planner.hpp"
 
 namespace memplan {
 
+// Belongs to the thread that asks it.
 class Deadline {
  public:
-  // Counts from now; without seconds it never passes.
-  explicit Deadline(std::optional<double> seconds) : seconds_(seconds), start_(Clock::now()) {}
+  Deadline() = default;  // never passes
 
-  bool passed() const { return seconds_ && std::chrono::duration<double>(Clock::now() - start_).count() >= *seconds_; }
+  // Counts from now; `options` outlives it.
+  explicit Deadline(const PlanOptions& options)
+      : seconds_(options.time_limit), stop_(options.stop ? &options.stop : nullptr) {}
+
+  bool passed() const {
+    if (passed_ || (!seconds_ && stop_ == nullptr)) return passed_;
+    const auto now = Clock::now();
+    if (seconds_ && std::chrono::duration<double>(now - start_).count() >= *seconds_) passed_ = true;
+    if (stop_ != nullptr && now >= next_look_) {
+      next_look_ = now + kBetweenLooks;
+      if ((*stop_)()) passed_ = true;
+    }
+    return passed_;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kBetweenLooks{10};  // at what others may want
+
   std::optional<double> seconds_;
-  Clock::time_point start_;
+  const std::function<bool()>* stop_ = nullptr;
+  Clock::time_point start_ = Clock::now();
+  mutable Clock::time_point next_look_ = start_;
+  mutable bool passed_ = false;
 };
 
 }  // namespace memplan

@@ -272,7 +272,7 @@ std::vector<Component> components_of(const Problem& problem) {
 }  // namespace
 
 Placement exhaustive(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options.time_limit);
+  const Deadline deadline(options);
   std::vector<Component> components = components_of(problem);
   Budget budget{options.get(kExhaustive[0]), deadline};
   Placement placement = greedy_by_size(problem, options);

@@ -36,7 +36,7 @@ std::optional<Placement> greedy_by_size_until(const Problem& problem, const Dead
 }
 
 Placement greedy_by_size(const Problem& problem, const PlanOptions&) {
-  return *greedy_by_size_until(problem, Deadline(std::nullopt));
+  return *greedy_by_size_until(problem, Deadline());
 }
 
 }  // namespace memplan

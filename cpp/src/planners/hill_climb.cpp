@@ -147,7 +147,7 @@ class HillClimb {
 }  // namespace
 
 Placement hill_climb(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options.time_limit);
+  const Deadline deadline(options);
   const Bytes bound = load(problem);
   const auto buffers = std::max<std::int64_t>(1, problem.count());
   const std::int64_t iterations = std::min(options.get(kHillClimb[0]), options.get(kHillClimb[1]) / buffers);

@@ -24,7 +24,7 @@ std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<cons
 // all are placed. O(n r log n) for r separate byte ranges in use at a time.
 template <class Fit>
 std::optional<Placement> place_in_order(const Problem& problem, std::span<const Index> order, Fit&& fit,
-                                        const Deadline& deadline = Deadline(std::nullopt)) {
+                                        const Deadline& deadline = Deadline()) {
   constexpr std::size_t kBetweenLooks = 256;  // buffers placed between two looks at the clock
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);

@@ -43,7 +43,7 @@ class Best {
 }  // namespace
 
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options.time_limit);
+  const Deadline deadline(options);
   Best best(problem);
   if (problem.conflicts() != nullptr) {  // the fits know of lifetimes only
     best.offer("greedy_by_size", greedy_by_size(problem, options));

@@ -75,7 +75,7 @@ struct Pool {
 class Solver {
  public:
   Solver(const Problem& problem, const PlanOptions& options)
-      : problem_(problem), deadline_(options.time_limit), work_(options.get(kSomas[3])) {
+      : problem_(problem), deadline_(options), work_(options.get(kSomas[3])) {
     sort_out();
     count_conflicts();
   }
