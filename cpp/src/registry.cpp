@@ -67,6 +67,8 @@ constexpr PlannerInfo kPlanners[] = {
      linear_scan},
     {"tlsf_replay", "births and deaths in order through a two-level segregated fit allocator", false, kAlignment,
      "O(n log n)", "tinygrad; Masmano et al. 2004", tlsf_replay, kTlsfReplay},
+    {"valley", "places into valleys between placed buffers, backtracks, and proves what it can", true, kAlignment,
+     "exponential; a dive O(sections covered x log n)", "memplan", valley, kValley},
     {"min_cost_flow", "each buffer opens an object or takes one over, at the least cost of all", false, kAlignment,
      "O(n^3)", "TFLite, GPU delegate", min_cost_flow},
 };
