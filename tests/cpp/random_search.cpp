@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
@@ -28,7 +29,7 @@ constexpr Bytes kUnknown = -1;
 
 // What one planner did.
 struct Tally {
-  const PlannerInfo& planner;
+  ChosenPlanner chosen;
   std::string asked;
   std::int64_t problems = 0, best = 0;        // best: peaks at the optimum
   std::int64_t optimal = 0, beyond_load = 0;  // said to be optimal; of those, above the load
@@ -67,7 +68,7 @@ class Round {
   const Problem& problem() const { return problem_; }
 
   void check(Tally& tally) {
-    if (features_of(problem_) & ~tally.planner.supports & ~kShapes) return;
+    if (features_of(problem_) & ~tally.chosen.planner.supports & ~kShapes) return;
     ++tally.problems;
     const Plan plan = planned(tally, {});
     tally.optimal += plan.optimal;
@@ -108,9 +109,11 @@ class Round {
     PlanOptions options;
     options.seed = seed_;
     options.capacity = capacity;
+    options.set = tally.chosen.set;
     const auto start = std::chrono::steady_clock::now();
-    Plan plan = solve(problem_, tally.asked, options);
+    Placement placement = run(tally.chosen.planner, problem_, options);  // not `solve`: that asks for a plan that fits
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const Plan plan = judge(problem_, std::move(placement), tally.chosen.planner.name, tally.asked, seconds.count());
     tally.seconds += seconds.count();
     if (seconds.count() > tally.slowest) {
       tally.slowest = seconds.count();
@@ -131,7 +134,7 @@ class Round {
     ++tally.given;
     const Plan fitted = planned(tally, optimum_);
     tally.fits += fitted.peak <= optimum_;
-    if (tally.planner.exact && !problem_.has_shapes())
+    if (tally.chosen.planner.exact && !problem_.has_shapes())
       expect(fitted.peak <= optimum_, "an exact search finds what fits", tally.asked);
     if (optimum_ == 0) return;
     const Plan refuted = planned(tally, optimum_ - 1);
@@ -151,7 +154,7 @@ std::vector<Tally> tallies(int argc, char** argv) {
     for (std::string_view search : {"auto", "valley", "squeaky_wheel"})
       if (argc <= 3 && row.name == search) names.emplace_back(row.name);
   std::vector<Tally> rows;
-  for (const std::string& name : names) rows.push_back({choose_planner(name).planner, name});
+  for (const std::string& name : names) rows.push_back({choose_planner(name), name});
   return rows;
 }
 
