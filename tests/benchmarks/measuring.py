@@ -79,7 +79,9 @@ def tried(name: str, problem: memplan.Problem, planner: str = "auto", repeats: i
         try:
             plans.append(memplan.plan(problem, planner, **options))
         except memplan.InfeasibleError as error:
-            said = str(error).splitlines()[0]
+            said = "infeasible"
+            if error.plan is not None:  # the best that was found
+                plans.append(error.plan)
         walls.append(time.perf_counter() - begin)
     wall = statistics.median(walls)
     common = (name, len(problem), problem.load, options.get("seed", 0), wall)
