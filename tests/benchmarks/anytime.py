@@ -72,8 +72,6 @@ def draw(ax: Axes, name: str, problem: memplan.Problem, curves: list[Curve], pee
             ax.plot(peer.seconds, peer.peak / load - 1, mark, color=color, ms=8, label=peer.name)
     if max(bounds) > 0:
         ax.axhline(max(bounds), color=GREY, ls="--", label="proven bound")
-    if max(bounds) > 0:
-        ax.axhline(max(bounds), color=GREY, ls="--", label="proven bound")
     shares = [peak / load - 1 for curve in curves for peak in curve.peaks]
     shares += [peer.peak / load - 1 for peer in peers if peer.peak is not None]
     least = min((share for share in (*shares, *bounds) if share > 0), default=0.001)
