@@ -1,4 +1,4 @@
-"""Peak against seconds on the problems that do not end at once: what `auto` has found by when, seed by seed.
+"""Peak against seconds on the problems that do not end at once: what a search has found by when, seed by seed.
 
 Run: ``python tests/benchmarks/anytime.py [--seconds 10] [--seeds 0,1,2,3,4] [--peers none] [--output FILE]``; draws
 docs/images/anytime.png and prints where each run ends. Other planners that are installed are drawn where they end.
@@ -35,6 +35,7 @@ MARKS = {"SuperMalloc": ("#D55E00", "s"), "CP-SAT": ("#009E73", "D"), "MiniMallo
 class Curve:
     """A run: when it had found what."""
 
+    planner: str
     seed: int
     seconds: list[float]
     peaks: list[int]
@@ -44,7 +45,7 @@ class Curve:
 
 def run(problem: memplan.Problem, planner: str, seed: int, seconds: float) -> Curve:
     """Plan once and listen; the last point is the end of the run."""
-    curve = Curve(seed, [], [], 0, "")
+    curve = Curve(planner, seed, [], [], 0, "")
     begin = time.perf_counter()
 
     def listen(plan: memplan.Plan) -> None:
@@ -65,7 +66,7 @@ def draw(ax: Axes, name: str, problem: memplan.Problem, curves: list[Curve], pee
         above = [peak / load - 1 for peak in curve.peaks]
         ax.step(curve.seconds, above, where="post", color=BLUE, lw=1.2, alpha=0.6)
         ax.plot(curve.seconds[-1], above[-1], "o", color=BLUE, ms=4)
-    ax.plot([], [], "o-", color=BLUE, label=f"auto, {len(curves)} seeds")
+    ax.plot([], [], "o-", color=BLUE, label=f"{curves[0].planner}, {len(curves)} seeds")
     for peer in peers:
         if peer.peak is not None:
             color, mark = MARKS[peer.name]
