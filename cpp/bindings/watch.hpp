@@ -1,6 +1,8 @@
 // Watch: Python's side of a search that runs without the interpreter's lock.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -22,7 +24,11 @@ class Watch {
   // Called without the lock, as `tell` is.
   bool stop() {
     if (interrupted_ || error_ || !interruptible_) return interrupted_ || error_;
+    const auto begin = Clock::now();
+    if (begin < next_look_) return false;
     const py::gil_scoped_acquire lock;
+    const auto end = Clock::now();
+    next_look_ = end + std::min<Clock::duration>(8 * (end - begin), kLongest);
     asked_ = true;
     return look();
   }
@@ -47,6 +53,9 @@ class Watch {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kLongest{40};  // between looks, where other threads hold the lock for long
+
   bool look() {
     if (PyErr_CheckSignals() == 0) return false;
     keep(py::error_already_set());
@@ -62,6 +71,7 @@ class Watch {
 
   const py::object& tell_;
   bool interruptible_;
+  Clock::time_point next_look_ = {};
   bool asked_ = false;
   bool interrupted_ = false;
   std::optional<py::error_already_set> error_;
