@@ -40,7 +40,7 @@ class Watch {
     try {
       tell_(std::forward<Found>(found)...);
     } catch (py::error_already_set& error) {
-      keep(std::move(error));
+      keep(std::move(error), false);
     }
   }
 
@@ -58,15 +58,18 @@ class Watch {
 
   bool look() {
     if (PyErr_CheckSignals() == 0) return false;
-    keep(py::error_already_set());
+    keep(py::error_already_set(), true);
     return true;
   }
 
-  void keep(py::error_already_set error) {
-    if (!interrupted_ && error.matches(PyExc_KeyboardInterrupt))
-      interrupted_ = true;  // a second one is an error: whoever waits does not want to
-    else
+  // A second interrupt after a signal is an error: whoever waits does not want to. A callback may ask twice.
+  void keep(py::error_already_set error, bool by_signal) {
+    if (error.matches(PyExc_KeyboardInterrupt) && !signalled_) {
+      interrupted_ = true;
+      signalled_ = by_signal;
+    } else {
       error_.emplace(std::move(error));
+    }
   }
 
   const py::object& tell_;
@@ -74,6 +77,7 @@ class Watch {
   Clock::time_point next_look_ = {};
   bool asked_ = false;
   bool interrupted_ = false;
+  bool signalled_ = false;
   std::optional<py::error_already_set> error_;
 };
 

@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
@@ -63,13 +64,17 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     seconds = options.time_limit if options.time_limit is not None else float(options.settings["seconds"])
     cp_model = _load()
     start = _core.solve_problem(problem, "greedy_by_size")
-    if options.tell is not None:
-        options.tell(start.offsets.tolist(), start.lower_bound)
+    greedy = Placement(start.offsets.tolist(), start.lower_bound)
     if start.optimal or start.peak <= (options.capacity or 0):
-        return Placement(start.offsets.tolist(), start.lower_bound)
-    scaled = _scaled(problem)
-    _check(scaled)
-    model, offsets = _model(cp_model, problem, scaled, start, options.capacity)
+        return greedy
+    try:
+        scaled = _scaled(problem)
+        _check(scaled)
+        if options.tell is not None:
+            options.tell(greedy.offsets, greedy.lower_bound)
+        model, offsets = _model(cp_model, problem, scaled, start, options.capacity)
+    except KeyboardInterrupt:
+        return replace(greedy, interrupted=True)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(seconds - (time.perf_counter() - begin), 1e-3)
     solver.parameters.num_workers = min(options.threads, 64)
@@ -78,7 +83,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     solver.parameters.catch_sigint_signal = False
 
     def placed(value: Callable[[Any], int]) -> list[int]:
-        all_offsets: list[int] = start.offsets.tolist()
+        all_offsets = list(greedy.offsets)
         for buffer, offset in zip(scaled.buffers, offsets, strict=True):
             all_offsets[buffer.position] = value(offset) * buffer.multiple * scaled.unit
         return all_offsets
@@ -95,7 +100,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         bound = max(search.bound, proven(solver.best_objective_bound))
         return Placement(placed(solver.value), bound, interrupted=search.interrupted)
-    return Placement(start.offsets.tolist(), max(search.bound, start.lower_bound), interrupted=search.interrupted)
+    return replace(greedy, lower_bound=max(search.bound, greedy.lower_bound), interrupted=search.interrupted)
 
 
 ROW = PlannerInfo(
