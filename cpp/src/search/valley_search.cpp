@@ -90,23 +90,24 @@ ValleySearch::Step ValleySearch::enter() {
 void ValleySearch::list_children(const Valley& valley) {
   const Index t = valley.section;
   const Bytes floor = floors_.floor(t);
-  Bytes smallest = kMaxBytes;  // of those in the valley that do not cover t
-  Index twin = kNone;          // identical items are neighbours
+  Bytes height = kMaxBytes;  // the least at which the lowest item at t may lie, when none lies on the floor
+  Index twin = kNone;        // identical items are neighbours
   for (Index x = sections_.begins[valley.begin]; x < sections_.begins[valley.end]; ++x) {
-    if (floors_.base(x) != floor) continue;
+    if (floors_.is_placed(x)) continue;
+    const Bytes base = floors_.base(x);
     if (t < sections_.first[x] || t >= sections_.last[x]) {
-      smallest = std::min(smallest, sections_.size[x]);
+      height = std::min(height, base + sections_.size[x]);
+    } else if (base > floor) {
+      height = std::min(height, base);
     } else if (!use_.twins || sections_.twin[x] != twin) {
       children_.push_back({x, 0, 0});
       twin = sections_.twin[x];
     }
   }
-  if (valley.slack == 0) return;
-  Bytes height = smallest == kMaxBytes ? kMaxBytes : floor + smallest;
   if (valley.begin > begin_ && valleys_.joined(valley.begin))
     height = std::min(height, floors_.floor(valley.begin - 1));
   if (valley.end < end_ && valleys_.joined(valley.end)) height = std::min(height, floors_.floor(valley.end));
-  if (height != kMaxBytes && height - floor <= floors_.slack(t)) children_.push_back({kNone, height, 0});
+  if (height != kMaxBytes && height - floor <= valley.slack) children_.push_back({kNone, height, 0});
 }
 
 // Drops the children that are dead at once, and sorts the others.
