@@ -37,14 +37,12 @@ bool Floors::reset(Bytes capacity) {
   base_.assign(static_cast<std::size_t>(n) + 1, 0);
   base_.back() = kPlaced;
   floor_.assign(static_cast<std::size_t>(sections_.count), 0);
-  slack_.assign(floor_.size(), capacity);
+  capacity_ = capacity;
+  slack_.resize(floor_.size());
+  for (std::size_t s = 0; s < slack_.size(); ++s) slack_[s] = capacity - sections_.load[s];
   support_.assign(floor_.size(), n);
-  for (Index x = 0; x < n; ++x) {
-    for (Index s = sections_.first[x]; s < sections_.last[x]; ++s) {
-      slack_[s] -= sections_.size[x];
-      support_[s] = x;
-    }
-  }
+  for (Index x = 0; x < n; ++x)
+    std::fill(support_.begin() + sections_.first[x], support_.begin() + sections_.last[x], x);
   node_bound_.assign(2 * leaves_, kPlaced);
   node_lowest_.assign(2 * leaves_, n);
   for (std::size_t node = 0; node < 2 * leaves_; ++node) {
@@ -145,6 +143,7 @@ bool Floors::place(Index item) {
   from_ = begin;
   to_ = end;
   waste_ = 0;
+  if (top - sections_.padding[item] > capacity_) return false;
   section_trail_.push_back({kNone, item, base_[item], 0});
   set_base(item, kPlaced);
   Index reach = begin;  // up to there some item rests on the top, `rests`

@@ -97,6 +97,7 @@ class Floors {
   bool repair();
 
   const Sections& sections_;
+  Bytes capacity_ = 0;
   std::vector<Bytes> base_;  // per item, and kPlaced for one that does not exist
   std::vector<Bytes> floor_, slack_;
   std::vector<Index> support_;  // per section: an item that covers it with its base at the floor

@@ -1,6 +1,7 @@
 #include "sections.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace memplan {
@@ -60,10 +61,40 @@ Sections::Sections(const Problem& problem) {
     first.push_back(row.first);
     last.push_back(row.last);
     size.push_back(row.size);
+    padding.push_back(0);
     alignment.push_back(row.alignment);
     ++begins[static_cast<std::size_t>(row.first) + 1];
   }
   for (std::size_t s = 1; s < begins.size(); ++s) begins[s] += begins[s - 1];
+  if (std::any_of(alignment.begin(), alignment.end(), [](Bytes a) { return a > 1; })) pad();
+  add_up();
 }
+
+// O(sections covered in all).
+void Sections::pad() {
+  std::vector<Bytes> divisor(static_cast<std::size_t>(count), 0);
+  for (Index x = 0; x < items(); ++x)
+    for (Index s = first[x]; s < last[x]; ++s) divisor[s] = std::gcd(divisor[s], alignment[x]);
+  for (Index x = 0; x < items(); ++x) {
+    Bytes common = 0;
+    for (Index s = first[x]; s < last[x] && common != 1; ++s) common = std::gcd(common, divisor[s]);
+    padding[x] = align_up(size[x], common) - size[x];
+    size[x] += padding[x];
+  }
+}
+
+void Sections::add_up() {
+  load.assign(static_cast<std::size_t>(count), 0);
+  std::vector<Bytes> most(load.size(), 0);
+  for (Index x = 0; x < items(); ++x) {
+    for (Index s = first[x]; s < last[x]; ++s) {
+      load[s] += size[x];
+      most[s] = std::max(most[s], padding[x]);
+    }
+  }
+  for (std::size_t s = 0; s < load.size(); ++s) load[s] -= most[s];
+}
+
+Bytes Sections::highest_load() const { return load.empty() ? 0 : *std::max_element(load.begin(), load.end()); }
 
 }  // namespace memplan

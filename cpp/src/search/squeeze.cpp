@@ -17,7 +17,7 @@ std::int64_t luby(std::uint64_t k) {
 
 Bytes common_divisor(const Sections& sections) {
   Bytes divisor = 0;
-  for (Bytes size : sections.size) divisor = std::gcd(divisor, size);
+  for (Index x = 0; x < sections.items(); ++x) divisor = std::gcd(divisor, sections.size[x] - sections.padding[x]);
   for (Bytes alignment : sections.alignment)
     if (alignment > 1) divisor = std::gcd(divisor, alignment);
   return std::max<Bytes>(1, divisor);
