@@ -92,16 +92,22 @@ void ValleySearch::list_children(const Valley& valley) {
   const Bytes floor = floors_.floor(t);
   Bytes height = kMaxBytes;  // the least at which the lowest item at t may lie, when none lies on the floor
   Index twin = kNone;        // identical items are neighbours
-  for (Index x = sections_.begins[valley.begin]; x < sections_.begins[valley.end]; ++x) {
-    if (floors_.is_placed(x)) continue;
-    const Bytes base = floors_.base(x);
-    if (t < sections_.first[x] || t >= sections_.last[x]) {
-      height = std::min(height, base + sections_.size[x]);
-    } else if (base > floor) {
-      height = std::min(height, base);
-    } else if (!use_.twins || sections_.twin[x] != twin) {
-      children_.push_back({x, 0, 0});
-      twin = sections_.twin[x];
+  Index reach = t + 1;       // up to there the items in the valley that cover t go
+  for (Index s = valley.begin; s < std::min(reach, valley.end); ++s) {
+    for (Index x = sections_.begins[s]; x < sections_.begins[s + 1]; ++x) {
+      if (floors_.is_placed(x)) continue;
+      const Bytes base = floors_.base(x);
+      if (t < s || t >= sections_.last[x]) {
+        height = std::min(height, base + sections_.size[x]);
+        continue;
+      }
+      reach = std::max(reach, sections_.last[x]);
+      if (base > floor) {
+        height = std::min(height, base);
+      } else if (!use_.twins || sections_.twin[x] != twin) {
+        children_.push_back({x, 0, 0});
+        twin = sections_.twin[x];
+      }
     }
   }
   if (valley.begin > begin_ && valleys_.joined(valley.begin))
@@ -197,11 +203,15 @@ ValleySearch::Step ValleySearch::split(Index item) {
   }
   if (parts_.size() == first) return Step::solved;
   if (parts_.size() > first + 1) {
-    for (std::size_t k = first; k < parts_.size(); ++k)
-      for (Index x = sections_.begins[parts_[k].begin]; x < sections_.begins[parts_[k].end]; ++x)
-        if (!floors_.is_placed(x)) parts_[k].state += Fingerprint::of(sections_.twin[x], floors_.base(x));
     std::stable_sort(parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end(),
                      [](const Part& a, const Part& b) { return a.end - a.begin > b.end - b.begin; });
+    // The largest is what is left of the whole.
+    for (std::size_t k = first + 1; k < parts_.size(); ++k)
+      for (Index x = sections_.begins[parts_[k].begin]; x < sections_.begins[parts_[k].end]; ++x)
+        if (!floors_.is_placed(x)) parts_[k].state += Fingerprint::of(sections_.twin[x], floors_.base(x));
+    parts_[first].state = state_;
+    parts_[first].state -= outside_;
+    for (std::size_t k = first + 1; k < parts_.size(); ++k) parts_[first].state -= parts_[k].state;
     frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}});
     for (std::size_t k = first; k + 1 < parts_.size(); ++k) outside_ += parts_[k].state;
   }

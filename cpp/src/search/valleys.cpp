@@ -13,9 +13,12 @@ void Valleys::reset() {
   const auto count = static_cast<std::size_t>(sections_.count);
   crossing_.assign(count + 1, 0);
   for (Index x = 0; x < sections_.items(); ++x) remove(x);
-  begin_.assign(count, 0);
+  begins_.reset(sections_.count);
   run_.assign(count, {});
-  if (count > 0) run_[0].end = sections_.count;
+  if (count > 0) {
+    begins_.set(0);
+    run_[0].end = sections_.count;
+  }
   difference_.assign(count + 1, 0);
   best_.assign(2 * leaves_, kNone);
   from_ = 0;
@@ -28,6 +31,44 @@ void Valleys::add(Index item) {
 
 void Valleys::remove(Index item) {
   for (Index s = sections_.first[item] + 1; s < sections_.last[item]; ++s) ++crossing_[s];
+}
+
+// Finds the runs of [from_, to_) again; widens both to where runs begin and end.
+void Valleys::find_runs() {
+  const Index count = sections_.count;
+  Index begin = from_;
+  if (from_ > 0) {
+    const Index before = begins_.last_up_to(from_ - 1);
+    if (run_[before].end > from_ || same_run(from_ - 1, from_)) begin = before;
+  }
+  const Index after = to_ < count ? begins_.last_up_to(to_) : count;
+  const Index after_end = to_ < count ? run_[after].end : count;
+  for (Index s = from_; s < to_; ++s) {
+    begins_.clear(s);
+    set_leaf(s, kNone);
+  }
+  const auto add = [&](Index first, Index end) {
+    begins_.set(first);
+    run_[first] = {first, end, kNone, 0, 0};
+  };
+  Index s = begin;
+  while (s < to_) {
+    Index end = std::max(s + 1, from_);
+    while (end < to_ && same_run(end - 1, end)) ++end;
+    if (end == to_ && to_ < count && same_run(to_ - 1, to_)) {
+      if (after == to_) begins_.clear(to_);
+      set_leaf(to_, kNone);
+      end = after_end;
+    }
+    add(s, end);
+    s = end;
+  }
+  if (s == to_ && after < to_) {
+    add(s, after_end);
+    s = after_end;
+  }
+  from_ = begin;
+  to_ = s;
 }
 
 bool Valleys::is_leaf(Index begin, Index end) const {

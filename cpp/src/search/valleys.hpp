@@ -8,14 +8,17 @@
 //           └┴──────────────▶ section
 //
 // Of every valley the most constrained section is kept: with the fewest choices, then with the least slack. A choice
-// is an item that may lie there on the floor, or that none does, where there is slack for that.
+// is an item that may lie there on the floor, or that none does, where there is slack for that. Of a very long valley
+// only the beginning is looked at: any section would do.
 //
 // Complexity: O(sections and items of the runs that changed + log S per valley that did) for each question.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "floors.hpp"
+#include "marks.hpp"
 
 namespace memplan {
 
@@ -59,16 +62,19 @@ class Valleys {
   void refresh(Factor&& factor);
   template <class Factor>
   void count_choices(Valley& valley, Factor&& factor);
+  void find_runs();
   bool is_leaf(Index begin, Index end) const;
   bool same_run(Index a, Index b) const { return floors_.floor(a) == floors_.floor(b) && crossing_[b] > 0; }
   bool better(Index a, Index b) const;
   void set_leaf(Index section, Index value);
   const Valley* best_in(Index from, Index to) const;
 
+  static constexpr Index kWindow = 1024;  // sections
+
   const Sections& sections_;
   const Floors& floors_;
   std::vector<Index> crossing_;  // per section: items still to come that cover it and the one before
-  std::vector<Index> begin_;     // per section: where its run begins
+  Marks begins_;                 // where runs begin
   std::vector<Valley> run_;      // by where they begin
   std::vector<Index> difference_;
   std::size_t leaves_ = 1;
@@ -79,14 +85,14 @@ class Valleys {
 template <class Factor>
 void Valleys::count_choices(Valley& valley, Factor&& factor) {
   const Bytes floor = floors_.floor(valley.begin);
-  for (Index x = sections_.begins[valley.begin]; x < sections_.begins[valley.end]; ++x) {
+  const Index end = std::min(valley.end, valley.begin + kWindow);
+  for (Index x = sections_.begins[valley.begin]; x < sections_.begins[end]; ++x) {
     if (floors_.base(x) != floor) continue;
     ++difference_[sections_.first[x]];
-    --difference_[sections_.last[x]];
+    --difference_[std::min(sections_.last[x], end)];
   }
   Index items = 0;
-  valley.section = kNone;
-  for (Index s = valley.begin; s < valley.end; ++s) {
+  for (Index s = valley.begin; s < end; ++s) {
     items += difference_[s];
     difference_[s] = 0;
     const Bytes slack = floors_.slack(s);
@@ -97,35 +103,23 @@ void Valleys::count_choices(Valley& valley, Factor&& factor) {
     valley.choices = choices;
     valley.slack = slack;
   }
-  difference_[valley.end] = 0;
+  difference_[end] = 0;
 }
 
 template <class Factor>
 void Valleys::refresh(Factor&& factor) {
   if (from_ >= to_) return;
-  const Index count = sections_.count;
-  if (from_ > 0 && (run_[begin_[from_ - 1]].end > from_ || same_run(from_ - 1, from_))) from_ = begin_[from_ - 1];
-  if (to_ < count && (begin_[to_] < to_ || same_run(to_ - 1, to_))) to_ = run_[begin_[to_]].end;
-  for (Index s = from_; s < to_;) {
-    Index end = s + 1;
-    while (end < to_ && same_run(end - 1, end)) ++end;
-    for (Index q = s; q < end; ++q) {
-      begin_[q] = s;
-      if (q > s) set_leaf(q, kNone);
-    }
-    run_[s] = {s, end, kNone, 0, 0};
-    s = end;
-  }
+  find_runs();
   // The runs in there, and one on either side, whose neighbours may have changed.
-  const Index first = from_ > 0 ? begin_[from_ - 1] : 0;
-  const Index last = to_ < count ? run_[to_].end : count;
+  const Index first = from_ > 0 ? begins_.last_up_to(from_ - 1) : 0;
+  const Index last = to_ < sections_.count ? run_[to_].end : sections_.count;
   for (Index s = first; s < last; s = run_[s].end) {
     Valley& run = run_[s];
     const bool leaf = is_leaf(run.begin, run.end);
     if (leaf && run.section == kNone) count_choices(run, factor);
     set_leaf(s, leaf ? s : kNone);
   }
-  from_ = count;
+  from_ = sections_.count;
   to_ = 0;
 }
 
