@@ -271,7 +271,13 @@ def test_everything_public_is_there_and_documented() -> None:
 
 
 def test_errors_are_value_errors() -> None:
-    for error in (memplan.SourceError, memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError):
+    for error in (
+        memplan.SourceError,
+        memplan.GraphError,
+        memplan.ProblemError,
+        memplan.UnsupportedError,
+        memplan.InfeasibleError,
+    ):
         assert issubclass(error, ValueError)
     assert issubclass(memplan.MissingDependencyError, ImportError)
 
