@@ -161,6 +161,7 @@ void bind_buffers(py::module_& m) {
 }  // namespace
 
 void bind_solve(py::module_& m) {
+  Watch::main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   bind_storage_options(m);
   bind_buffers(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
@@ -177,7 +178,7 @@ void bind_solve(py::module_& m) {
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
         "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
-        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found; on the main thread.");
+        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.");
   m.def("judge", &judge_offsets, py::arg("problem"), py::arg("offsets"), py::arg("planner"), py::arg("asked"),
         py::arg("seconds"), py::arg("lower_bound") = 0, py::arg("pools") = 0, py::arg("interrupted") = false,
         "What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.");

@@ -14,9 +14,9 @@ namespace memplan::bindings {
 // An interrupt, wherever it comes from, ends it too, but is no error: what was found is kept.
 class Watch {
  public:
-  // `tell` is called with each plan, or is None; signals are looked for where `interruptible`, which has an effect on
-  // the main thread only.
-  Watch(const py::object& tell, bool interruptible) : tell_(tell), interruptible_(interruptible) {}
+  // `tell` is called with each plan, or is None; signals are looked for where `interruptible`.
+  Watch(const py::object& tell, bool interruptible)
+      : tell_(tell), interruptible_(interruptible && PyThread_get_thread_ident() == main_thread) {}
 
   bool listens() const { return !tell_.is_none(); }
   bool can_stop() const { return interruptible_ || listens(); }
@@ -24,12 +24,12 @@ class Watch {
   // Called without the lock, as `tell` is.
   bool stop() {
     if (interrupted_ || error_ || !interruptible_) return interrupted_ || error_;
+    asked_ = true;
     const auto begin = Clock::now();
     if (begin < next_look_) return false;
     const py::gil_scoped_acquire lock;
     const auto end = Clock::now();
     next_look_ = end + std::min<Clock::duration>(8 * (end - begin), kLongest);
-    asked_ = true;
     return look();
   }
 
@@ -44,6 +44,8 @@ class Watch {
     }
   }
 
+  inline static unsigned long main_thread = 0;  // which alone gets signals; set when the module is imported
+
   // After the search, with the lock: raises what was kept. True when it was interrupted; an interrupt too late for the
   // search to see is one still.
   bool interrupted() {
@@ -54,6 +56,7 @@ class Watch {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kFirst{5};     // so that short searches need no lock
   static constexpr std::chrono::milliseconds kLongest{40};  // between looks, where other threads hold the lock for long
 
   bool look() {
@@ -74,7 +77,7 @@ class Watch {
 
   const py::object& tell_;
   bool interruptible_;
-  Clock::time_point next_look_ = {};
+  Clock::time_point next_look_ = Clock::now() + kFirst;
   bool asked_ = false;
   bool interrupted_ = false;
   bool signalled_ = false;

@@ -577,7 +577,7 @@ def solve_problem(
 ) -> Solution:
     """
     Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
-    better plan that is found. Interruptible, Ctrl-C ends the search with what was found; on the main thread.
+    better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
     """
 
 def verify(

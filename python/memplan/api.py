@@ -187,12 +187,9 @@ def plan(
 
 
 def _plan_problem(problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None) -> Plan:
-    def tell(solution: _core.Solution) -> None:
-        assert on_improvement is not None
-        on_improvement(Plan.of(solution, problem))
-
+    tell = None if on_improvement is None else _teller(on_improvement, lambda solution: Plan.of(solution, problem))
     try:
-        solution = solve_problem(problem, planner, *options, tell if on_improvement is not None else None)
+        solution = solve_problem(problem, planner, *options, tell)
     except InfeasibleError as error:
         if error.plan is not None:
             error.plan = Plan.of(cast(_core.Solution, error.plan), problem)
@@ -207,18 +204,23 @@ def _plan_graph(
     options: _Options,
     on_improvement: _OnPlan | None,
 ) -> Plan:
-    def tell(buffers: _core.Buffers, solution: _core.Solution) -> None:
-        assert on_improvement is not None
-        on_improvement(Plan.of(solution, buffers.problem, graph, buffers))
+    def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
+        return Plan.of(solution, buffers.problem, graph, buffers)
 
+    tell = None if on_improvement is None else _teller(on_improvement, plan_of)
     try:
-        buffers, solution = solve_graph(graph, planner, storage, *options, tell if on_improvement is not None else None)
+        return plan_of(*solve_graph(graph, planner, storage, *options, tell))
     except InfeasibleError as error:
         if error.plan is not None:
-            buffers, solution = cast(tuple[_core.Buffers, _core.Solution], error.plan)
-            error.plan = Plan.of(solution, buffers.problem, graph, buffers)
+            error.plan = plan_of(*cast(tuple[_core.Buffers, _core.Solution], error.plan))
         raise
-    return Plan.of(solution, buffers.problem, graph, buffers)
+
+
+def _teller(on_improvement: _OnPlan, plan_of: Callable[..., Plan]) -> Callable[..., None]:
+    def tell(*found: Any) -> None:
+        on_improvement(plan_of(*found))
+
+    return tell
 
 
 def _check_for_problems(kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from threading import current_thread, main_thread
 
 import numpy as np
 
@@ -90,8 +89,7 @@ def solve_problem(
     """
     row, settings = choose(planner)
     if row.run is None:
-        interruptible = current_thread() is main_thread()
-        return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, interruptible)
+        return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, True)
     if capacity is not None:
         _core.require_room(problem, capacity)
     solution = _solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
@@ -113,8 +111,7 @@ def solve_graph(
     """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
     row, settings = choose(planner)
     if row.run is None:
-        interruptible = current_thread() is main_thread()
-        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads, capacity, tell, interruptible)
+        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads, capacity, tell, True)
     buffers = _core.buffers_of(graph, storage)
     if capacity is not None:
         _core.require_room(buffers.problem, capacity)
