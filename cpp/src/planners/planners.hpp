@@ -80,6 +80,10 @@ inline constexpr Parameter kTlsfReplay[] = {
 };
 Placement tlsf_replay(const Problem& problem, const PlanOptions& options);
 
+inline constexpr Parameter kSqueakyWheel[] = {
+    {"placements", "work, in buffers placed", 1'000'000, 0, std::int64_t{1} << 40}};
+Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);
+
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan
