@@ -64,7 +64,7 @@ constexpr PlannerInfo kPlanners[] = {
      somas, kSomas},
     {"squeaky_wheel", "an order, in which what ends too high comes forward and pushes others out; repeat", false, kAll,
      "O(n r log n) per order, then O(a) per buffer moved for a alive at a time",
-     "Joslin and Clements 1999; memplan", squeaky_wheel, kSqueakyWheel},
+     "Joslin and Clements 1999, Squeaky Wheel Optimization", squeaky_wheel, kSqueakyWheel},
     {"linear_scan", "by birth, into the tightest free region; when none fits, what dies last may be moved", false,
      kAlignment, "O(n a) for a alive at a time", "Poletto and Sarkar 1999; PyTorch JIT's static memory planner",
      linear_scan},

@@ -7,8 +7,8 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kEntriesPerBuffer = 4;   // of one level, on average
-constexpr std::size_t kShortEnough = 32;       // buffers per part
+constexpr std::size_t kEntriesPerBuffer = 4;  // of one level, on average
+constexpr std::size_t kShortEnough = 32;      // buffers per part
 
 }  // namespace
 

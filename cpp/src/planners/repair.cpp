@@ -8,8 +8,7 @@ namespace memplan {
 
 namespace {
 
-constexpr Rank kRankGap = Rank{1} << 24;  // between two neighbours in a fresh order
-constexpr std::size_t kAlsoTried = 8;     // other buffers that are out, per turn
+constexpr std::size_t kAlsoTried = 8;  // other buffers that are out, per turn
 
 // Size times length, in 31 bits.
 std::vector<std::int64_t> prices(const Problem& problem, const SectionLives& lives) {
@@ -20,8 +19,7 @@ std::vector<std::int64_t> prices(const Problem& problem, const SectionLives& liv
       std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint32_t>(lives.sections()))) - 15);
   std::vector<std::int64_t> prices(problem.size().size());
   for (std::size_t i = 0; i < prices.size(); ++i)
-    prices[i] = 1 + (problem.size()[i] >> size_shift) *
-                        (std::int64_t{lives.end[i] - lives.begin[i]} >> length_shift);
+    prices[i] = 1 + (problem.size()[i] >> size_shift) * (std::int64_t{lives.end[i] - lives.begin[i]} >> length_shift);
   return prices;
 }
 
@@ -34,16 +32,10 @@ Repair::Repair(const Problem& problem, const SectionLives& lives)
       placed_(lives),
       price_(prices(problem, lives)) {}
 
-void Repair::begin(std::span<const Bytes> offsets, std::span<const Rank> ranks, Bytes target, Fit fit) {
-  std::vector<Bytes> kept(offsets.begin(), offsets.end());
-  out_.clear();
-  for (Index i = 0; i < problem_.count(); ++i) {
-    Bytes& offset = kept[static_cast<std::size_t>(i)];
-    if (problem_.size(i) == 0 || (offset != kNowhere && offset <= target - problem_.size(i))) continue;
-    offset = kNowhere;
-    out_.push_back(i);
-  }
-  placed_.assign(kept);
+void Repair::begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
+                   Fit fit) {
+  placed_.assign(offsets);
+  out_ = std::move(out);
   rank_.assign(ranks.begin(), ranks.end());
   target_ = target;
   fit_ = fit;
@@ -159,8 +151,8 @@ Bytes Repair::cheapest_place(Index i, Bytes top) {
   for (const Blocked& b : blocked_) {
     if (b.after >= top) break;
     if (ranks_before(b.buffer, i)) continue;
-    const auto run = std::partition_point(open_.begin(), open_.end(),
-                                          [&](const OffsetRange& r) { return r.highest <= b.after; });
+    const auto run =
+        std::partition_point(open_.begin(), open_.end(), [&](const OffsetRange& r) { return r.highest <= b.after; });
     if (run == open_.end() || b.before <= run->lowest) continue;
     movable_.push_back(b);
     const auto at = std::partition_point(run, open_.end(), [&](const OffsetRange& r) { return r.highest < b.before; });
@@ -228,7 +220,8 @@ void Repair::move(Index i, Bytes offset) {
   if (offset != kNowhere) placed_.add(i, offset);
 }
 
-// Places those that wait, the first in rank first; what finds no place is out. False as soon as more than `allowed` are.
+// Places those that wait, the first in rank first; what finds no place is out. False as soon as more than `allowed`
+// are.
 bool Repair::place_all(std::vector<Index> waiting, std::size_t allowed) {
   const auto later = [&](Index a, Index b) { return ranks_before(b, a); };
   std::make_heap(waiting.begin(), waiting.end(), later);

@@ -25,6 +25,8 @@ namespace memplan {
 
 using Rank = std::int64_t;  // lower ranks are placed first
 
+inline constexpr Rank kRankGap = Rank{1} << 24;  // between two neighbours in a fresh order
+
 enum class Fit { kLowest, kTightest };
 
 class Repair {
@@ -32,17 +34,18 @@ class Repair {
   // `problem` and `lives` outlive it.
   Repair(const Problem& problem, const SectionLives& lives);
 
-  // From now on: these offsets, what ends above the target (or is nowhere) being out, and these ranks, one per buffer.
-  void begin(std::span<const Bytes> offsets, std::span<const Rank> ranks, Bytes target, Fit fit);
+  // From now on: these offsets and ranks, one per buffer, and these buffers, which are nowhere, to be given a place.
+  // Others that are nowhere stay there.
+  void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
+             Fit fit);
 
   // Promotes one of the buffers that are out, and repairs; false when that was taken back.
   bool turn(Chance& chance);
 
-  bool done() const { return out_.empty(); }
+  bool done() const { return out_.empty(); }  // all have a place
   const std::vector<Index>& out() const { return out_; }
   std::span<const Bytes> offsets() const { return placed_.offsets(); }
   std::span<const Rank> ranks() const { return rank_; }
-  Bytes target() const { return target_; }
 
   // Offsets for all: what is out goes to the lowest place among all others, above the target.
   std::vector<Bytes> completed();

@@ -1,7 +1,30 @@
+// squeaky_wheel: buffers are placed by an order; what finds no place below the target squeaks, comes forward in the
+// order, and pushes others out of its way, until all have a place.
+//
+//     load ▲╌╌╌╌╌╌╌╌╌╌╌╌╌ ┌───┐       1. the largest loads first, the longest first: 0, 1, 2; now 3 would end
+//          │┌───────┐     │ 3 │          above the load
+//          ││ 2     │     └───┘       2. 3 comes forward, before 1: it pushes out what is in its way, which is
+//          │├───┬───┴─────┐              placed again by the order: 0, 3, 1, 2
+//          ││ 1 │   0     │           3. the next ones, 4, 5, …, go on from there
+//          └┴───┴─────────┴─▶
+//
+// The target is the lower bound. Mending takes place at once, while little is placed but what matters: in an order by
+// the load covered, that is the surroundings of the peak. A mend is begun afresh again and again (Luby), since chance
+// decides how far forward a buffer comes; where it fails, the buffer is left out, and is repaired when all others are
+// placed. Six orders with two fits are tried, then the most promising again with twice the work. In between, the best
+// plan is repaired at targets part of the way down to the bound: what ends above them is taken out.
+//
+// Ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
+// looked at; the parameter in units of what an order takes per buffer.
+//
+// Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
+// Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.
 #include "squeaky_wheel.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
+#include <numeric>
+#include <optional>
 
 #include "in_order.hpp"
 #include "memplan/bounds.hpp"
@@ -21,34 +44,48 @@ struct Start {
 
 constexpr std::array<Start, SqueakyWheel::kStarts> kStart = {{
     {Order::kLoadLength, Fit::kTightest},
-    {Order::kSize, Fit::kTightest},
-    {Order::kLoadSize, Fit::kLowest},
-    {Order::kLength, Fit::kTightest},
     {Order::kLoadLength, Fit::kLowest},
-    {Order::kSize, Fit::kLowest},
+    {Order::kLoadSize, Fit::kLowest},
+    {Order::kSize, Fit::kTightest},
+    {Order::kLength, Fit::kTightest},
+    {Order::kArea, Fit::kLowest},
     {Order::kLoadSize, Fit::kTightest},
+    {Order::kSize, Fit::kLowest},
     {Order::kLength, Fit::kLowest},
     {Order::kArea, Fit::kTightest},
-    {Order::kArea, Fit::kLowest},
     {Order::kBirth, Fit::kTightest},
     {Order::kBirth, Fit::kLowest},
 }};
 
-constexpr Rank kRankGap = Rank{1} << 24;
-constexpr std::size_t kMostWaiting = 4;
-constexpr std::size_t kNoAttempt = static_cast<std::size_t>(-1);
 constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
 constexpr std::size_t kBetweenLooks = 256;    // buffers placed between two looks at the clock
 constexpr std::size_t kFewOut = 16;           // so few that completing the plan costs little
+constexpr std::size_t kTriedAgain = 4;        // starts per round after the first
+constexpr std::uint64_t kTurnsPerRun = 32;    // of a mend, at least
+constexpr int kMostHalvings = 8;
+constexpr std::size_t kNotMade = static_cast<std::size_t>(-1);
+
+// 1, 1, 2, 1, 1, 2, 4, …: the k-th of Luby, Sinclair and Zuckerman's sequence, k >= 1.
+std::uint64_t luby(std::uint64_t k) {
+  while ((k & (k + 1)) != 0) k -= std::bit_floor(k + 1) - 1;
+  return (k + 1) / 2;
+}
 
 }  // namespace
 
 SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
-    : problem_(problem), bound_(bound), lives_(section_lives(problem)), repair_(problem, lives_), chance_(seed) {
-  slice_ = 500'000 + 500 * problem.count();
+    : problem_(problem),
+      bound_(bound),
+      lives_(section_lives(problem)),
+      repair_(problem, lives_),
+      chance_(seed),
+      slice_(500'000 + 500 * std::int64_t{problem.count()}),
+      to_start_(kStarts) {
+  std::iota(to_start_.rbegin(), to_start_.rend(), std::size_t{0});
+  left_out_.fill(kNotMade);
 }
 
-std::vector<Rank> SqueakyWheel::ranks_of(std::size_t k) const {
+std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
   using Key = std::array<std::int64_t, 3>;
   const std::size_t count = problem_.size().size();
   const std::vector<Bytes> covered = load_covered(lives_);
@@ -56,7 +93,7 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t k) const {
   for (std::size_t i = 0; i < count; ++i) {
     const Bytes size = problem_.size()[i];
     const std::int64_t length = lives_.end[i] - lives_.begin[i];
-    switch (kStart[k].order) {
+    switch (kStart[start].order) {
       case Order::kLoadLength: keys[i] = {-covered[i], -length, -size}; break;
       case Order::kLoadSize: keys[i] = {-covered[i], -size, -length}; break;
       case Order::kSize: keys[i] = {-size, -length, 0}; break;
@@ -82,31 +119,68 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t k) const {
 }
 
 bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
-  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k), bound_, kStart[k].fit, 0};
+  std::erase(to_start_, k);
+  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k), {}, bound_, kStart[k].fit};
+  const bool placed = place(attempt, deadline);
+  left_out_[k] = attempt.out.size();
+  if (!placed) return false;
+  resume(std::move(attempt));
+  descending_ = false;
+  return keep_if_better(repair_.completed());
+}
+
+// Places all by their ranks; what is left out is in attempt.out. False when it gave up.
+bool SqueakyWheel::place(Attempt& attempt, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem_);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
-    return attempt.ranks[static_cast<std::size_t>(a)] < attempt.ranks[static_cast<std::size_t>(b)];
+  std::sort(order.begin(), order.end(), [ranks = attempt.ranks](Index a, Index b) {
+    return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
   });
+  const bool may_give_up = peak_ != kMaxBytes;
   const std::size_t most_out = 64 + order.size() / 64;
-  Placed placed(problem_);
-  std::size_t looked = 0;
+  std::optional<Placed> placed(problem_);
+  std::int64_t mending = slice_;
+  std::size_t count = 0;
   for (const Index i : order) {
-    if (++looked % kBetweenLooks == 0 && deadline.passed()) return false;
+    if (may_give_up && ((++count % kBetweenLooks == 0 && deadline.passed()) || attempt.out.size() > most_out))
+      return false;
     work_ += kWorkPerStart;
-    const auto room = placed.room(i);
+    const auto room = placed->room(i);
     const Bytes offset = (attempt.fit == Fit::kLowest ? lowest_fit : tightest_fit)(room, problem_.alignment(i));
-    if (offset > bound_ - problem_.size(i)) {
-      if (++attempt.out > most_out && peak_ != kMaxBytes) return false;
+    if (offset <= attempt.target - problem_.size(i)) {
+      attempt.offsets[static_cast<std::size_t>(i)] = offset;
+      placed->add(i, offset);
       continue;
     }
-    attempt.offsets[static_cast<std::size_t>(i)] = offset;
-    placed.add(i, offset);
+    const std::int64_t before = work();
+    if (mend(attempt, i, mending / 2, deadline)) {
+      placed.emplace(problem_);
+      for (const Index other : order)
+        if (const Bytes at = attempt.offsets[static_cast<std::size_t>(other)]; at != kNowhere) placed->add(other, at);
+      work_ += kWorkPerStart * static_cast<std::int64_t>(count) / 2;
+    } else {
+      attempt.out.push_back(i);
+    }
+    mending -= work() - before;
   }
-  resume(attempt);
-  const bool better = keep_if_better(repair_.completed());
-  if (!repair_.done()) waiting_.push_back(std::move(attempt));
-  turn_of_ = waiting_.size() - 1;
-  return better;
+  return true;
+}
+
+// Finds a place for a buffer among those placed so far.
+bool SqueakyWheel::mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline) {
+  const std::int64_t end = work() + work_allowed;
+  for (std::uint64_t run = 1; work() < end && !deadline.passed(); ++run) {
+    repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit);
+    work_ += 4 * std::int64_t{problem_.count()};
+    const std::uint64_t turns = kTurnsPerRun * luby(run);
+    for (std::uint64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
+      repair_.turn(chance_);
+      if (!repair_.done()) continue;
+      attempt.offsets.assign(repair_.offsets().begin(), repair_.offsets().end());
+      attempt.ranks.assign(repair_.ranks().begin(), repair_.ranks().end());
+      return true;
+    }
+  }
+  return false;
 }
 
 bool SqueakyWheel::offer(std::span<const Bytes> offsets) {
@@ -121,43 +195,52 @@ bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
   return true;
 }
 
-void SqueakyWheel::resume(const Attempt& attempt) {
-  repair_.begin(attempt.offsets, attempt.ranks, attempt.target, attempt.fit);
-  work_ += 20 * problem_.count();
-  fit_ = attempt.fit;
+void SqueakyWheel::resume(Attempt attempt) {
+  repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit);
+  work_ += 20 * std::int64_t{problem_.count()};
   active_ = true;
   slice_end_ = work() + slice_;
 }
 
-SqueakyWheel::Attempt SqueakyWheel::suspended() const {
-  return {{repair_.offsets().begin(), repair_.offsets().end()},
-          {repair_.ranks().begin(), repair_.ranks().end()},
-          repair_.target(),
-          fit_,
-          repair_.out().size()};
-}
-
 // Repairs the best plan at a target part of the way to the bound.
 void SqueakyWheel::descend() {
-  const Bytes way = peak_ - bound_;
-  const Bytes target = peak_ - std::max<Bytes>(1, way >> std::min(halvings_, 62));
-  turn_of_ = kNoAttempt;
-  resume({best_, ranks_of(0), target, Fit::kTightest, 0});
+  const Bytes target = peak_ - std::max<Bytes>(1, (peak_ - bound_) >> halvings_);
+  Attempt attempt{best_, ranks_of(0), {}, target, Fit::kTightest};
+  for (const Index i : with_bytes(problem_)) {
+    Bytes& offset = attempt.offsets[static_cast<std::size_t>(i)];
+    if (offset <= target - problem_.size(i)) continue;
+    offset = kNowhere;
+    attempt.out.push_back(i);
+  }
+  resume(std::move(attempt));
+  descending_ = true;
+}
+
+// The most promising starts again, and twice as long.
+void SqueakyWheel::next_round() {
+  to_start_.resize(kStarts);
+  std::iota(to_start_.begin(), to_start_.end(), std::size_t{0});
+  std::stable_sort(to_start_.begin(), to_start_.end(),
+                   [&](std::size_t a, std::size_t b) { return left_out_[a] < left_out_[b]; });
+  to_start_.resize(kTriedAgain);
+  std::reverse(to_start_.begin(), to_start_.end());
+  slice_ *= 2;
+  round_begin_ = work();
+  round_end_ = 0;
 }
 
 void SqueakyWheel::next_attempt(const Deadline& deadline) {
-  if (active_ && turn_of_ != kNoAttempt && turn_of_ < waiting_.size()) waiting_[turn_of_] = suspended();
-  if (active_ && turn_of_ == kNoAttempt && !repair_.done()) ++halvings_;
   active_ = false;
-  if (next_start_ < kStarts) {
-    start(next_start_++, deadline);
-    if (waiting_.size() > kMostWaiting) {
-      std::stable_sort(waiting_.begin(), waiting_.end(), [](const Attempt& a, const Attempt& b) { return a.out < b.out; });
-      waiting_.pop_back();
-    }
+  if (!to_start_.empty()) {
+    start(to_start_.back(), deadline);
     return;
   }
-  descend();
+  if (round_end_ == 0) round_end_ = 2 * work() - round_begin_;  // as long again as the starts took
+  if (work() < round_end_) {
+    descend();
+  } else {
+    next_round();
+  }
 }
 
 bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Bytes enough) {
@@ -165,34 +248,38 @@ bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Byt
   const Bytes before = peak_;
   enough = std::max(enough, bound_);
   while (peak_ > enough && work() < end && !deadline.passed()) {
-    if (!active_ || work() >= slice_end_) {
+    const bool over = active_ && (repair_.done() || work() >= slice_end_);
+    if (over && descending_) {
+      if (repair_.done()) {
+        halvings_ = std::max(0, halvings_ - 1);
+      } else {
+        halvings_ = halvings_ < kMostHalvings ? halvings_ + 1 : 1;
+      }
+    }
+    if (over || !active_) {
       next_attempt(deadline);
       continue;
     }
     const std::size_t out = repair_.out().size();
-    const bool kept = repair_.turn(chance_);
-    const std::size_t now = repair_.out().size();
-    if (kept && now <= kFewOut && (now < out || now == 0)) keep_if_better(repair_.completed());
-    if (repair_.done()) {
-      if (turn_of_ == kNoAttempt) halvings_ = std::max(0, halvings_ - 1);
-      active_ = false;
-      turn_of_ = kNoAttempt;
-    }
+    if (repair_.turn(chance_) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
+      keep_if_better(repair_.completed());
   }
   return peak_ < before;
 }
 
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options) {
+  constexpr std::int64_t kStep = 200'000;  // work between two looks at what was found
   const Deadline deadline(options);
   const Bytes bound = load(problem);
-  SqueakyWheel search(problem, options.seed, bound);
   const Bytes enough = std::max(bound, options.capacity.value_or(0));
-  std::int64_t work = options.get(kSqueakyWheel[0]) * kWorkPerStart;
-  const std::int64_t slice = 1'000'000;
-  search.start(0, Deadline());
+  const std::int64_t work = options.get(kSqueakyWheel[0]) * kWorkPerStart;
+  SqueakyWheel search(problem, options.seed, bound);
+  const auto tell = [&](bool better) {
+    if (better && options.improved) options.improved({search.best(), search.peak(), 0, {}});
+  };
+  tell(search.start(0, deadline));
   while (search.peak() > enough && search.work() < work && !deadline.passed())
-    if (search.step(std::min(slice, work - search.work()), deadline, enough) && options.improved)
-      options.improved({search.best(), search.peak(), 0, {}});
+    tell(search.step(std::min(kStep, work - search.work()), deadline, enough));
   Placement placement;
   placement.offsets.assign(search.best().begin(), search.best().end());
   return placement;

@@ -1,6 +1,8 @@
 // The search of the planner squeaky_wheel, piece by piece, for whoever shares time among several.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,18 +19,19 @@ class SqueakyWheel {
   // `problem` outlives it; no plan of it peaks below `bound`.
   SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound);
 
-  // The starting orders, each with both fits; the ones that are most often best come first.
+  // The starting orders, each with both fits.
   static constexpr std::size_t kStarts = 12;
 
-  // Places all by start k < kStarts, and has step() repair what ends above the bound there. True if that is a better
-  // plan than those before. Gives up once much more is out of place than a repair could mend.
+  // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
+  // not be mended. True if that is a better plan than those before. Where there is a plan already, gives up once far
+  // too much is out of place, or at the deadline.
   bool start(std::size_t k, const Deadline& deadline);
 
-  // A plan found elsewhere: an offset per buffer.
+  // A plan found elsewhere: an offset per buffer. True if it is better than those before.
   bool offer(std::span<const Bytes> offsets);
 
-  // Goes on for about that much work, or until the peak is `enough`; starts that have not been made are made when
-  // their turn comes. True if the best plan is better than before.
+  // Goes on for about that much work, or until the peak is at most `enough`: makes the starts that have not been made,
+  // and so on. A start is never interrupted by the end of work. True if the best plan is better than before.
   bool step(std::int64_t work, const Deadline& deadline, Bytes enough = 0);
 
   Bytes bound() const { return bound_; }
@@ -37,21 +40,23 @@ class SqueakyWheel {
   std::int64_t work() const { return work_ + repair_.work(); }  // buffers looked at
 
  private:
-  // A plan with some buffers out of it, to be repaired at a target.
+  // A plan with some buffers out of it, to be repaired.
   struct Attempt {
     std::vector<Bytes> offsets;
     std::vector<Rank> ranks;
-    Bytes target = 0;
-    Fit fit = Fit::kLowest;
-    std::size_t out = 0;
+    std::vector<Index> out;
+    Bytes target;
+    Fit fit;
   };
 
-  std::vector<Rank> ranks_of(std::size_t order) const;
-  bool keep_if_better(std::vector<Bytes> offsets);
-  void resume(const Attempt& attempt);
-  Attempt suspended() const;
+  std::vector<Rank> ranks_of(std::size_t start) const;
+  bool place(Attempt& attempt, const Deadline& deadline);
+  bool mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline);
+  void resume(Attempt attempt);
   void next_attempt(const Deadline& deadline);
+  void next_round();
   void descend();
+  bool keep_if_better(std::vector<Bytes> offsets);
 
   const Problem& problem_;
   const Bytes bound_;
@@ -62,14 +67,16 @@ class SqueakyWheel {
   std::vector<Bytes> best_;
   Bytes peak_ = kMaxBytes;
 
-  std::size_t next_start_ = 0;
-  std::vector<Attempt> waiting_;  // those that came nearest to their target
-  std::size_t turn_of_ = 0;       // in waiting_, kNoAttempt while descending
-  Fit fit_ = Fit::kLowest;
-  bool active_ = false;           // the repair is under way
-  std::int64_t slice_ = 0;        // work per attempt
+  bool active_ = false;      // a repair is under way
+  bool descending_ = false;  // and it is one of the best plan
+  std::int64_t slice_;       // work per repair
   std::int64_t slice_end_ = 0;
-  int halvings_ = 0;              // of the way from the best peak to the bound, when descending
+  int halvings_ = 1;  // of the way from the best peak to the bound, when descending
+
+  std::vector<std::size_t> to_start_;          // in this round, the next one last
+  std::array<std::size_t, kStarts> left_out_;  // per start, when it was last made
+  std::int64_t round_begin_ = 0;               // work
+  std::int64_t round_end_ = 0;                 // 0 until the starts of this round are made
 };
 
 }  // namespace memplan
