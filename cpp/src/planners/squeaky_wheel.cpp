@@ -60,10 +60,11 @@ constexpr std::array<Start, SqueakyWheel::kStarts> kStart = {{
 constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
 constexpr std::size_t kBetweenLooks = 256;    // buffers placed between two looks at the clock
 constexpr std::size_t kFewOut = 16;           // so few that completing the plan costs little
-constexpr std::size_t kTriedAgain = 4;        // starts per round after the first
-constexpr std::uint64_t kTurnsPerRun = 32;    // of a mend, at least
+constexpr std::size_t kPromising = 3;         // starts that are made again
+constexpr std::int64_t kMostDoubling = 1024;
+constexpr std::int64_t kDescentShare = 4;   // one part of so many
+constexpr std::uint64_t kTurnsPerRun = 32;  // of a mend, at least
 constexpr int kMostHalvings = 8;
-constexpr std::size_t kNotMade = static_cast<std::size_t>(-1);
 
 // 1, 1, 2, 1, 1, 2, 4, …: the k-th of Luby, Sinclair and Zuckerman's sequence, k >= 1.
 std::uint64_t luby(std::uint64_t k) {
@@ -74,15 +75,9 @@ std::uint64_t luby(std::uint64_t k) {
 }  // namespace
 
 SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
-    : problem_(problem),
-      bound_(bound),
-      lives_(section_lives(problem)),
-      repair_(problem, lives_),
-      chance_(seed),
-      slice_(500'000 + 500 * std::int64_t{problem.count()}),
-      to_start_(kStarts) {
-  std::iota(to_start_.rbegin(), to_start_.rend(), std::size_t{0});
-  left_out_.fill(kNotMade);
+    : problem_(problem), bound_(bound), lives_(section_lives(problem)), repair_(problem, lives_), chance_(seed) {
+  left_out_.fill(problem.size().size());
+  patience_.fill(0);
 }
 
 std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
@@ -119,26 +114,26 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
 }
 
 bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
-  std::erase(to_start_, k);
+  patience_[k] = patience_[k] == 0 ? patience() : std::min(2 * patience_[k], kMostDoubling * patience());
   Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k), {}, bound_, kStart[k].fit};
-  const bool placed = place(attempt, deadline);
-  left_out_[k] = attempt.out.size();
+  active_ = false;
+  const bool placed = place(attempt, patience_[k], deadline);
   if (!placed) return false;
-  resume(std::move(attempt));
-  descending_ = false;
+  left_out_[k] = std::min(left_out_[k], attempt.out.size());
+  resume(std::move(attempt), patience_[k]);
   return keep_if_better(repair_.completed());
 }
 
 // Places all by their ranks; what is left out is in attempt.out. False when it gave up.
-bool SqueakyWheel::place(Attempt& attempt, const Deadline& deadline) {
+bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem_);
   std::sort(order.begin(), order.end(), [ranks = attempt.ranks](Index a, Index b) {
     return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
   });
   const bool may_give_up = peak_ != kMaxBytes;
-  const std::size_t most_out = 64 + order.size() / 64;
+  const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
+  const std::size_t most_out = kFewOut + std::min(8 * std::min(least_out, order.size()), order.size() / 64 + 64);
   std::optional<Placed> placed(problem_);
-  std::int64_t mending = slice_;
   std::size_t count = 0;
   for (const Index i : order) {
     if (may_give_up && ((++count % kBetweenLooks == 0 && deadline.passed()) || attempt.out.size() > most_out))
@@ -195,11 +190,12 @@ bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
   return true;
 }
 
-void SqueakyWheel::resume(Attempt attempt) {
+void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed) {
   repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit);
   work_ += 20 * std::int64_t{problem_.count()};
   active_ = true;
-  slice_end_ = work() + slice_;
+  descending_ = false;
+  slice_end_ = work() + work_allowed;
 }
 
 // Repairs the best plan at a target part of the way to the bound.
@@ -212,34 +208,40 @@ void SqueakyWheel::descend() {
     offset = kNowhere;
     attempt.out.push_back(i);
   }
-  resume(std::move(attempt));
+  descent_begin_ = work();
+  resume(std::move(attempt), patience());
   descending_ = true;
 }
 
-// The most promising starts again, and twice as long.
-void SqueakyWheel::next_round() {
-  to_start_.resize(kStarts);
-  std::iota(to_start_.begin(), to_start_.end(), std::size_t{0});
-  std::stable_sort(to_start_.begin(), to_start_.end(),
+// Bolder after a success.
+void SqueakyWheel::end_descent() {
+  descent_work_ += work() - descent_begin_;
+  if (repair_.done()) {
+    halvings_ = std::max(0, halvings_ - 1);
+  } else {
+    halvings_ = halvings_ < kMostHalvings ? halvings_ + 1 : 1;
+  }
+}
+
+// One that has not been made, and one of those that left out least again, in turn.
+std::size_t SqueakyWheel::next_start() {
+  const auto fresh = std::find(patience_.begin(), patience_.end(), 0);
+  again_ = !again_ || fresh == patience_.end();
+  if (!again_ || fresh == patience_.begin()) return static_cast<std::size_t>(fresh - patience_.begin());
+  std::array<std::size_t, kStarts> promising;
+  std::iota(promising.begin(), promising.end(), std::size_t{0});
+  std::stable_sort(promising.begin(), promising.end(),
                    [&](std::size_t a, std::size_t b) { return left_out_[a] < left_out_[b]; });
-  to_start_.resize(kTriedAgain);
-  std::reverse(to_start_.begin(), to_start_.end());
-  slice_ *= 2;
-  round_begin_ = work();
-  round_end_ = 0;
+  return promising[next_again_++ % kPromising];
 }
 
 void SqueakyWheel::next_attempt(const Deadline& deadline) {
+  if (active_ && descending_) end_descent();
   active_ = false;
-  if (!to_start_.empty()) {
-    start(to_start_.back(), deadline);
-    return;
-  }
-  if (round_end_ == 0) round_end_ = 2 * work() - round_begin_;  // as long again as the starts took
-  if (work() < round_end_) {
+  if (peak_ != kMaxBytes && descent_work_ < work() / kDescentShare) {
     descend();
   } else {
-    next_round();
+    start(next_start(), deadline);
   }
 }
 
@@ -248,15 +250,7 @@ bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Byt
   const Bytes before = peak_;
   enough = std::max(enough, bound_);
   while (peak_ > enough && work() < end && !deadline.passed()) {
-    const bool over = active_ && (repair_.done() || work() >= slice_end_);
-    if (over && descending_) {
-      if (repair_.done()) {
-        halvings_ = std::max(0, halvings_ - 1);
-      } else {
-        halvings_ = halvings_ < kMostHalvings ? halvings_ + 1 : 1;
-      }
-    }
-    if (over || !active_) {
+    if (!active_ || repair_.done() || work() >= slice_end_) {
       next_attempt(deadline);
       continue;
     }

@@ -49,12 +49,14 @@ class SqueakyWheel {
     Fit fit;
   };
 
+  std::int64_t patience() const { return 500'000 + 1000 * std::int64_t{problem_.count()}; }
   std::vector<Rank> ranks_of(std::size_t start) const;
-  bool place(Attempt& attempt, const Deadline& deadline);
+  bool place(Attempt& attempt, std::int64_t mending, const Deadline& deadline);
   bool mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline);
-  void resume(Attempt attempt);
+  void resume(Attempt attempt, std::int64_t work_allowed);
   void next_attempt(const Deadline& deadline);
-  void next_round();
+  std::size_t next_start();
+  void end_descent();
   void descend();
   bool keep_if_better(std::vector<Bytes> offsets);
 
@@ -67,16 +69,17 @@ class SqueakyWheel {
   std::vector<Bytes> best_;
   Bytes peak_ = kMaxBytes;
 
-  bool active_ = false;      // a repair is under way
-  bool descending_ = false;  // and it is one of the best plan
-  std::int64_t slice_;       // work per repair
-  std::int64_t slice_end_ = 0;
-  int halvings_ = 1;  // of the way from the best peak to the bound, when descending
+  std::array<std::size_t, kStarts> left_out_;   // per start, the least that it left out
+  std::array<std::int64_t, kStarts> patience_;  // per start, the work for repairs when it is made next; 0: not made yet
+  std::size_t next_again_ = 0;                  // which of the most promising ones is made again next
+  bool again_ = false;                          // the last start was made again
 
-  std::vector<std::size_t> to_start_;          // in this round, the next one last
-  std::array<std::size_t, kStarts> left_out_;  // per start, when it was last made
-  std::int64_t round_begin_ = 0;               // work
-  std::int64_t round_end_ = 0;                 // 0 until the starts of this round are made
+  bool active_ = false;             // a repair is under way
+  bool descending_ = false;         // and it is one of the best plan
+  std::int64_t slice_end_ = 0;      // the work at which it is given up
+  std::int64_t descent_work_ = 0;   // in descents so far
+  std::int64_t descent_begin_ = 0;  // the work at which the last one began
+  int halvings_ = 1;                // of the way from the best peak to the bound, when descending
 };
 
 }  // namespace memplan
