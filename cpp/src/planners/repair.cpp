@@ -41,16 +41,17 @@ void Repair::begin(std::span<const Bytes> offsets, std::vector<Index> out, std::
   fit_ = fit;
 }
 
-bool Repair::turn(Chance& chance) {
+bool Repair::turn(Chance& chance, std::size_t more) {
   moved_.clear();
   const std::vector<Index> out_before = out_;
+  const std::size_t allowed = out_before.size() + more;
   const std::size_t drawn = chance.below(out_.size());
   const Index promoted = out_[drawn];
   const Rank rank_before = rank_[static_cast<std::size_t>(promoted)];
   out_[drawn] = out_.back();
   out_.pop_back();
   promote(promoted, chance);
-  if (place_all({promoted}, out_before.size())) {
+  if (place_all({promoted}, allowed)) {
     std::vector<Index> others;
     for (std::size_t k = 0; k < kAlsoTried && !out_.empty(); ++k) {
       const std::size_t other = chance.below(out_.size());
@@ -58,7 +59,7 @@ bool Repair::turn(Chance& chance) {
       out_[other] = out_.back();
       out_.pop_back();
     }
-    if (place_all(std::move(others), out_before.size())) return true;
+    if (place_all(std::move(others), allowed)) return true;
   }
   take_back(0);
   rank_[static_cast<std::size_t>(promoted)] = rank_before;

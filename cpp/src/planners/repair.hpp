@@ -8,7 +8,7 @@
 //            └┴──────┴──────┴─▶
 //
 // This is the squeaky wheel's reordering without placing all again: a buffer keeps its offset until one of higher rank
-// needs it. A turn that leaves more buffers out than before is taken back.
+// needs it. A turn that leaves more buffers out than allowed is taken back.
 //
 // O(k + c log c) to find a place among k buffers alive in the same part of time, c of them in the way.
 #pragma once
@@ -39,8 +39,9 @@ class Repair {
   void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
              Fit fit);
 
-  // Promotes one of the buffers that are out, and repairs; false when that was taken back.
-  bool turn(Chance& chance);
+  // Promotes one of the buffers that are out, and repairs; false when that was taken back, since more than `more` are
+  // out beyond those that were.
+  bool turn(Chance& chance, std::size_t more = 0);
 
   bool done() const { return out_.empty(); }  // all have a place
   const std::vector<Index>& out() const { return out_; }

@@ -64,6 +64,7 @@ constexpr std::size_t kPromising = 3;         // starts that are made again
 constexpr std::int64_t kMostDoubling = 1024;
 constexpr std::int64_t kDescentShare = 4;   // one part of so many
 constexpr std::uint64_t kTurnsPerRun = 32;  // of a mend, at least
+constexpr std::size_t kBoldEvery = 20;      // turns, one may leave one more buffer out
 constexpr int kMostHalvings = 8;
 
 // 1, 1, 2, 1, 1, 2, 4, …: the k-th of Luby, Sinclair and Zuckerman's sequence, k >= 1.
@@ -130,7 +131,7 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
   std::sort(order.begin(), order.end(), [ranks = attempt.ranks](Index a, Index b) {
     return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
   });
-  const bool may_give_up = peak_ != kMaxBytes;
+  const bool may_give_up = planned_;
   const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
   const std::size_t most_out = kFewOut + std::min(8 * std::min(least_out, order.size()), order.size() / 64 + 64);
   std::optional<Placed> placed(problem_);
@@ -184,7 +185,8 @@ bool SqueakyWheel::offer(std::span<const Bytes> offsets) {
 
 bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
   const Bytes peak = peak_of(problem_, offsets);
-  if (peak >= peak_) return false;
+  if (planned_ && peak >= peak_) return false;
+  planned_ = true;
   peak_ = peak;
   best_ = std::move(offsets);
   return true;
@@ -238,7 +240,7 @@ std::size_t SqueakyWheel::next_start() {
 void SqueakyWheel::next_attempt(const Deadline& deadline) {
   if (active_ && descending_) end_descent();
   active_ = false;
-  if (peak_ != kMaxBytes && descent_work_ < work() / kDescentShare) {
+  if (planned_ && descent_work_ < work() / kDescentShare) {
     descend();
   } else {
     start(next_start(), deadline);
@@ -255,7 +257,8 @@ bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Byt
       continue;
     }
     const std::size_t out = repair_.out().size();
-    if (repair_.turn(chance_) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
+    const std::size_t more = chance_.below(kBoldEvery) == 0 ? 1 : 0;
+    if (repair_.turn(chance_, more) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
       keep_if_better(repair_.completed());
   }
   return peak_ < before;

@@ -68,6 +68,7 @@ class SqueakyWheel {
   std::int64_t work_ = 0;
   std::vector<Bytes> best_;
   Bytes peak_ = kMaxBytes;
+  bool planned_ = false;
 
   std::array<std::size_t, kStarts> left_out_;   // per start, the least that it left out
   std::array<std::int64_t, kStarts> patience_;  // per start, the work for repairs when it is made next; 0: not made yet
