@@ -20,6 +20,7 @@
 // buffer from all pairs of conflicts; here from those of one conflict, drawn first, so that a draw is O(n).
 #include <algorithm>
 
+#include "chance.hpp"
 #include "in_order.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
@@ -28,26 +29,6 @@
 namespace memplan {
 
 namespace {
-
-// Numbers from a seed, the same on every platform: splitmix64 (Steele, Lea, Flood 2014).
-class Chance {
- public:
-  explicit Chance(std::uint64_t seed) : state_(seed) {}
-
-  // In [0, bound); the bias of the remainder is below 2^-32 for the bounds used here.
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
-
- private:
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  }
-
-  std::uint64_t state_;
-};
 
 using Position = std::size_t;  // in the order
 using Positions = std::vector<Position>;

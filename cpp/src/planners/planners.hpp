@@ -91,6 +91,9 @@ inline constexpr Parameter kValley[] = {
     {"vary", "let restarts differ", 1, 0, 1, kSwitch},
 };
 Placement valley(const Problem& problem, const PlanOptions& options);
+inline constexpr Parameter kSqueakyWheel[] = {
+    {"placements", "work, in buffers placed", 1'000'000, 0, std::int64_t{1} << 40}};
+Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);
 
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 

@@ -1,0 +1,285 @@
+// squeaky_wheel: buffers are placed by an order; what finds no place below the target squeaks, comes forward in the
+// order, and pushes others out of its way, until all have a place.
+//
+//     load ▲╌╌╌╌╌╌╌╌╌╌╌╌╌ ┌───┐       1. the largest loads first, the longest first: 0, 1, 2; now 3 would end
+//          │┌───────┐     │ 3 │          above the load
+//          ││ 2     │     └───┘       2. 3 comes forward, before 1: it pushes out what is in its way, which is
+//          │├───┬───┴─────┐              placed again by the order: 0, 3, 1, 2
+//          ││ 1 │   0     │           3. the next ones, 4, 5, …, go on from there
+//          └┴───┴─────────┴─▶
+//
+// The target is the lower bound. Mending takes place at once, while little is placed but what matters: in an order by
+// the load covered, that is the surroundings of the peak. A mend is begun afresh again and again (Luby), since chance
+// decides how far forward a buffer comes; where it fails, the buffer is left out, and is repaired when all others are
+// placed. Six orders with two fits are tried, then the most promising again with twice the work. In between, the best
+// plan is repaired at targets part of the way down to the bound: what ends above them is taken out.
+//
+// Ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
+// looked at; the parameter in units of what an order takes per buffer.
+//
+// Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
+// Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.
+#include "squeaky_wheel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <optional>
+
+#include "in_order.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/plan.hpp"
+#include "planners.hpp"
+
+namespace memplan {
+
+namespace {
+
+enum class Order { kLoadLength, kLoadSize, kSize, kLength, kArea, kBirth };
+
+struct Start {
+  Order order;
+  Fit fit;
+};
+
+constexpr std::array<Start, SqueakyWheel::kStarts> kStart = {{
+    {Order::kLoadLength, Fit::kTightest},
+    {Order::kLoadLength, Fit::kLowest},
+    {Order::kLoadSize, Fit::kLowest},
+    {Order::kSize, Fit::kTightest},
+    {Order::kLength, Fit::kTightest},
+    {Order::kArea, Fit::kLowest},
+    {Order::kLoadSize, Fit::kTightest},
+    {Order::kSize, Fit::kLowest},
+    {Order::kLength, Fit::kLowest},
+    {Order::kArea, Fit::kTightest},
+    {Order::kBirth, Fit::kTightest},
+    {Order::kBirth, Fit::kLowest},
+}};
+
+constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
+constexpr std::size_t kBetweenLooks = 256;    // buffers placed between two looks at the clock
+constexpr std::size_t kFewOut = 16;           // so few that completing the plan costs little
+constexpr std::size_t kPromising = 3;         // starts that are made again
+constexpr std::int64_t kMostDoubling = 1024;
+constexpr std::int64_t kDescentShare = 4;   // one part of so many
+constexpr std::uint64_t kTurnsPerRun = 32;  // of a mend, at least
+constexpr std::size_t kBoldEvery = 20;      // turns, one may leave one more buffer out
+constexpr int kMostHalvings = 8;
+
+// 1, 1, 2, 1, 1, 2, 4, …: the k-th of Luby, Sinclair and Zuckerman's sequence, k >= 1.
+std::uint64_t luby(std::uint64_t k) {
+  while ((k & (k + 1)) != 0) k -= std::bit_floor(k + 1) - 1;
+  return (k + 1) / 2;
+}
+
+}  // namespace
+
+SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
+    : problem_(problem), bound_(bound), lives_(section_lives(problem)), repair_(problem, lives_), chance_(seed) {
+  left_out_.fill(problem.size().size());
+  patience_.fill(0);
+}
+
+std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
+  using Key = std::array<std::int64_t, 3>;
+  const std::size_t count = problem_.size().size();
+  const std::vector<Bytes> covered = load_covered(lives_);
+  std::vector<Key> keys(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bytes size = problem_.size()[i];
+    const std::int64_t length = lives_.end[i] - lives_.begin[i];
+    switch (kStart[start].order) {
+      case Order::kLoadLength: keys[i] = {-covered[i], -length, -size}; break;
+      case Order::kLoadSize: keys[i] = {-covered[i], -size, -length}; break;
+      case Order::kSize: keys[i] = {-size, -length, 0}; break;
+      case Order::kLength: keys[i] = {-length, -size, 0}; break;
+      case Order::kArea: {
+        const double area = static_cast<double>(size) * static_cast<double>(length);
+        keys[i] = {-static_cast<std::int64_t>(std::min(area, 9e18)), -size, 0};
+        break;
+      }
+      case Order::kBirth: keys[i] = {lives_.begin[i], -size, 0}; break;
+    }
+  }
+  std::vector<Index> order(count);
+  for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<Index>(i);
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    const Key& of_a = keys[static_cast<std::size_t>(a)];
+    const Key& of_b = keys[static_cast<std::size_t>(b)];
+    return of_a != of_b ? of_a < of_b : a < b;
+  });
+  std::vector<Rank> ranks(count);
+  for (std::size_t p = 0; p < count; ++p) ranks[static_cast<std::size_t>(order[p])] = static_cast<Rank>(p) * kRankGap;
+  return ranks;
+}
+
+bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
+  patience_[k] = patience_[k] == 0 ? patience() : std::min(2 * patience_[k], kMostDoubling * patience());
+  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k), {}, bound_, kStart[k].fit};
+  active_ = false;
+  const bool placed = place(attempt, patience_[k], deadline);
+  if (!placed) return false;
+  left_out_[k] = std::min(left_out_[k], attempt.out.size());
+  resume(std::move(attempt), patience_[k]);
+  return keep_if_better(repair_.completed());
+}
+
+// Places all by their ranks; what is left out is in attempt.out. False when it gave up.
+bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline& deadline) {
+  std::vector<Index> order = with_bytes(problem_);
+  std::sort(order.begin(), order.end(), [ranks = attempt.ranks](Index a, Index b) {
+    return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
+  });
+  const bool may_give_up = planned_;
+  const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
+  const std::size_t most_out = kFewOut + std::min(8 * std::min(least_out, order.size()), order.size() / 64 + 64);
+  std::optional<Placed> placed(problem_);
+  std::size_t count = 0;
+  for (const Index i : order) {
+    if (may_give_up && ((++count % kBetweenLooks == 0 && deadline.passed()) || attempt.out.size() > most_out))
+      return false;
+    work_ += kWorkPerStart;
+    const auto room = placed->room(i);
+    const Bytes offset = (attempt.fit == Fit::kLowest ? lowest_fit : tightest_fit)(room, problem_.alignment(i));
+    if (offset <= attempt.target - problem_.size(i)) {
+      attempt.offsets[static_cast<std::size_t>(i)] = offset;
+      placed->add(i, offset);
+      continue;
+    }
+    const std::int64_t before = work();
+    if (mend(attempt, i, mending / 2, deadline)) {
+      placed.emplace(problem_);
+      for (const Index other : order)
+        if (const Bytes at = attempt.offsets[static_cast<std::size_t>(other)]; at != kNowhere) placed->add(other, at);
+      work_ += kWorkPerStart * static_cast<std::int64_t>(count) / 2;
+    } else {
+      attempt.out.push_back(i);
+    }
+    mending -= work() - before;
+  }
+  return true;
+}
+
+// Finds a place for a buffer among those placed so far.
+bool SqueakyWheel::mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline) {
+  const std::int64_t end = work() + work_allowed;
+  for (std::uint64_t run = 1; work() < end && !deadline.passed(); ++run) {
+    repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit);
+    work_ += 4 * std::int64_t{problem_.count()};
+    const std::uint64_t turns = kTurnsPerRun * luby(run);
+    for (std::uint64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
+      repair_.turn(chance_);
+      if (!repair_.done()) continue;
+      attempt.offsets.assign(repair_.offsets().begin(), repair_.offsets().end());
+      attempt.ranks.assign(repair_.ranks().begin(), repair_.ranks().end());
+      return true;
+    }
+  }
+  return false;
+}
+
+bool SqueakyWheel::offer(std::span<const Bytes> offsets) {
+  return keep_if_better(std::vector<Bytes>(offsets.begin(), offsets.end()));
+}
+
+bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
+  const Bytes peak = peak_of(problem_, offsets);
+  if (planned_ && peak >= peak_) return false;
+  planned_ = true;
+  peak_ = peak;
+  best_ = std::move(offsets);
+  return true;
+}
+
+void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed) {
+  repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit);
+  work_ += 20 * std::int64_t{problem_.count()};
+  active_ = true;
+  descending_ = false;
+  slice_end_ = work() + work_allowed;
+}
+
+// Repairs the best plan at a target part of the way to the bound.
+void SqueakyWheel::descend() {
+  const Bytes target = peak_ - std::max<Bytes>(1, (peak_ - bound_) >> halvings_);
+  Attempt attempt{best_, ranks_of(0), {}, target, Fit::kTightest};
+  for (const Index i : with_bytes(problem_)) {
+    Bytes& offset = attempt.offsets[static_cast<std::size_t>(i)];
+    if (offset <= target - problem_.size(i)) continue;
+    offset = kNowhere;
+    attempt.out.push_back(i);
+  }
+  descent_begin_ = work();
+  resume(std::move(attempt), patience());
+  descending_ = true;
+}
+
+// Bolder after a success.
+void SqueakyWheel::end_descent() {
+  descent_work_ += work() - descent_begin_;
+  if (repair_.done()) {
+    halvings_ = std::max(0, halvings_ - 1);
+  } else {
+    halvings_ = halvings_ < kMostHalvings ? halvings_ + 1 : 1;
+  }
+}
+
+// One that has not been made, and one of those that left out least again, in turn.
+std::size_t SqueakyWheel::next_start() {
+  const auto fresh = std::find(patience_.begin(), patience_.end(), 0);
+  again_ = !again_ || fresh == patience_.end();
+  if (!again_ || fresh == patience_.begin()) return static_cast<std::size_t>(fresh - patience_.begin());
+  std::array<std::size_t, kStarts> promising;
+  std::iota(promising.begin(), promising.end(), std::size_t{0});
+  std::stable_sort(promising.begin(), promising.end(),
+                   [&](std::size_t a, std::size_t b) { return left_out_[a] < left_out_[b]; });
+  return promising[next_again_++ % kPromising];
+}
+
+void SqueakyWheel::next_attempt(const Deadline& deadline) {
+  if (active_ && descending_) end_descent();
+  active_ = false;
+  if (planned_ && descent_work_ < work() / kDescentShare) {
+    descend();
+  } else {
+    start(next_start(), deadline);
+  }
+}
+
+bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Bytes enough) {
+  const std::int64_t end = work() + work_allowed;
+  const Bytes before = peak_;
+  enough = std::max(enough, bound_);
+  while (peak_ > enough && work() < end && !deadline.passed()) {
+    if (!active_ || repair_.done() || work() >= slice_end_) {
+      next_attempt(deadline);
+      continue;
+    }
+    const std::size_t out = repair_.out().size();
+    const std::size_t more = chance_.below(kBoldEvery) == 0 ? 1 : 0;
+    if (repair_.turn(chance_, more) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
+      keep_if_better(repair_.completed());
+  }
+  return peak_ < before;
+}
+
+Placement squeaky_wheel(const Problem& problem, const PlanOptions& options) {
+  constexpr std::int64_t kStep = 200'000;  // work between two looks at what was found
+  const Deadline deadline(options);
+  const Bytes bound = load(problem);
+  const Bytes enough = std::max(bound, options.capacity.value_or(0));
+  const std::int64_t work = options.get(kSqueakyWheel[0]) * kWorkPerStart;
+  SqueakyWheel search(problem, options.seed, bound);
+  const auto tell = [&](bool better) {
+    if (better && options.improved) options.improved({search.best(), search.peak(), 0, {}});
+  };
+  tell(search.start(0, deadline));
+  while (search.peak() > enough && search.work() < work && !deadline.passed())
+    tell(search.step(std::min(kStep, work - search.work()), deadline, enough));
+  Placement placement;
+  placement.offsets.assign(search.best().begin(), search.best().end());
+  return placement;
+}
+
+}  // namespace memplan
