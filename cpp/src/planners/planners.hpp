@@ -95,6 +95,9 @@ inline constexpr Parameter kSqueakyWheel[] = {
     {"placements", "work, in buffers placed", 1'000'000, 0, std::int64_t{1} << 40}};
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);
 
+inline constexpr Parameter kPortfolio[] = {
+    {"effort", "steps of work of all members together; without end where only a time limit is given", 1'000'000'000, 0,
+     kMaxBytes}};
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan

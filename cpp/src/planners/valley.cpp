@@ -22,7 +22,7 @@ Placement valley(const Problem& problem, const PlanOptions& options) {
   const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6)};
   const std::int64_t work = options.get(kValley[0]);
   const Sections sections(problem);
-  Squeeze squeeze(problem, sections, sections.highest_load(), options.seed, use);
+  Squeeze squeeze(problem, sections, sections.highest_load(), options.seed, 2, use);
   Placement best = greedy_by_size(problem, options);
   Bytes peak = peak_of(problem, best.offsets);
   const auto tell = [&] {

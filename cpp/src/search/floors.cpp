@@ -41,8 +41,12 @@ bool Floors::reset(Bytes capacity) {
   slack_.resize(floor_.size());
   for (std::size_t s = 0; s < slack_.size(); ++s) slack_[s] = capacity - sections_.load[s];
   support_.assign(floor_.size(), n);
-  for (Index x = 0; x < n; ++x)
-    std::fill(support_.begin() + sections_.first[x], support_.begin() + sections_.last[x], x);
+  Index reaches = n;  // the item that reaches farthest
+  for (Index s = 0; s < sections_.count; ++s) {
+    for (Index x = sections_.begins[s]; x < sections_.begins[s + 1]; ++x)
+      if (reaches == n || sections_.last[x] > sections_.last[reaches]) reaches = x;
+    support_[s] = reaches;
+  }
   node_bound_.assign(2 * leaves_, kPlaced);
   node_lowest_.assign(2 * leaves_, n);
   for (std::size_t node = 0; node < 2 * leaves_; ++node) {

@@ -30,7 +30,7 @@ class Floors {
 
   explicit Floors(const Sections& sections);
 
-  // Nothing is placed; false when the load exceeds the capacity. O(n + sections covered in all).
+  // Nothing is placed; false when the load exceeds the capacity. O(n).
   bool reset(Bytes capacity);
 
   // Each ends in false as soon as no plan is left; then, and else to take it back, undo.

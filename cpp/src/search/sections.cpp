@@ -84,14 +84,17 @@ void Sections::pad() {
 }
 
 void Sections::add_up() {
-  load.assign(static_cast<std::size_t>(count), 0);
-  std::vector<Bytes> most(load.size(), 0);
+  load.assign(begins.size(), 0);  // at first, by how much it differs from the section before
   for (Index x = 0; x < items(); ++x) {
-    for (Index s = first[x]; s < last[x]; ++s) {
-      load[s] += size[x];
-      most[s] = std::max(most[s], padding[x]);
-    }
+    load[first[x]] += size[x];
+    load[last[x]] -= size[x];
+    covered += last[x] - first[x];
   }
+  load.pop_back();
+  std::partial_sum(load.begin(), load.end(), load.begin());
+  std::vector<Bytes> most(load.size(), 0);  // padding
+  for (Index x = 0; x < items(); ++x)
+    for (Index s = first[x]; padding[x] > 0 && s < last[x]; ++s) most[s] = std::max(most[s], padding[x]);
   for (std::size_t s = 0; s < load.size(); ++s) load[s] -= most[s];
 }
 

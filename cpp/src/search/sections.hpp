@@ -37,6 +37,8 @@ struct Sections {
   // Per section: the bytes alive, rounded up but for the one with the most padding. No plan peaks below any of them.
   std::vector<Bytes> load;
 
+  std::int64_t covered = 0;  // sections, by all items together
+
   Bytes highest_load() const;  // 0 without sections
 
  private:

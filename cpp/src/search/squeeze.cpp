@@ -26,19 +26,20 @@ Bytes common_divisor(const Sections& sections) {
 }  // namespace
 
 Squeeze::Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
-                 Inferences use)
+                 std::int64_t at_bound, Inferences use)
     : problem_(problem),
       sections_(sections),
       search_(sections, seed, use),
       lower_bound_(lower_bound),
-      step_(common_divisor(sections)) {
+      step_(common_divisor(sections)),
+      at_bound_(at_bound) {
   if (const Bytes excess = lower_bound_ % step_; excess > 0) lower_bound_ += step_ - excess;
 }
 
 bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
   const Bytes gap = (peak - 1 - lower_bound_) / step_;  // in steps: the highest target
   Bytes target = 0;
-  if (turn_++ % kAtBound != 0) {
+  if (turn_++ % at_bound_ != 0) {
     const double share = std::fmod(static_cast<double>(turn_) * 0.6180339887498949, 1.0);  // spread evenly
     target = static_cast<Bytes>(static_cast<double>(gap) * share);
   }

@@ -17,8 +17,9 @@ namespace memplan {
 
 class Squeeze {
  public:
-  // `lower_bound` is proven; runs go on until a peak is at most `enough`.
-  Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed, Inferences use = {});
+  // `lower_bound` is proven; one of `at_bound` runs is at the bound, which proves most.
+  Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
+          std::int64_t at_bound = 4, Inferences use = {});
 
   // One run between the lower bound and `peak`, the best so far; true when it found a better plan.
   bool step(Bytes peak, std::int64_t work, const Deadline& deadline);
@@ -39,7 +40,7 @@ class Squeeze {
   Bytes lower_bound_;
   Bytes step_ = 1;  // between peaks that may be
   std::int64_t turn_ = 0;
-  static constexpr std::int64_t kAtBound = 4;  // every so many runs one is at the bound
+  const std::int64_t at_bound_;
   std::int64_t runs_ = 0;
 };
 

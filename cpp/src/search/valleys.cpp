@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace memplan {
 
@@ -12,7 +13,11 @@ Valleys::Valleys(const Sections& sections, const Floors& floors) : sections_(sec
 void Valleys::reset() {
   const auto count = static_cast<std::size_t>(sections_.count);
   crossing_.assign(count + 1, 0);
-  for (Index x = 0; x < sections_.items(); ++x) remove(x);
+  for (Index x = 0; x < sections_.items(); ++x) {
+    ++crossing_[sections_.first[x] + 1];  // at first, by how much it differs from the section before
+    --crossing_[sections_.last[x]];
+  }
+  std::partial_sum(crossing_.begin(), crossing_.end(), crossing_.begin());
   begins_.reset(sections_.count);
   run_.assign(count, {});
   if (count > 0) {
