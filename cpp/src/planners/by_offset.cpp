@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kEntriesPerBuffer = 4;  // of one level, on average
 constexpr std::size_t kShortEnough = 32;      // buffers per part
+constexpr std::size_t kMostPerBlock = 1024;
 
 }  // namespace
 
@@ -36,32 +37,56 @@ const ByOffset::List& ByOffset::shortest_list(Index begin, Index end) const {
   return levels_[level].parts[static_cast<std::size_t>(begin >> levels_[level].shift)];
 }
 
-ByOffset::List::iterator ByOffset::place_in(List& list, Index i) const {
-  const Bytes offset = offset_[static_cast<std::size_t>(i)];
-  return std::lower_bound(list.begin(), list.end(), i, [&](const Entry& entry, Index) {
-    const Bytes other = offset_[static_cast<std::size_t>(entry.buffer)];
-    return other != offset ? other < offset : entry.buffer < i;
-  });
+bool ByOffset::stands_before(const Entry& entry, Index i) const {
+  const Bytes of_entry = offset_[static_cast<std::size_t>(entry.buffer)];
+  const Bytes of_i = offset_[static_cast<std::size_t>(i)];
+  return of_entry != of_i ? of_entry < of_i : entry.buffer < i;
+}
+
+// The block that buffer i is in, or belongs into; the list is not empty.
+ByOffset::List::iterator ByOffset::block_of(List& list, Index i) const {
+  const auto block =
+      std::partition_point(list.begin(), list.end(), [&](const Block& b) { return stands_before(b.back(), i); });
+  return block == list.end() ? block - 1 : block;
+}
+
+void ByOffset::insert(List& list, Index i) {
+  const auto at = static_cast<std::size_t>(i);
+  if (list.empty()) list.push_back({});
+  const auto block = list.front().empty() ? list.begin() : block_of(list, i);
+  const auto place =
+      std::partition_point(block->begin(), block->end(), [&](const Entry& entry) { return stands_before(entry, i); });
+  block->insert(place, {lives_.begin[at], lives_.end[at], i});
+  if (block->size() < kMostPerBlock) return;
+  const auto middle = block->begin() + kMostPerBlock / 2;
+  Block upper(middle, block->end());
+  block->erase(middle, block->end());
+  list.insert(block + 1, std::move(upper));
+}
+
+void ByOffset::erase(List& list, Index i) {
+  const auto block = block_of(list, i);
+  block->erase(
+      std::partition_point(block->begin(), block->end(), [&](const Entry& entry) { return stands_before(entry, i); }));
+  if (block->empty()) list.erase(block);
+}
+
+template <class F>
+void ByOffset::for_each_list_of(Index i, F&& f) {
+  const auto at = static_cast<std::size_t>(i);
+  for (Level& level : levels_)
+    for (Index part = lives_.begin[at] >> level.shift; part <= (lives_.end[at] - 1) >> level.shift; ++part)
+      f(level.parts[static_cast<std::size_t>(part)]);
 }
 
 void ByOffset::add(Index i, Bytes offset) {
-  const auto at = static_cast<std::size_t>(i);
-  offset_[at] = offset;
-  for (Level& level : levels_)
-    for (Index part = lives_.begin[at] >> level.shift; part <= (lives_.end[at] - 1) >> level.shift; ++part) {
-      List& list = level.parts[static_cast<std::size_t>(part)];
-      list.insert(place_in(list, i), {lives_.begin[at], lives_.end[at], i});
-    }
+  offset_[static_cast<std::size_t>(i)] = offset;
+  for_each_list_of(i, [&](List& list) { insert(list, i); });
 }
 
 void ByOffset::remove(Index i) {
-  const auto at = static_cast<std::size_t>(i);
-  for (Level& level : levels_)
-    for (Index part = lives_.begin[at] >> level.shift; part <= (lives_.end[at] - 1) >> level.shift; ++part) {
-      List& list = level.parts[static_cast<std::size_t>(part)];
-      list.erase(place_in(list, i));
-    }
-  offset_[at] = kNowhere;
+  for_each_list_of(i, [&](List& list) { erase(list, i); });
+  offset_[static_cast<std::size_t>(i)] = kNowhere;
 }
 
 void ByOffset::assign(std::span<const Bytes> offsets) {
@@ -72,13 +97,14 @@ void ByOffset::assign(std::span<const Bytes> offsets) {
   std::stable_sort(placed.begin(), placed.end(), [&](Index a, Index b) {
     return offset_[static_cast<std::size_t>(a)] < offset_[static_cast<std::size_t>(b)];
   });
-  for (Level& level : levels_) {
+  for (Level& level : levels_)
     for (List& list : level.parts) list.clear();
-    for (const Index i : placed) {
-      const auto at = static_cast<std::size_t>(i);
-      for (Index part = lives_.begin[at] >> level.shift; part <= (lives_.end[at] - 1) >> level.shift; ++part)
-        level.parts[static_cast<std::size_t>(part)].push_back({lives_.begin[at], lives_.end[at], i});
-    }
+  for (const Index i : placed) {
+    const auto at = static_cast<std::size_t>(i);
+    for_each_list_of(i, [&](List& list) {
+      if (list.empty() || list.back().size() >= kMostPerBlock / 2) list.push_back({});
+      list.back().push_back({lives_.begin[at], lives_.end[at], i});
+    });
   }
 }
 

@@ -6,7 +6,7 @@
 //     level 2  │ quarter│quarter│quarter │ quarter│     contains it
 //
 // There are as many levels as keep each of them to a few entries per buffer. To look up a span is to read one list; to
-// add or to remove a buffer is to move what is behind it in each list that it is in.
+// add or to remove a buffer is to move what is behind it in a block of each list that it is in.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +40,13 @@ class ByOffset {
   std::size_t visit(Index i, F&& f) const {
     const Index begin = lives_.begin[static_cast<std::size_t>(i)];
     const Index end = lives_.end[static_cast<std::size_t>(i)];
-    const List& list = shortest_list(begin, end);
-    const Entry* const entries = list.data();
-    const std::size_t size = list.size();
-    for (std::size_t k = 0; k < size; ++k)
-      if (entries[k].begin < end && entries[k].end > begin && !f(entries[k].buffer)) return k + 1;
-    return size;
+    std::size_t looked = 0;
+    for (const Block& block : shortest_list(begin, end)) {
+      for (const Entry& entry : block)
+        if (entry.begin < end && entry.end > begin && !f(entry.buffer)) return looked + block.size();
+      looked += block.size();
+    }
+    return looked;
   }
 
  private:
@@ -54,7 +55,8 @@ class ByOffset {
     Index end;
     Index buffer;
   };
-  using List = std::vector<Entry>;
+  using Block = std::vector<Entry>;  // never empty, never more than kMostPerBlock
+  using List = std::vector<Block>;
   struct Level {
     int shift;  // section s is in part s >> shift
     std::vector<List> parts;
@@ -62,7 +64,12 @@ class ByOffset {
 
   const List& shortest_list(Index begin, Index end) const;
   std::size_t entries_at(int shift) const;
-  List::iterator place_in(List& list, Index i) const;
+  bool stands_before(const Entry& entry, Index i) const;
+  List::iterator block_of(List& list, Index i) const;
+  void insert(List& list, Index i);
+  void erase(List& list, Index i);
+  template <class F>
+  void for_each_list_of(Index i, F&& f);
 
   const SectionLives& lives_;
   std::vector<Bytes> offset_;

@@ -39,10 +39,21 @@ void Repair::begin(std::span<const Bytes> offsets, std::vector<Index> out, std::
   rank_.assign(ranks.begin(), ranks.end());
   target_ = target;
   fit_ = fit;
+  may_begin_again_ = true;
+  moved_.clear();
+  work_ += 64 * std::int64_t{problem_.count()};
+}
+
+void Repair::begin_again(std::vector<Index> out, std::span<const Rank> ranks) {
+  take_back(0);
+  out_ = std::move(out);
+  rank_.assign(ranks.begin(), ranks.end());
+  work_ += problem_.count();
 }
 
 bool Repair::turn(Chance& chance, std::size_t more) {
-  moved_.clear();
+  if (!may_begin_again_) moved_.clear();
+  const std::size_t moves_before = moved_.size();
   const std::vector<Index> out_before = out_;
   const std::size_t allowed = out_before.size() + more;
   const std::size_t drawn = chance.below(out_.size());
@@ -61,7 +72,7 @@ bool Repair::turn(Chance& chance, std::size_t more) {
     }
     if (place_all(std::move(others), allowed)) return true;
   }
-  take_back(0);
+  take_back(moves_before);
   rank_[static_cast<std::size_t>(promoted)] = rank_before;
   out_ = out_before;
   return false;
@@ -257,7 +268,7 @@ void Repair::take_back(std::size_t moves) {
 }
 
 std::vector<Bytes> Repair::completed() {
-  moved_.clear();
+  const std::size_t moves_before = moved_.size();
   std::vector<Index> order = out_;
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
     return problem_.size(a) != problem_.size(b) ? problem_.size(a) > problem_.size(b) : a < b;
@@ -273,7 +284,7 @@ std::vector<Bytes> Repair::completed() {
   }
   std::vector<Bytes> offsets(placed_.offsets().begin(), placed_.offsets().end());
   for (Bytes& offset : offsets) offset = std::max<Bytes>(offset, 0);  // what has no bytes is nowhere
-  take_back(0);
+  take_back(moves_before);
   return offsets;
 }
 

@@ -39,6 +39,12 @@ class Repair {
   void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
              Fit fit);
 
+  // Takes back all turns since then; given the same `out` and ranks.
+  void begin_again(std::vector<Index> out, std::span<const Rank> ranks);
+
+  // From now on turns are kept for good.
+  void keep_turns() { may_begin_again_ = false; }
+
   // Promotes one of the buffers that are out, and repairs; false when that was taken back, since more than `more` are
   // out beyond those that were.
   bool turn(Chance& chance, std::size_t more = 0);
@@ -87,7 +93,8 @@ class Repair {
   Fit fit_ = Fit::kLowest;
   std::int64_t work_ = 0;
 
-  std::vector<Moved> moved_;  // in this turn
+  bool may_begin_again_ = true;
+  std::vector<Moved> moved_;  // since the beginning, or in this turn
   std::vector<Blocked> blocked_;
   std::vector<OffsetRange> open_;  // where nothing of higher rank is
   std::vector<Blocked> movable_;   // blocked by what ranks lower, within open_

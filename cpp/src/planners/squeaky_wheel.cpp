@@ -15,7 +15,7 @@
 // plan is repaired at targets part of the way down to the bound: what ends above them is taken out.
 //
 // Ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
-// looked at; the parameter in units of what an order takes per buffer.
+// looked at; the parameters in units of what an order takes per buffer.
 //
 // Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
 // Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.
@@ -165,8 +165,11 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
 bool SqueakyWheel::mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline) {
   const std::int64_t end = work() + work_allowed;
   for (std::uint64_t run = 1; work() < end && !deadline.passed(); ++run) {
-    repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit);
-    work_ += 4 * std::int64_t{problem_.count()};
+    if (run == 1) {
+      repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit);
+    } else {
+      repair_.begin_again({out}, attempt.ranks);
+    }
     const std::uint64_t turns = kTurnsPerRun * luby(run);
     for (std::uint64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
       repair_.turn(chance_);
@@ -194,7 +197,7 @@ bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
 
 void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed) {
   repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit);
-  work_ += 20 * std::int64_t{problem_.count()};
+  repair_.keep_turns();
   active_ = true;
   descending_ = false;
   slice_end_ = work() + work_allowed;
@@ -269,7 +272,8 @@ Placement squeaky_wheel(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
   const Bytes bound = load(problem);
   const Bytes enough = std::max(bound, options.capacity.value_or(0));
-  const std::int64_t work = options.get(kSqueakyWheel[0]) * kWorkPerStart;
+  const std::int64_t placements = options.get(kSqueakyWheel[0]) + options.get(kSqueakyWheel[1]) * problem.count();
+  const std::int64_t work = placements * kWorkPerStart;
   SqueakyWheel search(problem, options.seed, bound);
   const auto tell = [&](bool better) {
     if (better && options.improved) options.improved({search.best(), search.peak(), 0, {}});
