@@ -85,14 +85,15 @@ class WheelMember : public Member {
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     wheel_.offer(best.offsets);
-    return wheel_.step(work, deadline, enough) && wheel_.peak() < best.peak;
+    return wheel_.step(work / kWorkPerLook, deadline, enough) && wheel_.peak() < best.peak;
   }
   std::string_view name() const override { return "squeaky_wheel"; }
   std::vector<Bytes> offsets() const override { return {wheel_.best().begin(), wheel_.best().end()}; }
   Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return wheel_.work(); }
+  std::int64_t work() const override { return kWorkPerLook * wheel_.work(); }
 
  private:
+  static constexpr std::int64_t kWorkPerLook = 3;  // it counts buffers looked at, which take longer
   SqueakyWheel wheel_;
 };
 
@@ -131,7 +132,7 @@ class Portfolio {
       if (sections_->covered > kMostCovered) sections_.reset();
     }
     if (sections_ && !problem_.has_shapes()) bound_ = std::max(bound_, sections_->highest_load());
-    if (problem_.conflicts() != nullptr && problem_.count() <= kFew) prove_few();
+    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= kFew) prove_few();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));

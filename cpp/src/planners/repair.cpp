@@ -52,6 +52,7 @@ void Repair::begin_again(std::vector<Index> out, std::span<const Rank> ranks) {
 }
 
 bool Repair::turn(Chance& chance, std::size_t more) {
+  work_ += 16;
   if (!may_begin_again_) moved_.clear();
   const std::size_t moves_before = moved_.size();
   const std::vector<Index> out_before = out_;
