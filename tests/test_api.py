@@ -271,25 +271,15 @@ def test_everything_public_is_there_and_documented() -> None:
 
 
 def test_errors_are_value_errors() -> None:
-    for error in (memplan.SourceError, memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError):
+    for error in (
+        memplan.SourceError,
+        memplan.GraphError,
+        memplan.ProblemError,
+        memplan.UnsupportedError,
+        memplan.InfeasibleError,
+    ):
         assert issubclass(error, ValueError)
     assert issubclass(memplan.MissingDependencyError, ImportError)
-
-
-# Problems made on purpose
-
-
-def test_layered_networks_are_the_same_each_time() -> None:
-    assert generate.layered(500, seed=3) == generate.layered(500, seed=3)
-    assert generate.layered(500, seed=3) != generate.layered(500, seed=4)
-    assert [len(generate.layered(buffers)) for buffers in (0, 1, 7)] == [0, 1, 7]
-
-
-def test_layered_networks_are_alive_a_few_at_a_time() -> None:
-    problem = generate.layered(10_000)
-    assert problem.first.tolist() == list(range(10_000))
-    assert problem.last.max() == 10_000
-    assert 0 < problem.load < problem.size.sum() / 20
 
 
 def test_place_is_for_graphs() -> None:

@@ -32,8 +32,9 @@ UPSTREAM: dict[str, set[str]] = {
     "occupancy": {"problem"},
     "overlap": {"problem"},
     "plan": {"problem"},
+    "infeasible": {"problem", "buffers", "bounds", "plan"},
     "planner": {"problem"},
-    "planners/deadline": set(),
+    "planners/deadline": {"planner"},
     "planners/planners": {"planner", "planners/deadline"},
     "planners/free_blocks": set(),
     "planners/placed": {"problem", "occupancy"},
@@ -45,7 +46,18 @@ UPSTREAM: dict[str, set[str]] = {
     "verify": {"problem"},
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "takeovers"},
-    "solve": {"graph", "problem", "buffers", "bounds", "plan", "planner", "registry", "verify", "replay"},
+    "solve": {
+        "graph",
+        "problem",
+        "buffers",
+        "bounds",
+        "plan",
+        "infeasible",
+        "planner",
+        "registry",
+        "verify",
+        "replay",
+    },
 }
 A_PLANNER = {
     "problem",
@@ -187,7 +199,7 @@ def test_every_planner_has_a_file_and_every_file_a_row() -> None:
 
 # Package -> the packages that it may import from, besides the core, errors, dtypes and itself.
 PYTHON_UPSTREAM: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"plan"},  # the type of what an error holds
     "dtypes": set(),
     "generate": set(),
     "planners": set(),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -353,6 +356,49 @@ def test_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"example:{name}" in capsys.readouterr().out
 
 
+FOREVER = "hill_climb:iterations=1000000000,placements=1000000000000"
+
+
+def test_a_capacity_that_is_met(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", LIFETIMES, "--planner", FOREVER, "--capacity", "1300000") == 0
+    peak = re.search(r"([\d,]+) bytes\), .* below naive", capsys.readouterr().out)
+    assert peak is not None
+    assert int(peak[1].replace(",", "")) <= 1_300_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--capacity", "15"], "no plan fits a capacity of 15 bytes: at least 16 bytes are needed"),
+        (
+            ["--capacity", "20", "--planner", "naive"],
+            "no plan was found that fits a capacity of 20 bytes: the best plan of planner 'naive' peaks at 24; "
+            "at least 16 are needed",
+        ),
+    ],
+)
+def test_a_capacity_that_is_not(
+    arguments: list[str], message: str, lifetimes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = lifetimes.parent / "p.json"
+    assert run("plan", lifetimes, *arguments, "--json", target) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        message,
+        "most is alive at step 1, 16 bytes of 2 buffers:",
+        "  buffer 'a' with 10 bytes, alive in [0, 2)",
+        "  buffer 'b' with 6 bytes, alive in [1, 4)",
+    ]
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("capacity", ["-1", "1.5", "1MiB"])
+def test_capacities_that_are_none(capacity: str, lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", lifetimes, f"--capacity={capacity}") == 2
+    assert f"--capacity: must be >= 0, got '{capacity}'" in capsys.readouterr().err
+
+
 # verify
 
 
@@ -493,7 +539,9 @@ def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str
 def test_help_names_options_and_planners(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("plan", "--help") == 0
     out = " ".join(capsys.readouterr().out.split())
-    flags = "planner alignment dims place train inclusive csv csv-form json layout plot time-limit seed threads"
+    flags = (
+        "planner alignment dims place train inclusive csv csv-form json layout plot time-limit capacity seed threads"
+    )
     flags += " inplace-ops no-inplace disable-inplace-ops donate no-zero-copy"
     for flag in flags.split():
         assert f"--{flag}" in out
@@ -577,6 +625,57 @@ def test_a_progress_line_on_a_terminal_after_a_second(seconds: float, shown: boo
     os.close(screen)
     assert result.returncode == 0
     assert ("reading" in written) == shown
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_live_line_shows_how_far_a_search_has_come() -> None:
+    import pty
+
+    screen, terminal = pty.openpty()
+    command = [sys.executable, "-m", "memplan", "plan", LIFETIMES, "--planner", FOREVER, "--time-limit", "2.2"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, text=True, env=environment) as process:
+        os.close(terminal)
+        written = b""
+        with suppress(OSError):  # the end of a terminal that is closed
+            while piece := os.read(screen, 100_000):
+                written += piece
+        assert process.stdout is not None
+        assert "not proven optimal" in process.stdout.read()
+    os.close(screen)
+    lines = re.findall(r"planning: peak (.*?), bound 1.00 MiB, gap (.*?)%, (\d) s", written.decode())
+    assert len(lines) > 1
+    assert {seconds for _, _, seconds in lines} == {"1", "2"}
+    gaps = [float(gap) for _, gap, _ in lines]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends an interrupt")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "memplan: interrupted; this is the best plan until then\n"),
+        (["--capacity", "1048576"], "memplan: interrupted\n"),
+    ],
+    ids=["any", "that fits"],
+)
+def test_ctrl_c_keeps_the_best_plan(arguments: list[str], said: str, tmp_path: Path) -> None:
+    target = tmp_path / "p.json"
+    command = [sys.executable, "-m", "memplan", "plan", LIFETIMES, "--planner", FOREVER, "--json", str(target)]
+    with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.endswith(said)
+    if arguments:
+        assert (out, target.exists()) == ("", False)
+        assert "no plan was found that fits a capacity of 1048576 bytes" in err
+        assert "when it was interrupted; at least 1048576 are needed" in err
+    else:
+        assert err == said
+        assert ", interrupted" in out
+        assert memplan.read_plan(target).interrupted
 
 
 def test_files_are_written_though_nobody_reads_the_summary(tmp_path: Path) -> None:

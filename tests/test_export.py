@@ -98,6 +98,17 @@ def test_json(plan: memplan.Plan, tmp_path: Path) -> None:
     assert (back.problem, back.offsets.tolist(), back.planner) == (plan.problem, plan.offsets.tolist(), "first_fit")
 
 
+def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None:
+    for cut in (True, False):
+        dataclasses.replace(plan, interrupted=cut).to_json(tmp_path / "plan.json")
+        spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+        assert spec.get("interrupted") == (True if cut else None)
+        assert memplan.read_plan(tmp_path / "plan.json").interrupted == cut
+    (tmp_path / "plan.json").write_text(json.dumps(spec | {"interrupted": 1}), encoding="utf-8")
+    with pytest.raises(memplan.SourceError, match="interrupted must be true or false, got 1"):
+        memplan.read_plan(tmp_path / "plan.json")
+
+
 def test_json_of_a_graph_maps_tensors(graph_plan: memplan.Plan, tmp_path: Path) -> None:
     graph_plan.to_json(tmp_path / "plan.json")
     tensors = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["tensors"]

@@ -220,6 +220,16 @@ def test_pools_are_kept(plan: memplan.Plan) -> None:
     assert pooled != plan
 
 
+def test_interrupted_plans_say_so(plan: memplan.Plan) -> None:
+    cut = dataclasses.replace(plan, interrupted=True)
+    assert not plan.interrupted
+    assert cut != plan
+    assert pickle.loads(pickle.dumps(cut)) == cut
+    assert repr(cut) == "<memplan.Plan: 3 buffers, peak 22 bytes, gap 37.500%, interrupted, planner 'first_fit'>"
+    assert cut.summary().endswith(" s, interrupted")
+    assert "interrupted" not in plan.summary()
+
+
 def test_tensors_that_are_not_placed(graph_plan: memplan.Plan) -> None:
     with pytest.raises(KeyError, match=r"'x' \(input\) is not placed in the arena; see the option `place`"):
         graph_plan["x"]

@@ -131,6 +131,89 @@ def test_bad_parameters(register: Register, text: str, message: str) -> None:
         memplan.plan(([4], [0], [1]), text)
 
 
+def test_it_is_told_the_capacity(register: Register) -> None:
+    asked = register([0, 4])
+    assert memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", capacity=8).peak == 8
+    assert asked[0][1].capacity == 8
+    assert asked[0][1].tell is None
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", capacity=7)
+    assert len(asked) == 1  # the load says so
+
+
+@pytest.mark.parametrize("source", [([4, 4], [0, 0], [1, 1]), GRAPH], ids=["problem", "graph"])
+def test_what_does_not_fit_is_in_the_error(register: Register, source: Any) -> None:
+    register([0, 6], bound=9)
+    with pytest.raises(memplan.InfeasibleError, match="the best plan of planner 'mine:k=1' peaks at 10") as caught:
+        memplan.plan(source, "mine:k=1", capacity=9)
+    assert (caught.value.lower_bound, caught.value.peak, caught.value.proven) == (9, 10, False)
+    assert caught.value.plan is not None
+    assert caught.value.plan.offsets.tolist() == [0, 6]
+    assert (caught.value.plan.graph is None) == (source is not GRAPH)
+    with pytest.raises(memplan.InfeasibleError, match="no plan fits a capacity of 8 bytes: at least 9") as caught:
+        memplan.plan(source, "mine", capacity=8)
+    assert caught.value.proven
+
+
+Run = Callable[[memplan.Problem, Options], Placement]
+
+
+@pytest.fixture
+def run_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
+    """Adds a planner "mine" that is a function."""
+
+    def add(run: Run) -> None:
+        row = PlannerInfo("mine", "a test", False, (), "O(1)", "here", (), run)
+        monkeypatch.setattr(REGISTRY, "IN_PYTHON", (*REGISTRY.IN_PYTHON, row))
+
+    return add
+
+
+def descending(problem: memplan.Problem, options: Options) -> Placement:
+    assert options.tell is not None
+    for offset, bound in [(9, 1), (12, 8), (7, 9), (7, 9)]:
+        options.tell([0, offset], bound)
+    return Placement([0, 5])
+
+
+@pytest.mark.parametrize("source", [([4, 4], [0, 0], [1, 1]), GRAPH], ids=["problem", "graph"])
+def test_it_tells_of_better_plans(run_as: Callable[[Run], None], source: Any) -> None:
+    run_as(descending)
+    told: list[memplan.Plan] = []
+    plan = memplan.plan(source, "mine", on_improvement=told.append)
+    assert [(better.peak, better.lower_bound) for better in told] == [(13, 8), (11, 9), (9, 8)]
+    assert all((better.graph is None) == (source is not GRAPH) for better in told)
+    assert told[-1] == plan
+
+
+@pytest.mark.parametrize("source", [([4, 4], [0, 0], [1, 1]), GRAPH], ids=["problem", "graph"])
+def test_nothing_wrong_is_told(run_as: Callable[[Run], None], source: Any) -> None:
+    def overlapping(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        options.tell([0, 3], 0)
+        return Placement([0, 4])
+
+    run_as(overlapping)
+    with pytest.raises(memplan.InvalidPlanError, match="planner 'mine' made an invalid plan"):
+        memplan.plan(source, "mine", on_improvement=lambda plan: pytest.fail("told"))
+
+
+def test_it_keeps_what_it_has_when_interrupted(run_as: Callable[[Run], None]) -> None:
+    run_as(lambda problem, options: Placement([0, 4], interrupted=True))
+    assert memplan.plan(([4, 4], [0, 0], [1, 1]), "mine").interrupted
+    with pytest.raises(KeyboardInterrupt):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_interrupt="raise")
+
+
+def test_an_interrupt_before_there_is_a_plan_is_raised(run_as: Callable[[Run], None]) -> None:
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        raise KeyboardInterrupt
+
+    run_as(run)
+    with pytest.raises(KeyboardInterrupt):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
+
+
 def test_words_and_the_last_of_two_values_count(register: Register) -> None:
     asked = register()
     memplan.plan(([4], [0], [1]), "mine:order=birth,k=1,k=2")

@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/infeasible.hpp"
 
 namespace memplan::bindings {
 
@@ -11,6 +12,24 @@ void bind_error(py::module_& m, const char* name, const char* doc) {
   type.attr("__doc__") = doc;
 }
 
+// What was found, as the solve would have returned it; None where nothing was.
+py::object found_by(const InfeasibleError& error) {
+  if (!error.plan) return py::none();
+  if (!error.buffers) return py::cast(*error.plan);
+  return py::make_tuple(*error.buffers, *error.plan);
+}
+
+// Its class is Python's: it says what its attributes are.
+void raise_infeasible(const InfeasibleError& error) {
+  using namespace py::literals;
+  const py::object type = py::module_::import("memplan.errors").attr("InfeasibleError");
+  const py::object raised =
+      type(error.what(), "capacity"_a = error.capacity, "lower_bound"_a = error.lower_bound, "plan"_a = found_by(error),
+           "peak"_a = error.plan ? py::cast(error.plan->peak) : py::none(),
+           "buffers"_a = py::tuple(py::cast(error.alive)), "step"_a = error.step);
+  PyErr_SetObject(type.ptr(), raised.ptr());
+}
+
 }  // namespace
 
 void bind_errors(py::module_& m) {
@@ -18,6 +37,13 @@ void bind_errors(py::module_& m) {
   bind_error<ProblemError>(m, "ProblemError", "Buffers that cannot be; the message names column and row.");
   bind_error<UnsupportedError>(m, "UnsupportedError", "A feature that a planner or a stage does not support.");
   bind_error<InvalidPlanError>(m, "InvalidPlanError", "A plan that breaks its problem or graph; lists how.");
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const InfeasibleError& error) {
+      raise_infeasible(error);
+    }
+  });
 }
 
 }  // namespace memplan::bindings

@@ -2,18 +2,11 @@
 
 #include "bindings.hpp"
 #include "memplan/solve.hpp"
+#include "watch.hpp"
 
 namespace memplan::bindings {
 
 namespace {
-
-PlanOptions options_of(std::optional<double> time_limit, std::uint64_t seed, int threads) {
-  PlanOptions options;
-  options.time_limit = time_limit;
-  options.seed = seed;
-  options.threads = threads;
-  return options;
-}
 
 Place place_of(const std::vector<std::string>& kinds) {
   Place place({});
@@ -21,30 +14,74 @@ Place place_of(const std::vector<std::string>& kinds) {
   return place;
 }
 
+Plan& plan_in(Plan& plan) { return plan; }
+Plan& plan_in(GraphPlan& found) { return found.plan; }
+
+// What plans are asked for with, besides the planner.
+struct Asked {
+  PlanOptions options;
+  Watch watch;
+
+  Asked(std::optional<double> time_limit, std::uint64_t seed, int threads, std::optional<Bytes> capacity,
+        const py::object& tell, bool interruptible)
+      : watch(tell, interruptible) {
+    options.time_limit = time_limit;
+    options.capacity = capacity;
+    options.seed = seed;
+    options.threads = threads;
+    if (watch.can_stop()) options.stop = [this] { return watch.stop(); };
+  }
+  Asked(const Asked&) = delete;
+};
+
+// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else.
+template <class Solve>
+auto solved(Asked& asked, Solve&& solve) {
+  try {
+    auto found = [&] {
+      const py::gil_scoped_release release;
+      return solve();
+    }();
+    plan_in(found).interrupted |= asked.watch.interrupted();
+    return found;
+  } catch (InfeasibleError& error) {
+    const bool interrupted = asked.watch.interrupted();
+    if (error.plan) error.plan->interrupted |= interrupted;
+    throw;
+  }
+}
+
 Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
-                   std::uint64_t seed, int threads) {
-  const PlanOptions options = options_of(time_limit, seed, threads);
-  py::gil_scoped_release release;
-  return solve(problem, planner, options);
+                   std::uint64_t seed, int threads, std::optional<Bytes> capacity, const py::object& tell,
+                   bool interruptible) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+  OnPlan on_plan;
+  if (asked.watch.listens()) on_plan = [&](Plan plan) { asked.watch.tell(std::move(plan)); };
+  return solved(asked, [&] { return solve(problem, planner, asked.options, on_plan); });
 }
 
 std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner, const StorageOptions& storage,
-                                     std::optional<double> time_limit, std::uint64_t seed, int threads) {
-  const PlanOptions options = options_of(time_limit, seed, threads);
-  py::gil_scoped_release release;
-  GraphPlan result = solve(graph, planner, storage, options);
-  return {std::move(result.buffers), std::move(result.plan)};
+                                     std::optional<double> time_limit, std::uint64_t seed, int threads,
+                                     std::optional<Bytes> capacity, const py::object& tell, bool interruptible) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+  OnGraphPlan on_plan;
+  if (asked.watch.listens())
+    on_plan = [&](GraphPlan found) { asked.watch.tell(std::move(found.buffers), std::move(found.plan)); };
+  GraphPlan found = solved(asked, [&] { return solve(graph, planner, storage, asked.options, on_plan); });
+  return {std::move(found.buffers), std::move(found.plan)};
 }
 
 Plan judge_offsets(const Problem& problem, py::handle offsets, const std::string& planner, const std::string& asked,
-                   double seconds, Bytes lower_bound, Index pools) {
+                   double seconds, Bytes lower_bound, Index pools, bool interrupted) {
   const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
   Placement placement;
   placement.offsets.assign(column.data(), column.data() + column.size());
   placement.lower_bound = lower_bound;
   placement.pools = pools;
   py::gil_scoped_release release;
-  return judge(problem, std::move(placement), planner, asked, seconds);
+  Plan plan = judge(problem, std::move(placement), planner, asked, seconds);
+  plan.interrupted = interrupted;
+  return plan;
 }
 
 void bind_storage_options(py::module_& m) {
@@ -124,6 +161,7 @@ void bind_buffers(py::module_& m) {
 }  // namespace
 
 void bind_solve(py::module_& m) {
+  Watch::main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   bind_storage_options(m);
   bind_buffers(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
@@ -134,16 +172,24 @@ void bind_solve(py::module_& m) {
       .def_readonly("pools", &Plan::pools, "Pools that the planner thought in; 0 when it does not.")
       .def_readonly("planner", &Plan::planner)
       .def_readonly("winner", &Plan::winner)
+      .def_readonly("interrupted", &Plan::interrupted, "It was asked to end before it was done.")
       .def_readonly("seconds", &Plan::seconds);
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        "Plans a problem and verifies the result; the GIL is released.");
+        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
+        "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
+        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.");
   m.def("judge", &judge_offsets, py::arg("problem"), py::arg("offsets"), py::arg("planner"), py::arg("asked"),
-        py::arg("seconds"), py::arg("lower_bound") = 0, py::arg("pools") = 0,
+        py::arg("seconds"), py::arg("lower_bound") = 0, py::arg("pools") = 0, py::arg("interrupted") = false,
         "What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.");
+  m.def("require_room", &require_room, py::arg("problem"), py::arg("capacity"),
+        "Raises InfeasibleError where the load alone exceeds the capacity.");
+  m.def("require_fit", &require_fit, py::arg("problem"), py::arg("capacity"), py::arg("solution"),
+        py::arg("buffers") = py::none(), "Raises InfeasibleError where a plan, of a graph perhaps, does not fit.");
   m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        "Plans a graph, verifies and replays the result; the GIL is released.");
+        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
+        "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
 }
 
 }  // namespace memplan::bindings

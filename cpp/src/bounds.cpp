@@ -72,6 +72,23 @@ Bytes load(const Problem& problem) {
   return highest;
 }
 
+TightestStep tightest_step(const Problem& problem) {
+  TightestStep tightest;
+  sweep(problem, [&](Step step, Bytes alive) {
+    if (alive > tightest.bytes) tightest = {step, alive, {}};
+  });
+  for (Index i = 0; i < problem.count(); ++i) {
+    Bytes bytes = 0;
+    problem.for_each_part(i, [&](const Part& part) {
+      if (part.first <= tightest.step && tightest.step < part.last) bytes += part.end - part.begin;
+    });
+    if (bytes > 0) tightest.users.push_back({i, bytes});
+  }
+  std::stable_sort(tightest.users.begin(), tightest.users.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return tightest;
+}
+
 std::int64_t overlapping_pairs(const Problem& problem) {
   std::vector<Step> births(problem.first().begin(), problem.first().end());
   std::vector<Step> deaths(problem.last().begin(), problem.last().end());

@@ -38,7 +38,13 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
                            ", which this problem asks for");
   }
   if (!(missing & kShapes)) return planner.run(problem, options);
-  Placement placement = planner.run(problem.without_shapes(), options);
+  PlanOptions of_rectangles = options;
+  if (options.improved)
+    of_rectangles.improved = [&](Improvement better) {
+      better.lower_bound = 0;
+      options.improved(better);
+    };
+  Placement placement = planner.run(problem.without_shapes(), of_rectangles);
   placement.lower_bound = 0;
   return placement;
 }

@@ -19,8 +19,8 @@ constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 // name, title, exact, supports, complexity, source, function, parameters. A planner is one file in planners/ and one
 // row here.
 constexpr PlannerInfo kPlanners[] = {
-    {"auto", "best of first_fit, best_fit and greedy_by_size; stops at the load", false, kAll, "that of its members",
-     "memplan", portfolio},
+    {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
+     "that of its members", "memplan", portfolio, kPortfolio},
     {"naive", "every buffer its own bytes: no reuse", false, kAll, "O(n)", "the baseline of every comparison", naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
@@ -70,6 +70,8 @@ constexpr PlannerInfo kPlanners[] = {
      linear_scan},
     {"tlsf_replay", "births and deaths in order through a two-level segregated fit allocator", false, kAlignment,
      "O(n log n)", "tinygrad; Masmano et al. 2004", tlsf_replay, kTlsfReplay},
+    {"valley", "places into valleys between placed buffers, backtracks, and proves what it can", true, kAlignment,
+     "exponential; a dive O(sections covered x log n)", "memplan", valley, kValley},
     {"min_cost_flow", "each buffer opens an object or takes one over, at the least cost of all", false, kAlignment,
      "O(n^3)", "TFLite, GPU delegate", min_cost_flow},
 };

@@ -34,50 +34,135 @@ void check_options(const PlanOptions& options) {
   if (options.time_limit && !(*options.time_limit > 0))
     throw std::invalid_argument("time_limit must be > 0 seconds, got " + std::to_string(*options.time_limit));
   if (options.threads < 1) throw std::invalid_argument("threads must be >= 1, got " + std::to_string(options.threads));
+  if (options.capacity && *options.capacity < 0)
+    throw std::invalid_argument("capacity must be >= 0 bytes, got " + std::to_string(*options.capacity));
 }
 
-// Seconds of the time limit, if there is one, after so many.
-std::optional<double> time_left(const PlanOptions& options, double seconds) {
-  if (!options.time_limit) return std::nullopt;
-  return *options.time_limit - seconds;
-}
+bool fits(const Plan& plan, const PlanOptions& options) { return !options.capacity || plan.peak <= *options.capacity; }
 
-// The plan of auto when nothing shares bytes by choice.
-GraphPlan apart(const Graph& graph, StorageOptions storage, const PlanOptions& options) {
-  storage.inplace = storage.zero_copy = false;
-  Buffers buffers = buffers_of(graph, storage);
-  Plan plan = solve(buffers.problem, "auto", options);
-  return {std::move(buffers), std::move(plan)};
-}
+// Who hears of plans, as long as each peaks below all before it.
+struct Listener {
+  OnPlan tell;                       // empty: nobody
+  std::optional<Bytes> lowest = {};  // peak told of
 
-// Sharing lowers the load, and still a heuristic may do worse with what it leaves; the bound stays the lower one.
-void keep_the_better(GraphPlan& shared, GraphPlan apart) {
-  const double seconds = shared.plan.seconds + apart.plan.seconds;
-  if (apart.plan.peak < shared.plan.peak) {
-    apart.plan.lower_bound = std::min(apart.plan.lower_bound, shared.plan.lower_bound);
-    apart.plan.optimal = apart.plan.peak == apart.plan.lower_bound;
-    shared = std::move(apart);
+  bool wants(Bytes peak) const { return tell && (!lowest || peak < *lowest); }
+  void hear(const Plan& plan) {
+    if (!wants(plan.peak)) return;
+    lowest = plan.peak;
+    tell(plan);
   }
-  shared.plan.seconds = seconds;
+};
+
+// What a planner makes of a problem, verified, whether it fits the capacity or not.
+Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
+  const ChosenPlanner chosen = choose_planner(planner);
+  check_options(options);
+  problem.check();
+  if (options.capacity) require_room(problem, *options.capacity);
+  PlanOptions settings = options;
+  settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto judged = [&](Placement placement) {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return judge(problem, std::move(placement), chosen.planner.name, planner, seconds.count());
+  };
+  bool interrupted = false;
+  if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
+  if (listener.tell)
+    settings.improved = [&](const Improvement& better) {
+      options.tell(better);
+      if (!listener.wants(better.peak)) return;
+      std::vector<Bytes> offsets(better.offsets.begin(), better.offsets.end());
+      listener.hear(judged({std::move(offsets), better.winner, better.lower_bound}));
+    };
+  Plan plan = judged(run(chosen.planner, problem, settings));
+  plan.interrupted = interrupted;
+  listener.hear(plan);
+  return plan;
 }
+
+// Plans a graph, in one attempt or two; what is told of them peaks lower each time, whichever it is from.
+class GraphSolver {
+ public:
+  GraphSolver(const Graph& graph, std::string_view planner, const PlanOptions& options, const OnGraphPlan& tell)
+      : graph_(graph), planner_(planner), options_(options), tell_(tell) {}
+
+  GraphPlan run(const StorageOptions& storage) {
+    GraphPlan best = attempt(buffers_of(graph_, storage), options_);
+    Bytes bound = best.plan.lower_bound;  // of all that was tried
+    if (planner_ == "auto" && !best.buffers.shared.empty()) {
+      if (may_do_better(best.plan))
+        bound = try_apart(best, storage);
+      else if (!fits(best.plan, options_))
+        bound = load(best.buffers.problem);  // which sharing never raises
+    }
+    check(best.buffers, best.plan);
+    if (fits(best.plan, options_)) return best;
+    const Problem problem = best.buffers.problem;
+    throw infeasible(problem, *options_.capacity, bound, std::move(best.plan), std::move(best.buffers));
+  }
+
+ private:
+  // `before` is another plan of the graph: its bound counts too, and its time.
+  GraphPlan attempt(Buffers buffers, const PlanOptions& options, const Plan* before = nullptr) {
+    const auto join = [&](Plan& plan) {
+      if (before == nullptr) return;
+      plan.lower_bound = std::min(plan.lower_bound, before->lower_bound);
+      plan.optimal = plan.peak == plan.lower_bound;
+      plan.seconds += before->seconds;
+    };
+    if (tell_)
+      listener_.tell = [&](Plan plan) {
+        join(plan);
+        check(buffers, plan);
+        tell_({buffers, std::move(plan)});
+      };
+    Plan plan = memplan::attempt(buffers.problem, planner_, options, listener_);
+    join(plan);
+    return {std::move(buffers), std::move(plan)};
+  }
+
+  bool may_do_better(const Plan& plan) const {
+    if (plan.interrupted || (options_.time_limit && *options_.time_limit <= plan.seconds)) return false;
+    return options_.capacity ? !fits(plan, options_) : !plan.optimal;
+  }
+
+  // Plans with nothing sharing bytes by choice and keeps the better plan: sharing lowers the load, and still a
+  // heuristic may do worse with what it leaves. Returns a bound of both.
+  Bytes try_apart(GraphPlan& best, StorageOptions storage) {
+    storage.inplace = storage.zero_copy = false;
+    Buffers buffers = buffers_of(graph_, storage);
+    if (options_.capacity)
+      if (const Bytes least = load(buffers.problem); least > *options_.capacity)
+        return std::min(least, best.plan.lower_bound);
+    PlanOptions rest = options_;
+    if (rest.time_limit) *rest.time_limit -= best.plan.seconds;
+    GraphPlan apart = attempt(std::move(buffers), rest, &best.plan);
+    const Bytes bound = apart.plan.lower_bound;
+    best.plan.seconds = apart.plan.seconds;
+    best.plan.interrupted = apart.plan.interrupted;
+    if (apart.plan.peak < best.plan.peak) best = std::move(apart);
+    return bound;
+  }
+
+  void check(const Buffers& buffers, const Plan& plan) const {
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListed), planner_);
+  }
+
+  const Graph& graph_;
+  std::string_view planner_;
+  const PlanOptions& options_;
+  const OnGraphPlan& tell_;
+  Listener listener_ = {};
+};
 
 }  // namespace
 
-Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options) {
-  const ChosenPlanner chosen = choose_planner(planner);
-  const PlannerInfo& info = chosen.planner;
-  PlanOptions settings = options;
-  settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
-  check_options(settings);
-  problem.check();
-
-  bool interrupted = false;
-  if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
-  const auto start = std::chrono::steady_clock::now();
-  Placement placement = run(info, problem, settings);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Plan plan = judge(problem, std::move(placement), info.name, planner, seconds.count());
-  plan.interrupted = interrupted;
+Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options, const OnPlan& tell) {
+  Listener listener{tell};
+  Plan plan = attempt(problem, planner, options, listener);
+  if (options.capacity) require_fit(problem, *options.capacity, plan);
   return plan;
 }
 
@@ -96,19 +181,9 @@ Plan judge(const Problem& problem, Placement placement, std::string_view planner
   return plan;
 }
 
-GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage,
-                const PlanOptions& options) {
-  Buffers buffers = buffers_of(graph, storage);
-  Plan plan = solve(buffers.problem, planner, options);
-  GraphPlan result{std::move(buffers), std::move(plan)};
-  const std::optional<double> left = time_left(options, result.plan.seconds);
-  if (planner == "auto" && !result.plan.optimal && !result.buffers.shared.empty() && (!left || *left > 0)) {
-    PlanOptions rest = options;
-    rest.time_limit = left;
-    keep_the_better(result, apart(graph, storage, rest));
-  }
-  throw_if_any(replay_all(graph, result.buffers, result.plan.offsets, kListed), planner);
-  return result;
+GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
+                const OnGraphPlan& tell) {
+  return GraphSolver(graph, planner, options, tell).run(storage);
 }
 
 Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets) {

@@ -8,6 +8,7 @@ from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan
 from .errors import (
     GraphError,
+    InfeasibleError,
     InvalidPlanError,
     MissingDependencyError,
     ProblemError,
@@ -24,6 +25,7 @@ __all__ = [
     "INPLACE_OPS",
     "Graph",
     "GraphError",
+    "InfeasibleError",
     "InvalidPlanError",
     "MissingDependencyError",
     "Op",

@@ -29,6 +29,8 @@ __all__: list[str] = [
     "peak_of",
     "planners",
     "replay",
+    "require_fit",
+    "require_room",
     "reuse_edges",
     "reused_by",
     "solve_graph",
@@ -416,6 +418,11 @@ class Solution:
     What a planner found: offsets and what is known about them.
     """
     @property
+    def interrupted(self) -> bool:
+        """
+        It was asked to end before it was done.
+        """
+    @property
     def lower_bound(self) -> int: ...
     @property
     def offsets(self) -> numpy.typing.NDArray[numpy.int64]:
@@ -494,6 +501,7 @@ def judge(
     seconds: typing.SupportsFloat | typing.SupportsIndex,
     lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
     pools: typing.SupportsInt | typing.SupportsIndex = 0,
+    interrupted: bool = False,
 ) -> Solution:
     """
     What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.
@@ -516,6 +524,21 @@ def replay(
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
     """
 
+def require_fit(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    solution: Solution,
+    buffers: Buffers | None = None,
+) -> None:
+    """
+    Raises InfeasibleError where a plan, of a graph perhaps, does not fit.
+    """
+
+def require_room(problem: Problem, capacity: typing.SupportsInt | typing.SupportsIndex) -> None:
+    """
+    Raises InfeasibleError where the load alone exceeds the capacity.
+    """
+
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:
     """
     Pairs of ops (before, after) whose order the plan relies on and the graph does not imply, the fewest that
@@ -534,9 +557,12 @@ def solve_graph(
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     seed: typing.SupportsInt | typing.SupportsIndex = 0,
     threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    tell: typing.Any = None,
+    interruptible: bool = False,
 ) -> tuple[Buffers, Solution]:
     """
-    Plans a graph, verifies and replays the result; the GIL is released.
+    Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
     """
 
 def solve_problem(
@@ -545,9 +571,13 @@ def solve_problem(
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     seed: typing.SupportsInt | typing.SupportsIndex = 0,
     threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    tell: typing.Any = None,
+    interruptible: bool = False,
 ) -> Solution:
     """
-    Plans a problem and verifies the result; the GIL is released.
+    Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
+    better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
     """
 
 def verify(

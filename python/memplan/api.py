@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from . import _core
+from .errors import InfeasibleError
 from .importers import capture_source
 from .plan import Plan
 from .planners import solve_graph, solve_problem
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")
+
+_OnPlan: TypeAlias = Callable[[Plan], object]
+_Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
 
 
 def capture(
@@ -71,6 +75,9 @@ def plan(
     donate: Collection[str] = (),
     zero_copy: bool = True,
     time_limit: float | None = None,
+    capacity: int | None = None,
+    on_improvement: Callable[[Plan], object] | None = None,
+    on_interrupt: Literal["keep", "raise"] = "keep",
     seed: int = 0,
     threads: int = 1,
     args: Sequence[Any] = (),
@@ -108,6 +115,17 @@ def plan(
     time_limit
         Seconds after which planners that search keep their best plan so far: auto, beam, exhaustive, hill_climb, somas,
         cp_sat. The others run to their end.
+    capacity
+        Bytes, >= 0: the first plan that peaks at most there is enough. auto, exhaustive, hill_climb, somas and cp_sat
+        end there; the others run to their end.
+    on_improvement
+        Called with each plan that a search finds and that peaks below all before it, verified like the one that is
+        returned, on the thread that called; the last one peaks as that does. Planners that do not search call it once.
+        What it raises ends the search and is raised here.
+    on_interrupt
+        What Ctrl-C does to a search: "keep" ends it with the best plan until then, whose `interrupted` is True; with
+        "raise", KeyboardInterrupt is raised, as it is in either case where there is no plan yet, the second time, and
+        after planners that do not search. Signals reach the main thread only.
     seed, threads
         For planners that use chance, or several threads; the plan for a seed is the same for any `threads`, but for
         "cp_sat", which finds another of equal peak, or searches on where a time limit ends it.
@@ -121,6 +139,11 @@ def plan(
     ------
     TypeError, ValueError
         Bad input, an unknown planner, or a feature that the planner does not support.
+    InfeasibleError
+        No plan fits the capacity, or none was found that does: with the bound, the best plan found, and the buffers
+        alive at the tightest step. Where the load alone exceeds the capacity, nothing is searched.
+    KeyboardInterrupt
+        See `on_interrupt`.
     MissingDependencyError
         The planner needs a package that is not installed; names the extra that brings it.
     """
@@ -137,22 +160,76 @@ def plan(
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _integer(alignment, "alignment", 1, 2**63 - 1)
+    if on_interrupt not in ("keep", "raise"):
+        raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
+    if on_improvement is not None and not callable(on_improvement):
+        raise TypeError(f"on_improvement must be callable with a plan, got {on_improvement!r}")
     options = (
         _seconds(time_limit, "time_limit"),
         _integer(seed, "seed", 0, 2**64 - 1),
         _integer(threads, "threads", 1, 2**31 - 1),
+        None if capacity is None else _integer(capacity, "capacity", 0, 2**63 - 1),
     )
-    if isinstance(captured, _core.Graph):
-        storage_options = _core.StorageOptions(kinds, alignment, *storage)
-        buffers, solution = solve_graph(captured, planner, storage_options, *options)
-        return Plan.of(solution, buffers.problem, captured, buffers)
+    try:
+        if isinstance(captured, _core.Graph):
+            storage_options = _core.StorageOptions(kinds, alignment, *storage)
+            result = _plan_graph(captured, planner, storage_options, options, on_improvement)
+        else:
+            _check_for_problems(kinds, disable_inplace_ops, donate)
+            result = _plan_problem(_aligned(captured, alignment), planner, options, on_improvement)
+    except InfeasibleError as error:
+        if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
+            raise KeyboardInterrupt from error
+        raise
+    if on_interrupt == "raise" and result.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
+def _plan_problem(problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None) -> Plan:
+    tell = None if on_improvement is None else _teller(on_improvement, lambda solution: Plan.of(solution, problem))
+    try:
+        solution = solve_problem(problem, planner, *options, tell)
+    except InfeasibleError as error:
+        if error.plan is not None:
+            error.plan = Plan.of(cast(_core.Solution, error.plan), problem)
+        raise
+    return Plan.of(solution, problem)
+
+
+def _plan_graph(
+    graph: _core.Graph,
+    planner: str,
+    storage: _core.StorageOptions,
+    options: _Options,
+    on_improvement: _OnPlan | None,
+) -> Plan:
+    def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
+        return Plan.of(solution, buffers.problem, graph, buffers)
+
+    tell = None if on_improvement is None else _teller(on_improvement, plan_of)
+    try:
+        return plan_of(*solve_graph(graph, planner, storage, *options, tell))
+    except InfeasibleError as error:
+        if error.plan is not None:
+            error.plan = plan_of(*cast(tuple[_core.Buffers, _core.Solution], error.plan))
+        raise
+
+
+def _teller(on_improvement: _OnPlan, plan_of: Callable[..., Plan]) -> Callable[..., None]:
+    def tell(*found: Any) -> None:
+        on_improvement(plan_of(*found))
+
+    return tell
+
+
+def _check_for_problems(kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str]) -> None:
+    """Refuse what only graphs have."""
     if set(kinds) != set(PLACE):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
         if given:
             raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
-    problem = _aligned(captured, alignment)
-    return Plan.of(solve_problem(problem, planner, *options), problem)
 
 
 def _integer(value: Any, name: str, least: int, most: int) -> int:

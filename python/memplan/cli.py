@@ -6,17 +6,20 @@ import argparse
 import io
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from . import INPLACE_OPS, __version__, planners
+from . import INPLACE_OPS, InfeasibleError, __version__, planners
 from .api import PLACE
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
+    from ._core import Graph, Problem
     from .plan import Plan
     from .planners import Parameter
 
@@ -27,6 +30,7 @@ _PLAN_EXAMPLES = """examples:
   memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
   memplan plan lifetimes.csv --planner first_fit --layout layout.txt
   memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
+  memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
 """
 _VERIFY_EXAMPLES = """examples:
   memplan verify lifetimes.csv plan.csv
@@ -36,15 +40,15 @@ _EXAMPLES = _PLAN_EXAMPLES + _VERIFY_EXAMPLES.removeprefix("examples:\n") + "  m
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 0, 1 for a plan that does not hold, 2 for an error."""
+    """Run a command; returns the exit status: 0, 1 for a plan that does not hold or fit, 2 for an error, 130 when it
+    was interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
     options = _parser().parse_args(argv)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
-        print("memplan: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _interrupted()
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         print(f"memplan: error: {_one_line(error)}", file=sys.stderr)
         return ERROR
@@ -121,6 +125,7 @@ def _add_plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
+    command.add_argument("--capacity", type=_count, metavar="N", help="bytes; the first plan that fits is enough")
     command.add_argument(
         "--time-limit", type=float, metavar="S", help="seconds after which a search keeps its best plan"
     )
@@ -169,10 +174,28 @@ def _plan(options: argparse.Namespace) -> int:
             inclusive=options.inclusive,
             inplace_ops=_inplace_ops(options.inplace_ops),
         )
-    with _waiting("planning"):
-        result = plan(
+    try:
+        result = _planned(options, captured)
+    except InfeasibleError as error:
+        return _infeasible(error)
+    with _waiting("writing"):
+        _write(options, result)
+    with _readers_may_leave():
+        _print_summary(options.source, result)
+    if result.interrupted:
+        return _interrupted("this is the best plan until then")
+    return OK
+
+
+def _planned(options: argparse.Namespace, captured: Graph | Problem) -> Plan:
+    from .api import plan
+
+    progress = _Progress()
+    with _waiting(progress):
+        return plan(
             captured,
             options.planner,
+            on_improvement=progress.show if sys.stderr.isatty() else None,
             alignment=options.alignment,
             place=options.place.split(","),
             inplace=not options.no_inplace,
@@ -180,14 +203,25 @@ def _plan(options: argparse.Namespace) -> int:
             donate=options.donate,
             zero_copy=not options.no_zero_copy,
             time_limit=options.time_limit,
+            capacity=options.capacity,
             seed=options.seed,
             threads=options.threads,
         )
-    with _waiting("writing"):
-        _write(options, result)
-    with _readers_may_leave():
-        _print_summary(options.source, result)
-    return OK
+
+
+def _infeasible(error: InfeasibleError) -> int:
+    from .present.units import printable
+
+    for line in str(error).splitlines():
+        print(printable(line), file=sys.stderr)
+    if error.plan is not None and error.plan.interrupted:
+        return _interrupted()
+    return INVALID
+
+
+def _interrupted(but: str = "") -> int:
+    print("memplan: interrupted" + (f"; {but}" if but else ""), file=sys.stderr)
+    return INTERRUPTED
 
 
 def _dims(pairs: list[str]) -> dict[str, int]:
@@ -310,16 +344,43 @@ def _readers_may_leave() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class _Progress:
+    """How far planning has come, as a line: "planning: peak 1.2 MiB, bound 1.0 MiB, gap 20.000%, 3 s"."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._best: Plan | None = None
+
+    def show(self, plan: Plan) -> None:
+        """A better plan was found."""
+        self._best = plan
+
+    def __str__(self) -> str:
+        from .present.units import format_bytes
+
+        seconds = f"{time.monotonic() - self._begin:.0f} s"
+        if self._best is None:
+            return f"planning: {seconds}"
+        peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)
+        return f"planning: peak {peak}, bound {bound}, gap {self._best.gap:.3%}, {seconds}"
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        return Text(str(self))
+
+
 class _waiting:
     """A line with a spinner on stderr while something takes more than a second; on a terminal only."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str | _Progress) -> None:
         from threading import Timer
 
         from rich.console import Console
         from rich.text import Text
 
-        self._status = Console(stderr=True).status(Text(what)) if sys.stderr.isatty() else None
+        line = Text(what) if isinstance(what, str) else what
+        self._status = Console(stderr=True).status(line) if sys.stderr.isatty() else None
         self._timer = Timer(1.0, self._status.start) if self._status is not None else None
 
     def __enter__(self) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import GraphError, InvalidPlanError, ProblemError, UnsupportedError
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 
 class SourceError(ValueError):
@@ -14,6 +18,51 @@ class SourceError(ValueError):
 
 class MissingDependencyError(ImportError):
     """A package that an importer or planner needs is not installed; the message names the extra that brings it."""
+
+
+class InfeasibleError(ValueError):
+    """No plan fits the capacity, or none was found that does.
+
+    Attributes
+    ----------
+    capacity : int
+        Bytes that were given.
+    lower_bound : int
+        Bytes that are needed, proven; for a graph, of all that was tried with it.
+    proven : bool
+        The lower bound is above the capacity: no plan fits.
+    peak : int or None
+        Bytes that the best plan found needs.
+    plan : Plan or None
+        That plan, verified; None where the load alone exceeds the capacity, which is found out without planning.
+    buffers : tuple of str
+        The buffers alive at the tightest step, where the load is: those with the most bytes first.
+    step : int
+        The tightest step.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        capacity: int = 0,
+        lower_bound: int = 0,
+        peak: int | None = None,
+        plan: Plan | None = None,
+        buffers: tuple[str, ...] = (),
+        step: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.capacity = capacity
+        self.lower_bound = lower_bound
+        self.peak = peak
+        self.plan = plan
+        self.buffers = buffers
+        self.step = step
+
+    @property
+    def proven(self) -> bool:
+        return self.lower_bound > self.capacity
 
 
 LISTED = 1000  # violations that an error lists unless told otherwise
@@ -32,6 +81,7 @@ def invalid_plan(
 
 __all__ = [
     "GraphError",
+    "InfeasibleError",
     "InvalidPlanError",
     "MissingDependencyError",
     "ProblemError",

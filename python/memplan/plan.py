@@ -87,6 +87,8 @@ class Plan:
         The planner asked for with its parameters, and the one whose offsets these are (they differ for "auto").
     seconds : float
         Wall time of planning, without import and verification.
+    interrupted : bool
+        Ctrl-C ended the search, which might have gone on.
     graph : Graph or None
         The graph that was planned, when the source was one.
     buffers : Buffers or None
@@ -104,6 +106,7 @@ class Plan:
     pools: int = 0
     graph: _core.Graph | None = None
     buffers: _core.Buffers | None = field(default=None)
+    interrupted: bool = False
 
     @staticmethod
     def of(
@@ -125,6 +128,7 @@ class Plan:
             pools=solution.pools,
             graph=graph,
             buffers=buffers,
+            interrupted=solution.interrupted,
         )
 
     @property
@@ -319,6 +323,7 @@ class Plan:
 
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
+        state += ", interrupted" if self.interrupted else ""
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -326,7 +331,7 @@ class Plan:
         self.offsets.flags.writeable = False
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner, self.pools)
+        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner, self.pools, self.interrupted)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but `seconds`."""

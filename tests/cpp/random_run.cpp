@@ -14,6 +14,7 @@
 #include "memplan/reuse.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
+#include "plain_checks.hpp"
 #include "random_graph.hpp"
 
 using namespace memplan;
@@ -61,37 +62,6 @@ Problem random_problem() {
   return Problem(size, first, last, alignment);
 }
 
-// The pairs that share bytes while both are alive, by looking at all of them.
-std::size_t overlaps(const Problem& p, const std::vector<Bytes>& offsets) {
-  std::size_t pairs = 0;
-  for (Index a = 0; a < p.count(); ++a)
-    for (Index b = 0; b < a; ++b) {
-      const Bytes oa = offsets[static_cast<std::size_t>(a)], ob = offsets[static_cast<std::size_t>(b)];
-      const bool in_time = p.first(a) < p.last(b) && p.first(b) < p.last(a);
-      pairs += in_time && std::max(oa, ob) < std::min(oa + p.size(a), ob + p.size(b));
-    }
-  return pairs;
-}
-
-// The same for shapes and conflicts, a byte range of a part at a time.
-std::size_t shared_bytes(const Problem& p, const std::vector<Bytes>& offsets) {
-  std::size_t pairs = 0;
-  for (Index a = 0; a < p.count(); ++a) {
-    for (Index b = 0; b < a; ++b) {
-      const Bytes oa = offsets[static_cast<std::size_t>(a)], ob = offsets[static_cast<std::size_t>(b)];
-      const bool conflict = p.conflicts() != nullptr && p.conflicts()->contains(a, b);
-      pairs += conflict && std::max(oa, ob) < std::min(oa + p.size(a), ob + p.size(b));
-      p.for_each_part(a, [&](const Part& x) {
-        p.for_each_part(b, [&](const Part& y) {
-          pairs += std::max(x.first, y.first) < std::min(x.last, y.last) &&
-                   std::max(oa + x.begin, ob + y.begin) < std::min(oa + x.end, ob + y.end);
-        });
-      });
-    }
-  }
-  return pairs;
-}
-
 // The planner's name, with a small budget where it has one: the run is about many problems.
 std::string briefly(const PlannerInfo& planner) {
   std::string name(planner.name);
@@ -105,10 +75,9 @@ void check_planners(const Problem& problem) {
   for (const PlannerInfo& planner : planners()) {
     try {
       const Plan plan = solve(problem, briefly(planner));
-      CHECK(overlaps(problem, plan.offsets) == 0);
+      CHECK(plain::overlaps(problem, plan.offsets) == 0);
       CHECK(plan.peak >= load(problem));
-      for (Index i = 0; i < problem.count(); ++i)
-        CHECK(plan.offsets[static_cast<std::size_t>(i)] % problem.alignment(i) == 0);
+      CHECK(plain::aligned(problem, plan.offsets));
     } catch (const UnsupportedError&) {  // too large for it
     }
   }
@@ -117,7 +86,7 @@ void check_planners(const Problem& problem) {
 void check_verify(const Problem& problem) {
   std::vector<Bytes> offsets;
   for (Index i = 0; i < problem.count(); ++i) offsets.push_back(problem.alignment(i) * below(20));
-  CHECK(verify(problem, offsets).size() == overlaps(problem, offsets));
+  CHECK(verify(problem, offsets).size() == plain::overlaps(problem, offsets));
 }
 
 // Pairs that the problem keeps apart beyond lifetimes, and shapes, through every planner that takes them.
@@ -148,7 +117,7 @@ void check_features(const Problem& plain) {
     if (features_of(problem) & ~planner.supports & ~kShapes) continue;
     try {
       const Plan plan = solve(problem, briefly(planner));
-      CHECK(shared_bytes(problem, plan.offsets) == 0);
+      CHECK(plain::faults(problem, plan.offsets) == 0);
       CHECK(plan.peak >= plan.lower_bound);
     } catch (const UnsupportedError&) {  // too large for it
     }

@@ -20,6 +20,21 @@ LoadCurve load_curve(const Problem& problem);
 // The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
 Bytes load(const Problem& problem);
 
+// The first step of the largest load, and who makes it: buffers with bytes in use there, most first, then by index.
+// O(n log n).
+struct TightestStep {
+  struct User {
+    Index buffer;
+    Bytes bytes;  // in use there: of a shaped buffer, perhaps not all
+  };
+
+  Step step = 0;
+  Bytes bytes = 0;
+  std::vector<User> users;
+};
+
+TightestStep tightest_step(const Problem& problem);
+
 // The number of pairs of buffers whose lifetimes intersect. O(n log n).
 std::int64_t overlapping_pairs(const Problem& problem);
 

@@ -7,6 +7,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/happens_before.hpp"
+#include "memplan/infeasible.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/overlap.hpp"

@@ -1,6 +1,7 @@
 // Planner: a function from a Problem to offsets, and the row that describes it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -43,6 +44,11 @@ struct PlanOptions {
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
   std::int64_t get(const Parameter& parameter) const;
+  // The peak at which a search may end: its lower bound, or the capacity where that is higher.
+  Bytes enough(Bytes lower_bound) const { return std::max(lower_bound, capacity.value_or(0)); }
+  void tell(const Improvement& better) const {
+    if (improved) improved(better);
+  }
 };
 
 // What a problem may ask of a planner beyond sizes and lifetimes; bits of PlannerInfo::supports.

@@ -3,12 +3,14 @@
 //     Graph ─▶ storages ─▶ liveness ─▶ Problem ─▶ planner ─▶ Plan ─▶ verify ─▶ replay
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "memplan/buffers.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/infeasible.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
@@ -16,9 +18,15 @@
 
 namespace memplan {
 
+// Told of each plan that a search finds, verified, as long as it peaks below all before it; the last one told of peaks
+// where the plan does that is returned, or that an InfeasibleError holds. Called on the thread that called.
+using OnPlan = std::function<void(Plan)>;
+
 // Plans a problem and verifies the result. Throws std::invalid_argument for an unknown planner or bad
-// options, UnsupportedError for a feature that the planner lacks, InvalidPlanError if a planner is wrong.
-Plan solve(const Problem& problem, std::string_view planner = "auto", const PlanOptions& options = {});
+// options, UnsupportedError for a feature that the planner lacks, InvalidPlanError if a planner is wrong, and
+// InfeasibleError where no plan was found that fits the capacity: without a search where the load alone exceeds it.
+Plan solve(const Problem& problem, std::string_view planner = "auto", const PlanOptions& options = {},
+           const OnPlan& tell = {});
 
 // The plan that a planner's placement makes of a problem, verified; `asked` is the planner with its parameters as it
 // was asked for. Throws InvalidPlanError that names the planner when the placement breaks the problem.
@@ -30,10 +38,13 @@ struct GraphPlan {
   Plan plan;
 };
 
+using OnGraphPlan = std::function<void(GraphPlan)>;
+
 // Plans a graph; the plan is verified on the problem and replayed on the graph. "auto", where it leaves a gap, also
-// plans with nothing sharing bytes by choice and keeps the better: sharing never makes its peak higher.
+// plans with nothing sharing bytes by choice and keeps the better: sharing never makes its peak higher. With a capacity
+// it does so where the first plan does not fit; an InfeasibleError has a bound of both.
 GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const StorageOptions& storage = {},
-                const PlanOptions& options = {});
+                const PlanOptions& options = {}, const OnGraphPlan& tell = {});
 
 // Where every tensor and workspace of a planned graph is; tensors outside the arena are in a region per storage.
 Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets);

@@ -85,9 +85,10 @@ class Beam {
   }
 
  private:
+  // Of the best ways only, where the deadline passes meanwhile; at least of one.
   void list_successors(Index born) {
     successors_.clear();
-    for (std::size_t w = 0; w < ways_.size(); ++w) {
+    for (std::size_t w = 0; w < ways_.size() && !(is_time_to_look(w) && deadline_.passed()); ++w) {
       const Way& way = ways_[w];
       const std::size_t free_blocks = count_free_blocks(way);
       Bytes free = 0;  // where the gap begins
@@ -104,6 +105,8 @@ class Beam {
       }
     }
   }
+
+  static bool is_time_to_look(std::size_t count) { return count % 1024 == 1023; }
 
   static std::size_t count_free_blocks(const Way& way) {
     std::size_t count = 0;
@@ -122,6 +125,7 @@ class Beam {
     std::vector<Way> kept;
     kept_by_hash_.clear();
     for (auto end = successors_.end(); end != successors_.begin() && kept.size() < k_; --end) {
+      if (is_time_to_look(kept.size()) && deadline_.passed()) break;
       std::pop_heap(successors_.begin(), end, worse);
       const Successor& best = *(end - 1);
       Way way = follow(best, born);

@@ -18,8 +18,11 @@ class Chance {
     return x ^ (x >> 31);
   }
 
-  // In [0, bound); the bias of the remainder is below 2^-32 for bounds below 2^32.
+  // In [0, bound); the bias of the remainder is below 2^-32 for the bounds used here.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
+
+  // In [0, 1).
+  double share() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:
   std::uint64_t state_;

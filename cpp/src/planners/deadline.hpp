@@ -1,6 +1,7 @@
 // Deadline: whether a search has to end, since its time limit has passed or since someone asked it to.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -17,6 +18,12 @@ class Deadline {
   // Counts from now; `options` outlives it.
   explicit Deadline(const PlanOptions& options)
       : seconds_(options.time_limit), stop_(options.stop ? &options.stop : nullptr) {}
+
+  // Seconds of the time limit that are left, if there is one.
+  std::optional<double> left() const {
+    if (!seconds_) return std::nullopt;
+    return std::max(1e-9, *seconds_ - std::chrono::duration<double>(Clock::now() - start_).count());
+  }
 
   bool passed() const {
     if (passed_ || (!seconds_ && stop_ == nullptr)) return passed_;

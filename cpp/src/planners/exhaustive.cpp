@@ -20,8 +20,8 @@
 //     floor: that buffer could be moved down to there, since nothing yet to come would reach into its way
 //   - for some moment the unplaced buffers alive there, stacked by their floors, end at or above the best peak so far
 //   - an identical buffer (size, alignment, conflicts) of lower index is unplaced: they may be exchanged
-// The search starts from greedy_by_size and ends at the bound. Buffers that no chain of conflicts connects are
-// solved apart, those with the largest load first.
+// The search starts from greedy_by_size and ends at the bound, or with a capacity once the peak fits, or cannot.
+// Buffers that no chain of conflicts connects are solved apart, those with the largest load first.
 //
 // Complexity: exponential; n^2 per node. Guarantee: an optimum, with its proof, unless the nodes or the time limit run
 // out first. Source: the overview of greedy, beam and exhaustive planning, for the idea; semi-active schedules,
@@ -30,11 +30,13 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <string>
 
 #include "in_order.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/plan.hpp"
 #include "planners.hpp"
 
 namespace memplan {
@@ -61,6 +63,7 @@ bool conflict(const Problem& problem, Index a, Index b) {
 struct Budget {
   std::int64_t nodes;
   const Deadline& deadline;
+  std::function<void()> improved;  // called when the placement peaks lower in a component
 
   bool spent() { return nodes-- <= 0 || (nodes % 1024 == 0 && deadline.passed()); }
 };
@@ -93,16 +96,16 @@ class Component {
     return top;
   }
 
-  // Lowers the placement's peak of this component until it is at most `enough`; true when it is, or is the least
-  // possible.
-  bool improve(Placement& placement, Bytes enough, Budget& budget) {
-    best_ = peak(placement);
+  // Lowers the placement's peak of this component, to below `limit` at least, until it is at most `enough`. Returns
+  // what it has proven that no plan peaks below: 0 when it came to its end before all was tried.
+  Bytes improve(Placement& placement, Bytes enough, Bytes limit, Budget& budget) {
+    best_ = std::min(peak(placement), limit);
     enough_ = enough;
     complete_ = true;
     budget_ = &budget;
     placement_ = &placement;
     if (best_ > enough_) search(all(), Offsets{}, 0, 0, 0);
-    return complete_ || best_ <= enough_;
+    return done() ? 0 : best_;
   }
 
  private:
@@ -202,6 +205,7 @@ class Component {
   void keep(const Offsets& offsets, Bytes top) {
     best_ = top;
     for (std::size_t p = 0; p < count(); ++p) placement_->offsets[static_cast<std::size_t>(buffers_[p])] = offsets[p];
+    budget_->improved();
   }
 
   std::vector<Index> buffers_;
@@ -274,12 +278,19 @@ std::vector<Component> components_of(const Problem& problem) {
 Placement exhaustive(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
   std::vector<Component> components = components_of(problem);
-  Budget budget{options.get(kExhaustive[0]), deadline};
   Placement placement = greedy_by_size(problem, options);
+  const auto tell = [&] {
+    if (!options.improved) return;
+    options.improved({placement.offsets, peak_of(problem, placement.offsets), placement.lower_bound});
+  };
+  tell();
+  Budget budget{options.get(kExhaustive[0]), deadline, tell};
+  const Bytes limit = options.capacity ? saturated_add(*options.capacity, 1) : kMaxBytes;  // what fits is below
   for (Component& component : components) {
-    const Bytes enough = std::max(placement.lower_bound, component.bound());
-    const bool proven = component.improve(placement, enough, budget);
-    placement.lower_bound = std::max(enough, proven ? component.peak(placement) : 0);
+    Bytes& bound = placement.lower_bound;
+    bound = std::max(bound, component.bound());
+    if (bound >= limit) break;
+    bound = std::max(bound, component.improve(placement, options.enough(bound), limit, budget));
   }
   return placement;
 }

@@ -10,9 +10,9 @@
 //            └─┴──┴─────┴────┴─▶ step
 //
 // The first order is by size, then by the number of conflicts. A worse plan is accepted now and then while the search
-// is young; the best one is kept. Stops at the load, after `iterations` swaps, or once `placements` buffers have been
-// placed in all, whichever comes first; with the first order at least. Chance comes from the seed: same seed, same
-// plan.
+// is young; the best one is kept. Stops at the load or the capacity, after `iterations` swaps, or once `placements`
+// buffers have been placed in all, whichever comes first; with the first order at least. Chance comes from the seed:
+// same seed, same plan.
 //
 // Complexity: O(n r log n) per iteration. Guarantee: none; never above the first order's peak.
 // Source: Apache TVM, Unified Static Memory Planner, hill_climb (src/tir/usmp/algo/hill_climb.cc): the order, the swaps
@@ -51,6 +51,7 @@ class HillClimb {
   }
 
   Bytes peak() const { return best_peak_; }
+  const std::vector<Bytes>& offsets() const { return best_.offsets; }
   Placement take() { return std::move(best_); }
 
   // One swap, if there is one to make; false when the deadline passed meanwhile.
@@ -129,12 +130,16 @@ class HillClimb {
 
 Placement hill_climb(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
-  const Bytes bound = load(problem);
+  const Bytes enough = options.enough(load(problem));
   const auto buffers = std::max<std::int64_t>(1, problem.count());
   const std::int64_t iterations = std::min(options.get(kHillClimb[0]), options.get(kHillClimb[1]) / buffers);
   HillClimb search(problem, options.seed);
-  for (std::int64_t k = 1; k <= iterations && search.peak() > bound; ++k)
+  options.tell({search.offsets(), search.peak()});
+  for (std::int64_t k = 1; k <= iterations && search.peak() > enough; ++k) {
+    const Bytes before = search.peak();
     if (deadline.passed() || !search.step(k, deadline)) break;
+    if (search.peak() < before) options.tell({search.offsets(), search.peak()});
+  }
   return search.take();
 }
 

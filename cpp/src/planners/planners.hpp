@@ -80,11 +80,25 @@ inline constexpr Parameter kTlsfReplay[] = {
 };
 Placement tlsf_replay(const Problem& problem, const PlanOptions& options);
 
+inline constexpr std::string_view kSwitch[] = {"off", "on"};
+inline constexpr Parameter kValley[] = {
+    {"work", "steps of work, each of some nanoseconds", 1'000'000'000, 0, kMaxBytes},
+    {"probe", "try children before they are entered", 1, 0, 1, kSwitch},
+    {"waste", "order children by the slack that they waste", 1, 0, 1, kSwitch},
+    {"refute", "remember refuted states", 1, 0, 1, kSwitch},
+    {"split", "search apart what falls apart in time", 1, 0, 1, kSwitch},
+    {"twins", "try one of identical buffers", 1, 0, 1, kSwitch},
+    {"vary", "let restarts differ", 1, 0, 1, kSwitch},
+};
+Placement valley(const Problem& problem, const PlanOptions& options);
 inline constexpr Parameter kSqueakyWheel[] = {
     {"placements", "work, in buffers placed", 30'000, 0, std::int64_t{1} << 40},
     {"orders", "work on top of that, in times that all are placed", 12, 0, 1 << 20}};
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);
 
+inline constexpr Parameter kPortfolio[] = {
+    {"effort", "steps of work of all members together; without end where only a time limit is given", 1'000'000'000, 0,
+     kMaxBytes}};
 Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan

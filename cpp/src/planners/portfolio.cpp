@@ -1,60 +1,246 @@
-// auto: keeps the best of a few. Runs its members in order of their cost, and stops as soon as a peak equals the
-// load, which proves it, or when the time limit has passed; a member that is cut short counts for nothing, the
-// first is never cut short.
+// auto: an anytime portfolio. It holds the best plan so far and stops as soon as its peak equals a bound, which proves
+// it, is at most the capacity given, or when the effort is spent or the time is up.
 //
-// greedy_by_size is left out of problems with very many pairs of buffers that overlap in time, such as training
-// graphs of a million buffers, where it may run for long. Which members run depends on the problem alone, unless a
-// time limit is set.
+//     first_fit ─▶ a dive of the valley search at the bound ─▶ rounds ─▶ …
 //
-// Complexity: that of its members. Guarantee: none below the best member's.
+//     rounds     valley          runs at the bound: an optimum, or the proof that there is none there
+//                squeaky_wheel   an order, repaired
+//                valley          runs between the bound and the best peak
+//
+// In a round each member works for an equal slice of work, from the best plan at the beginning of the round, and the
+// best of what they find is kept, ties to the first of them. Slices are counted in work, not in time, so what comes out
+// is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
+// early.
+//
+// Conflicts beyond lifetimes are left to greedy_by_size, exhaustive where buffers are few, and squeaky_wheel. Where
+// buffers have shapes, the valley search is given plain rectangles, and what it proves of those is not kept.
+//
+// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below first_fit's peak (of
+// greedy_by_size with conflicts).
+#include <atomic>
+#include <future>
+#include <memory>
+
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
 #include "planners.hpp"
+#include "search/squeeze.hpp"
+#include "squeaky_wheel.hpp"
 
 namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kMostPairs = 300'000'000;
+constexpr std::int64_t kFirstSlice = 1'000'000;
+constexpr std::int64_t kLastSlice = 64'000'000;
+constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothing but the load can prove an optimum
+constexpr Index kFew = 64;                            // buffers that exhaustive takes
+constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-// The best placement so far.
-class Best {
+struct Incumbent {
+  std::vector<Bytes> offsets;
+  Bytes peak = kMaxBytes;
+  std::string_view winner;
+};
+
+// What searches in a slice, and what it found there.
+class Member {
  public:
-  explicit Best(const Problem& problem) : problem_(problem), bound_(load(problem)) {}
+  virtual ~Member() = default;
+  // Works for about that much, from the best plan so far; true if it found a better one.
+  virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
+  virtual std::string_view name() const = 0;
+  virtual std::vector<Bytes> offsets() const = 0;
+  virtual Bytes lower_bound() const = 0;
+  virtual std::int64_t work() const = 0;
+};
 
-  void offer(std::string_view member, Placement placement) {
-    const Bytes peak = peak_of(problem_, placement.offsets);
-    if (!placement_.winner.empty() && peak >= peak_) return;
-    placement_ = std::move(placement);
-    placement_.winner = member;
-    peak_ = peak;
+class ValleyMember : public Member {
+ public:
+  ValleyMember(const Problem& problem, const Sections& sections, Bytes bound, std::uint64_t seed, std::int64_t at_bound)
+      : squeeze_(problem, sections, bound, seed, at_bound) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    const std::int64_t end = work > kEndless - squeeze_.work() ? kEndless : squeeze_.work() + work;
+    while (squeeze_.lower_bound() < best.peak && squeeze_.work() < end && !deadline.passed())
+      if (enough > squeeze_.lower_bound() ? squeeze_.attempt(enough, kEndless, deadline) == Outcome::found
+                                          : squeeze_.step(best.peak, kEndless, deadline))
+        return true;
+    return false;
   }
-
-  bool optimal() const { return peak_ == bound_; }
-  Placement take() { return std::move(placement_); }
+  std::string_view name() const override { return "valley"; }
+  std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
+  Bytes lower_bound() const override { return squeeze_.lower_bound(); }
+  std::int64_t work() const override { return squeeze_.work(); }
 
  private:
+  using Outcome = ValleySearch::Outcome;
+  Squeeze squeeze_;
+};
+
+class WheelMember : public Member {
+ public:
+  WheelMember(const Problem& problem, Bytes bound, std::uint64_t seed) : wheel_(problem, seed, bound) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    wheel_.offer(best.offsets);
+    return wheel_.step(work, deadline, enough) && wheel_.peak() < best.peak;
+  }
+  std::string_view name() const override { return "squeaky_wheel"; }
+  std::vector<Bytes> offsets() const override { return {wheel_.best().begin(), wheel_.best().end()}; }
+  Bytes lower_bound() const override { return 0; }
+  std::int64_t work() const override { return wheel_.work(); }
+
+ private:
+  SqueakyWheel wheel_;
+};
+
+class Portfolio {
+ public:
+  Portfolio(const Problem& problem, const PlanOptions& options)
+      : problem_(problem), options_(options), deadline_(options), bound_(load(problem)) {
+    const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
+                                        [](const auto& set) { return set.first == kPortfolio[0].name; });
+    given_ = effort_set || options.time_limit;
+    effort_ = options.time_limit && !effort_set ? kEndless : options.get(kPortfolio[0]);
+  }
+
+  Placement run() {
+    begin();
+    if (is_over()) return result();
+    gather();
+    for (std::int64_t slice = kFirstSlice; !is_over() && !members_.empty(); slice = std::min(2 * slice, kLastSlice))
+      round(slice);
+    return result();
+  }
+
+ private:
+  void begin() {
+    if (problem_.conflicts() == nullptr) {
+      offer("first_fit", first_fit(problem_.without_shapes(), options_).offsets);
+    } else {  // the fits know of lifetimes only
+      offer("greedy_by_size", greedy_by_size(problem_, options_).offsets);
+    }
+  }
+
+  void gather() {
+    if (problem_.conflicts() == nullptr) {
+      plain_.emplace(problem_.without_shapes());
+      sections_.emplace(*plain_);
+      if (sections_->covered > kMostCovered) sections_.reset();
+    }
+    if (sections_ && !problem_.has_shapes()) bound_ = std::max(bound_, sections_->highest_load());
+    if (problem_.conflicts() != nullptr && problem_.count() <= kFew) prove_few();
+    if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
+    if (sections_) add_valley(options_.seed, 1);
+    members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
+    if (sections_) add_valley(options_.seed + 1, kEndless);
+  }
+
+  bool is_exact() const { return sections_ && !problem_.has_shapes(); }
+
+  void prove_few() {
+    PlanOptions options;
+    options.time_limit = deadline_.left();
+    options.stop = options_.stop;
+    Placement placement = exhaustive(problem_, options);
+    bound_ = std::max(bound_, placement.lower_bound);
+    offer("exhaustive", std::move(placement.offsets));
+  }
+
+  void add_valley(std::uint64_t seed, std::int64_t at_bound) {
+    members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, sections_->highest_load(), seed, at_bound));
+  }
+
+  bool is_over() const { return best_.peak <= enough() || work_ >= effort_ || deadline_.passed(); }
+  Bytes enough() const { return options_.enough(bound_); }
+
+  void offer(std::string_view member, std::vector<Bytes> offsets) {
+    const Bytes peak = peak_of(problem_, offsets);
+    if (peak >= best_.peak && !best_.winner.empty()) return;
+    best_ = {std::move(offsets), peak, member};
+    options_.tell({best_.offsets, best_.peak, bound_, member});
+  }
+
+  // Every member works for a slice.
+  void round(std::int64_t slice) {
+    const std::size_t threads = static_cast<std::size_t>(options_.threads);
+    std::vector<bool> better(members_.size(), false);
+    std::size_t done = 0;
+    for (bool enough = false; done < members_.size() && !enough;) {
+      const std::size_t end = std::min(members_.size(), done + threads);
+      if (end - done == 1) {
+        better[done] = members_[done]->search(best_, this->enough(), slice, deadline_);
+      } else {
+        side_by_side(done, end, slice, better);
+      }
+      for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
+    }
+    merge(done, better);
+  }
+
+  bool ends_the_search(const Member& member, bool better) const {
+    if (proves(member) && member.lower_bound() >= best_.peak) return true;
+    return better && peak_of(problem_, member.offsets()) <= enough();
+  }
+
+  // What is proven of plain rectangles does not hold for shapes.
+  bool proves(const Member& member) const { return member.lower_bound() > 0 && !problem_.has_shapes(); }
+
+  // The members [begin, end), each on a thread of its own, while this one watches for who asks to stop.
+  void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better) {
+    std::atomic<bool> stop = false;
+    PlanOptions watched;
+    watched.time_limit = deadline_.left();
+    watched.stop = [&stop] { return stop.load(std::memory_order_relaxed); };
+    std::vector<std::future<bool>> running;
+    for (std::size_t k = begin; k < end; ++k)
+      running.push_back(std::async(std::launch::async,
+                                   [&, k] { return members_[k]->search(best_, enough(), slice, Deadline(watched)); }));
+    for (std::size_t k = begin; k < end; ++k) {
+      std::future<bool>& future = running[k - begin];
+      while (future.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
+        if (deadline_.passed()) stop = true;
+      better[k] = future.get();
+      if (ends_the_search(*members_[k], better[k])) stop = true;  // those after it count no more
+    }
+  }
+
+  // What the first `done` members found.
+  void merge(std::size_t done, const std::vector<bool>& better) {
+    work_ = 0;
+    for (std::size_t k = 0; k < members_.size(); ++k) {
+      const Member& member = *members_[k];
+      if (k < done && proves(member)) bound_ = std::max(bound_, member.lower_bound());
+      if (k < done && better[k]) offer(member.name(), member.offsets());
+      work_ += member.work();
+    }
+  }
+
+  Placement result() {
+    Placement placement;
+    placement.offsets = std::move(best_.offsets);
+    placement.winner = best_.winner;
+    placement.lower_bound = bound_;
+    return placement;
+  }
+
   const Problem& problem_;
+  const PlanOptions& options_;
+  const Deadline deadline_;
   Bytes bound_;
-  Placement placement_;
-  Bytes peak_ = kMaxBytes;
+  std::int64_t effort_;
+  bool given_;  // the effort or the time
+  std::int64_t work_ = 0;
+  Incumbent best_;
+  std::optional<Problem> plain_;
+  std::optional<Sections> sections_;
+  std::vector<std::unique_ptr<Member>> members_;
 };
 
 }  // namespace
 
-Placement portfolio(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options);
-  Best best(problem);
-  if (problem.conflicts() != nullptr) {  // the fits know of lifetimes only
-    best.offer("greedy_by_size", greedy_by_size(problem, options));
-    return best.take();
-  }
-  const Problem plain = problem.without_shapes();
-  best.offer("first_fit", first_fit(plain, options));
-  if (!best.optimal() && !deadline.passed()) best.offer("best_fit", best_fit(plain, options));
-  if (!best.optimal() && !deadline.passed() && overlapping_pairs(problem) <= kMostPairs)
-    if (auto greedy = greedy_by_size_until(problem, deadline)) best.offer("greedy_by_size", *std::move(greedy));
-  return best.take();
-}
+Placement portfolio(const Problem& problem, const PlanOptions& options) { return Portfolio(problem, options).run(); }
 
 }  // namespace memplan

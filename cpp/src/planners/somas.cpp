@@ -245,18 +245,19 @@ Placement somas(const Problem& problem, const PlanOptions& options) {
   const auto orders = static_cast<std::size_t>(options.get(kSomas[0]));
   const int fits = static_cast<int>(options.get(kSomas[1]));
   const Bytes margin = options.get(kSomas[2]);
-  const Bytes bound = load(problem);
+  const Bytes enough = options.enough(load(problem));
   Solver solver(problem, options);
   Best best;
   for (const bool pools : {true, false}) {
     solver.start_over();
     for (const Ties& ties : std::span(kOrders).first(orders)) {
       const std::vector<Index> order = solver.ordered(ties);
-      for (int fit = 0; fit < fits && best.peak != bound; ++fit) {
+      for (int fit = 0; fit < fits && !(best.found() && best.peak <= enough); ++fit) {
         auto placement = pools ? solver.in_pools(order, Fit(fit)) : solver.in_arena(order, Fit(fit), !best.found());
         if (!placement) break;
         const Bytes peak = solver.peak(*placement);
         best.offer(*std::move(placement), peak, pools, margin);
+        if (best.peak == peak) options.tell({best.placement.offsets, peak});
       }
     }
   }

@@ -25,9 +25,9 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
-    are left out where there are none. For a graph, ``tensors`` maps the name of every placed tensor to its buffer's
-    position and its own offset, and to what it ``shares`` bytes with by choice: how ("inplace", "slice", "concat") and
-    with which tensor's bytes.
+    are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
+    of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
+    how ("inplace", "slice", "concat") and with which tensor's bytes.
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -40,6 +40,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "optimal": plan.optimal,
         "seconds": plan.seconds,
     }
+    if plan.interrupted:
+        spec["interrupted"] = True
     if plan.pools > 0:
         spec["pools"] = plan.pools
     spec["buffers"] = _buffers(plan)

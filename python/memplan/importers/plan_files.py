@@ -29,7 +29,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     InvalidPlanError
         The plan that it holds breaks its own problem.
     """
-    rows, planner, pools = placed_rows(path, inclusive=inclusive)
+    rows, planner, pools, interrupted = placed_rows(path, inclusive=inclusive)
     problem = problem_of(rows, path)
     offsets = np.array(rows.offset, dtype=np.int64)
     offsets.flags.writeable = False
@@ -38,11 +38,12 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         raise invalid_plan(f"{path}: the plan", violations)
     peak = _core.peak_of(problem, offsets)
     load = problem.load
-    return Plan(problem, offsets, peak, load, peak == load, planner, planner, 0.0, pools)
+    optimal = peak == load
+    return Plan(problem, offsets, peak, load, optimal, planner, planner, 0.0, pools, interrupted=interrupted)
 
 
 def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRows:
-    """The rows of a plan file, unverified, and the planner that it names ("file" for a CSV), and its pools."""
+    """The rows of a plan file, unverified, and the planner that it names ("file" for a CSV), and what else it says."""
     if str(path).lower().endswith(".json"):
         return read_plan_json(path)
     return PlanRows(read_rows(path, inclusive=inclusive, offsets=True))

@@ -15,11 +15,13 @@ _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
 
 class PlanRows(NamedTuple):
-    """What a plan file holds: buffers with offsets, unverified, the planner that it names, and the planner's pools."""
+    """What a plan file holds: buffers with offsets, unverified, the planner that it names, its pools, and whether it
+    was interrupted."""
 
     rows: Rows
     planner: str = "file"
     pools: int = 0
+    interrupted: bool = False
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -49,7 +51,10 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     pools = _value({"pools": spec.get("pools", 0)}, "pools", f"{path}: pools")
     if pools < 0:
         raise SourceError(f"{path}: pools must be >= 0, got {pools}")
-    return PlanRows(rows, str(spec.get("planner", "file")), pools)
+    interrupted = spec.get("interrupted", False)
+    if not isinstance(interrupted, bool):
+        raise SourceError(f"{path}: interrupted must be true or false, got {interrupted!r}")
+    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted)
 
 
 def _parts(entry: Any, buffer: int, where: str) -> list[tuple[int, int, int, int, int]]:

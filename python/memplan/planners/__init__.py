@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -72,19 +74,28 @@ def _value(parameter: Parameter, text: str) -> int | str:
 
 
 def solve_problem(
-    problem: _core.Problem, planner: str, time_limit: float | None = None, seed: int = 0, threads: int = 1
+    problem: _core.Problem,
+    planner: str,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    capacity: int | None = None,
+    tell: Callable[[_core.Solution], None] | None = None,
 ) -> _core.Solution:
-    """Plans a problem with any planner of the registry and verifies the result."""
+    """Plans a problem with any planner of the registry and verifies the result.
+
+    `tell` is called with each plan that is found and peaks below all before it. The `plan` of an InfeasibleError is
+    what would have been returned.
+    """
     row, settings = choose(planner)
     if row.run is None:
-        return _core.solve_problem(problem, planner, time_limit, seed, threads)
-    given = _with_what_it_supports(row, problem)
-    begin = time.perf_counter()
-    placement = row.run(given, Options(time_limit, seed, threads, settings))
-    seconds = time.perf_counter() - begin
-    offsets = np.asarray(placement.offsets, dtype=np.int64)
-    bound = placement.lower_bound if given is problem else 0
-    return _core.judge(problem, offsets, row.name, planner, seconds, bound, placement.pools)
+        return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, True)
+    if capacity is not None:
+        _core.require_room(problem, capacity)
+    solution = _solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
+    if capacity is not None:
+        _core.require_fit(problem, capacity, solution)
+    return solution
 
 
 def solve_graph(
@@ -94,16 +105,69 @@ def solve_graph(
     time_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
+    capacity: int | None = None,
+    tell: Callable[[_core.Buffers, _core.Solution], None] | None = None,
 ) -> tuple[_core.Buffers, _core.Solution]:
-    """Plans a graph with any planner of the registry, verifies the result and replays it."""
-    row, _ = choose(planner)
+    """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
+    row, settings = choose(planner)
     if row.run is None:
-        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads)
+        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads, capacity, tell, True)
     buffers = _core.buffers_of(graph, storage)
-    solution = solve_problem(buffers.problem, planner, time_limit, seed, threads)
-    if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
-        raise invalid_plan(f"the plan of planner '{row.name}'", faults)
+    if capacity is not None:
+        _core.require_room(buffers.problem, capacity)
+
+    def replayed(solution: _core.Solution) -> None:
+        if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
+            raise invalid_plan(f"the plan of planner '{row.name}'", faults)
+
+    def tell_replayed(solution: _core.Solution) -> None:
+        assert tell is not None
+        replayed(solution)
+        tell(buffers, solution)
+
+    options = Options(time_limit, seed, threads, settings, capacity)
+    solution = _solved(row, planner, buffers.problem, options, tell_replayed if tell is not None else None)
+    replayed(solution)
+    if capacity is not None:
+        _core.require_fit(buffers.problem, capacity, solution, buffers)
     return buffers, solution
+
+
+def _solved(
+    row: PlannerInfo,
+    planner: str,
+    problem: _core.Problem,
+    options: Options,
+    tell: Callable[[_core.Solution], None] | None,
+) -> _core.Solution:
+    """What a planner in Python makes of a problem, verified, whether it fits the capacity or not."""
+    assert row.run is not None
+    given = _with_what_it_supports(row, problem)
+    lowest: int | None = None  # peak that was told of
+    begin = time.perf_counter()
+
+    def judged(placement: Placement) -> _core.Solution:
+        seconds = time.perf_counter() - begin
+        offsets = np.asarray(placement.offsets, dtype=np.int64)
+        bound = placement.lower_bound if given is problem else 0
+        cut = placement.interrupted
+        return _core.judge(problem, offsets, row.name, planner, seconds, bound, placement.pools, cut)
+
+    def hear(solution: _core.Solution) -> None:
+        nonlocal lowest
+        if tell is not None and (lowest is None or solution.peak < lowest):
+            lowest = solution.peak
+            tell(solution)
+
+    if tell is not None:
+        options = replace(options, tell=lambda offsets, bound: hear(judged(Placement(offsets, bound))))
+    placement = row.run(given, options)
+    solution = judged(placement)
+    try:
+        hear(solution)
+    except KeyboardInterrupt:
+        return judged(replace(placement, interrupted=True))
+    return solution
 
 
 def _with_what_it_supports(row: PlannerInfo, problem: _core.Problem) -> _core.Problem:

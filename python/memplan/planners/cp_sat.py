@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from ..errors import MissingDependencyError, UnsupportedError
 from .row import Options, Parameter, Placement, PlannerInfo
 
 MOST_BUFFERS = 5000
+_Placed = Callable[[Callable[[Any], int]], list[int]]  # from the values of variables to the offsets of all buffers
 MOST_AREA = 2**50  # units of bytes x steps: what the solver adds up, and a double tells apart
 
 
@@ -56,35 +59,48 @@ def run(problem: _core.Problem, options: Options) -> Placement:
         OR-tools is not installed.
     UnsupportedError
         More buffers, or larger numbers, than the solver can take.
-    KeyboardInterrupt
-        At once, wherever the search is.
     """
     begin = time.perf_counter()
     seconds = options.time_limit if options.time_limit is not None else float(options.settings["seconds"])
     cp_model = _load()
     start = _core.solve_problem(problem, "greedy_by_size")
-    if start.optimal:
-        return Placement(start.offsets.tolist(), start.lower_bound)
-    scaled = _scaled(problem)
-    _check(scaled)
-    model, offsets = _model(cp_model, problem, scaled, start)
+    greedy = Placement(start.offsets.tolist(), start.lower_bound)
+    if start.optimal or start.peak <= (options.capacity or 0):
+        return greedy
+    try:
+        scaled = _scaled(problem)
+        _check(scaled)
+        if options.tell is not None:
+            options.tell(greedy.offsets, greedy.lower_bound)
+        model, offsets = _model(cp_model, problem, scaled, start, options.capacity)
+    except KeyboardInterrupt:
+        return replace(greedy, interrupted=True)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(seconds - (time.perf_counter() - begin), 1e-3)
     solver.parameters.num_workers = min(options.threads, 64)
     solver.parameters.random_seed = options.seed % 2**31
     solver.parameters.interleave_search = options.threads > 1  # the same search however the threads are scheduled
     solver.parameters.catch_sigint_signal = False
-    status = _solve(solver, model)
+
+    def placed(value: Callable[[Any], int]) -> list[int]:
+        all_offsets = list(greedy.offsets)
+        for buffer, offset in zip(scaled.buffers, offsets, strict=True):
+            all_offsets[buffer.position] = value(offset) * buffer.multiple * scaled.unit
+        return all_offsets
+
+    def proven(bound: float) -> int:
+        """The bound of the search, where it is one: it never asks for less than the capacity."""
+        least = math.ceil(bound - 1e-6) * scaled.unit
+        return max(least if least > (options.capacity or 0) else 0, start.lower_bound)
+
+    search = _Search(solver, options, placed, proven)
+    status = search.run(cp_model, model)
     if status == cp_model.MODEL_INVALID:
         raise UnsupportedError(f"planner 'cp_sat' could not take this problem: {model.validate()}")
-    bound = start.lower_bound
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        bound = max(bound, math.ceil(solver.best_objective_bound - 1e-6) * scaled.unit)
-        placed = start.offsets.tolist()
-        for buffer, offset in zip(scaled.buffers, offsets, strict=True):
-            placed[buffer.position] = solver.value(offset) * buffer.multiple * scaled.unit
-        return Placement(placed, bound)
-    return Placement(start.offsets.tolist(), bound)
+        bound = max(search.bound, proven(solver.best_objective_bound))
+        return Placement(placed(solver.value), bound, interrupted=search.interrupted)
+    return replace(greedy, lower_bound=max(search.bound, greedy.lower_bound), interrupted=search.interrupted)
 
 
 ROW = PlannerInfo(
@@ -156,11 +172,13 @@ def _check(scaled: _Scaled) -> None:
         )
 
 
-def _model(cp_model: Any, problem: _core.Problem, scaled: _Scaled, start: _core.Solution) -> tuple[Any, list[Any]]:
-    """The model, and per buffer its offset in multiples of its alignment."""
+def _model(
+    cp_model: Any, problem: _core.Problem, scaled: _Scaled, start: _core.Solution, capacity: int | None
+) -> tuple[Any, list[Any]]:
+    """The model, and per buffer its offset in multiples of its alignment; what fits the capacity is all the same."""
     model = cp_model.CpModel()
     unit, top = scaled.unit, -(-start.peak // scaled.unit)
-    peak = model.new_int_var(-(-start.lower_bound // unit), top, "peak")
+    peak = model.new_int_var(max(-(-start.lower_bound // unit), (capacity or 0) // unit), top, "peak")
     model.add_hint(peak, top)
     offsets, across, up = [], [], []
     for buffer in scaled.buffers:
@@ -192,23 +210,66 @@ def _conflicting(problem: _core.Problem, scaled: _Scaled) -> Iterator[tuple[int,
             yield position[a], position[b]
 
 
-def _solve(solver: Any, model: Any) -> Any:
-    """Solve in a thread of its own, so that an interrupt reaches this one at once and stops the search."""
-    status: Future[Any] = Future()
+class _Search:
+    """A search in a thread of its own: the caller's hears of better plans, and what it raises ends the search at once.
 
-    def solve() -> None:
+    An interrupt ends it too, and what was found until then is kept; so does a proof that nothing fits the capacity.
+    """
+
+    def __init__(self, solver: Any, options: Options, placed: _Placed, proven: Callable[[float], int]) -> None:
+        self.interrupted = False
+        self.bound = 0  # proven until now
+        self._solver, self._options, self._placed, self._proven = solver, options, placed, proven
+        self._news: SimpleQueue[tuple[list[int] | None, int] | None] = SimpleQueue()  # offsets, bound; None: the end
+
+    def run(self, cp_model: Any, model: Any) -> Any:
+        """The status of the search when it has ended."""
+        status: Future[Any] = Future()
+        callback = self._callback(cp_model) if self._options.tell is not None else None
+        if self._options.capacity is not None:
+            self._solver.best_bound_callback = lambda bound: self._news.put((None, self._proven(bound)))
+
+        def solve() -> None:
+            try:
+                status.set_result(self._solver.solve(model, callback))
+            except BaseException as error:
+                status.set_exception(error)
+            self._news.put(None)
+
+        thread = Thread(target=solve, daemon=True)
+        thread.start()
         try:
-            status.set_result(solver.solve(model))
-        except BaseException as error:
-            status.set_exception(error)
+            while self._hear():
+                pass
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            while thread.is_alive():
+                self._solver.stop_search()
+                thread.join(0.02)
+        return status.result()
 
-    thread = Thread(target=solve, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(0.05)
-    finally:
-        while thread.is_alive():
-            solver.stop_search()
-            thread.join(0.05)
-    return status.result()
+    def _callback(self, cp_model: Any) -> Any:
+        news, placed, proven = self._news, self._placed, self._proven
+
+        class Callback(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                news.put((placed(self.value), proven(self.best_objective_bound)))
+
+        return Callback()
+
+    def _hear(self) -> bool:
+        """Waits for news, not for long; False when the search has ended."""
+        try:
+            news = self._news.get(timeout=0.05)
+        except Empty:
+            return True
+        if news is None:
+            return False
+        offsets, bound = news
+        self.bound = max(self.bound, bound)
+        if self._options.capacity is not None and self.bound > self._options.capacity:
+            self._solver.stop_search()
+        if offsets is not None and self._options.tell is not None:
+            self._options.tell(offsets, self.bound)
+        return True

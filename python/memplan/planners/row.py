@@ -22,13 +22,29 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Options:
-    """How to plan: seconds after which the best plan so far is kept, a seed for chance, threads, and the values of
-    all parameters of the planner by name."""
+    """How to plan.
+
+    Attributes
+    ----------
+    time_limit : float or None
+        Seconds after which the best plan so far is kept.
+    seed, threads : int
+        For chance, and for planners that can use several.
+    settings : dict
+        The values of all parameters of the planner, by name.
+    capacity : int or None
+        Bytes: a search may end once it has a plan that peaks at most there, or a proof that there is none.
+    tell : callable or None
+        To be called with the offsets of each better plan that a search finds, and what is proven until then of every
+        peak, 0 if nothing; on the thread that called the planner. What it raises ends the planner.
+    """
 
     time_limit: float | None = None
     seed: int = 0
     threads: int = 1
     settings: dict[str, int | str] = field(default_factory=dict)
+    capacity: int | None = None
+    tell: Callable[[Sequence[int], int], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -43,11 +59,15 @@ class Placement:
         For exact planners: proven, no plan of the problem peaks below it; else 0.
     pools : int
         For planners that think in pools, which are laid end to end: how many; else 0.
+    interrupted : bool
+        A KeyboardInterrupt ended the search, and these are its best offsets until then. A planner that has none yet
+        lets it pass.
     """
 
     offsets: Sequence[int]
     lower_bound: int = 0
     pools: int = 0
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, repr=False)

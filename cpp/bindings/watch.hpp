@@ -1,0 +1,87 @@
+// Watch: Python's side of a search that runs without the interpreter's lock.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "bindings.hpp"
+
+namespace memplan::bindings {
+
+// Nothing is thrown through a search: what Python raises in the meantime is kept, ends it, and is raised after it.
+// An interrupt, wherever it comes from, ends it too, but is no error: what was found is kept.
+class Watch {
+ public:
+  // `tell` is called with each plan, or is None; signals are looked for where `interruptible`.
+  Watch(const py::object& tell, bool interruptible)
+      : tell_(tell), interruptible_(interruptible && PyThread_get_thread_ident() == main_thread) {}
+
+  bool listens() const { return !tell_.is_none(); }
+  bool can_stop() const { return interruptible_ || listens(); }
+
+  // Called without the lock, as `tell` is.
+  bool stop() {
+    if (interrupted_ || error_ || !interruptible_) return interrupted_ || error_;
+    asked_ = true;
+    const auto begin = Clock::now();
+    if (begin < next_look_) return false;
+    const py::gil_scoped_acquire lock;
+    const auto end = Clock::now();
+    next_look_ = end + std::min<Clock::duration>(8 * (end - begin), kLongest);
+    return look();
+  }
+
+  template <class... Found>
+  void tell(Found&&... found) {
+    if (error_) return;
+    const py::gil_scoped_acquire lock;
+    try {
+      tell_(std::forward<Found>(found)...);
+    } catch (py::error_already_set& error) {
+      keep(std::move(error), false);
+    }
+  }
+
+  inline static unsigned long main_thread = 0;  // which alone gets signals; set when the module is imported
+
+  // After the search, with the lock: raises what was kept. True when it was interrupted; an interrupt too late for the
+  // search to see is one still.
+  bool interrupted() {
+    if (asked_ && !interrupted_ && !error_) look();
+    if (error_) throw std::move(*error_);
+    return interrupted_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kFirst{5};     // so that short searches need no lock
+  static constexpr std::chrono::milliseconds kLongest{40};  // between looks, where other threads hold the lock for long
+
+  bool look() {
+    if (PyErr_CheckSignals() == 0) return false;
+    keep(py::error_already_set(), true);
+    return true;
+  }
+
+  // A second interrupt after a signal is an error: whoever waits does not want to. A callback may ask twice.
+  void keep(py::error_already_set error, bool by_signal) {
+    if (error.matches(PyExc_KeyboardInterrupt) && !signalled_) {
+      interrupted_ = true;
+      signalled_ = by_signal;
+    } else {
+      error_.emplace(std::move(error));
+    }
+  }
+
+  const py::object& tell_;
+  bool interruptible_;
+  Clock::time_point next_look_ = Clock::now() + kFirst;
+  bool asked_ = false;
+  bool interrupted_ = false;
+  bool signalled_ = false;
+  std::optional<py::error_already_set> error_;
+};
+
+}  // namespace memplan::bindings

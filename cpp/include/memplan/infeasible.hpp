@@ -1,0 +1,39 @@
+// Infeasible: that no plan fits a capacity, or that none was found, and which buffers need the most at once.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "memplan/buffers.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is.
+struct InfeasibleError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+
+  bool proven() const { return lower_bound > capacity; }  // no plan fits; else none was found
+
+  Bytes capacity = 0;
+  Bytes lower_bound = 0;           // proven: so much is needed
+  std::optional<Plan> plan;        // the best that was found, verified; none where the load alone exceeds the capacity
+  std::optional<Buffers> buffers;  // of a graph that was planned
+  Step step = 0;                   // the tightest
+  std::vector<std::string> alive;  // the buffers in use there, those with most bytes first
+};
+
+// The error for a problem; `plan` is the best that was found, if any. O(n log n).
+InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_bound, std::optional<Plan> plan = {},
+                           std::optional<Buffers> buffers = {});
+
+// Throws InfeasibleError where the load alone exceeds the capacity.
+void require_room(const Problem& problem, Bytes capacity);
+
+// Throws InfeasibleError where the plan, of a graph perhaps, does not fit the capacity.
+void require_fit(const Problem& problem, Bytes capacity, const Plan& plan, std::optional<Buffers> buffers = {});
+
+}  // namespace memplan

@@ -1,0 +1,62 @@
+// Marks: a set of small numbers, which finds the last one up to a given number in O(log64 n).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+class Marks {
+ public:
+  // None of [0, count) is marked.
+  void reset(Index count) {
+    levels_.clear();
+    std::size_t size = static_cast<std::size_t>(count);
+    do {
+      size = (size + kBits - 1) / kBits;
+      levels_.emplace_back(size, 0);
+    } while (size > 1);
+  }
+
+  void set(Index i) {
+    auto at = static_cast<std::size_t>(i);
+    for (std::vector<Word>& level : levels_) {
+      level[at / kBits] |= Word{1} << at % kBits;
+      at /= kBits;
+    }
+  }
+
+  void clear(Index i) {
+    auto at = static_cast<std::size_t>(i);
+    for (std::vector<Word>& level : levels_) {
+      level[at / kBits] &= ~(Word{1} << at % kBits);
+      if (level[at / kBits] != 0) return;
+      at /= kBits;
+    }
+  }
+
+  // The last mark that is at most i, or kNone.
+  Index last_up_to(Index i) const {
+    std::size_t at = static_cast<std::size_t>(i) + 1;  // below there
+    for (std::size_t k = 0; k < levels_.size(); ++k, at /= kBits) {
+      if (at % kBits == 0) continue;  // nothing of this word is below
+      const Word below = levels_[k][at / kBits] & ((Word{1} << at % kBits) - 1);
+      if (below == 0) continue;
+      at = at / kBits * kBits + static_cast<std::size_t>(std::bit_width(below)) - 1;
+      for (; k > 0; --k) at = at * kBits + static_cast<std::size_t>(std::bit_width(levels_[k - 1][at])) - 1;
+      return static_cast<Index>(at);
+    }
+    return kNone;
+  }
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr std::size_t kBits = 64;
+
+  std::vector<std::vector<Word>> levels_;  // bit i of a level: whether word i of the level before is not 0
+};
+
+}  // namespace memplan

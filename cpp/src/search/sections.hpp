@@ -1,0 +1,49 @@
+// Sections: time as the search sees it. Only moments at which a birth is followed by a death matter: what is alive
+// there is a largest set of buffers that are alive together, and every other moment's is contained in one of them.
+//
+//     ├────┤ ├─────┤          births and deaths      a section per moment, in their order; an item, a buffer
+//        ├─────┤  ├────┤                              that has bytes, covers a run of them
+//     ▲  ▲     ▲  ▲
+//        0     1  2           sections
+//
+// Where the alignments of all that an item may meet have a common divisor, whatever lies on it begins at a multiple of
+// that: its size is rounded up, by its padding, which only the item at the very top does not need.
+//
+// Shapes and conflicts beyond lifetimes are not seen here.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+struct Sections {
+  explicit Sections(const Problem& problem);  // O(n log n)
+
+  Index items() const { return static_cast<Index>(buffer.size()); }
+
+  Index count = 0;
+  // Per item, in an order that does not depend on that of the buffers, but for identical ones:
+  std::vector<Index> buffer;       // of the problem
+  std::vector<Index> first, last;  // it covers the sections [first, last)
+  std::vector<Bytes> size;         // rounded up
+  std::vector<Bytes> padding;      // what was added
+  std::vector<Bytes> alignment;
+  std::vector<Index> twin;  // the first item that is identical to it
+  // Per section, and one more: the first item that begins there or later.
+  std::vector<Index> begins;
+  // Per section: the bytes alive, rounded up but for the one with the most padding. No plan peaks below any of them.
+  std::vector<Bytes> load;
+
+  std::int64_t covered = 0;  // sections, by all items together
+
+  Bytes highest_load() const;  // 0 without sections
+
+ private:
+  void pad();
+  void add_up();
+};
+
+}  // namespace memplan

@@ -1,0 +1,66 @@
+#include "squeeze.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace memplan {
+
+namespace {
+
+// The k-th number, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 … (Luby, Sinclair and Zuckerman 1993).
+std::int64_t luby(std::uint64_t k) {
+  while (!std::has_single_bit(k + 1)) k -= std::bit_floor(k + 1) - 1;
+  return static_cast<std::int64_t>((k + 1) / 2);
+}
+
+Bytes common_divisor(const Sections& sections) {
+  Bytes divisor = 0;
+  for (Index x = 0; x < sections.items(); ++x) divisor = std::gcd(divisor, sections.size[x] - sections.padding[x]);
+  for (Bytes alignment : sections.alignment)
+    if (alignment > 1) divisor = std::gcd(divisor, alignment);
+  return std::max<Bytes>(1, divisor);
+}
+
+}  // namespace
+
+Squeeze::Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
+                 std::int64_t at_bound, Inferences use)
+    : problem_(problem),
+      sections_(sections),
+      search_(sections, seed, use),
+      lower_bound_(lower_bound),
+      step_(common_divisor(sections)),
+      at_bound_(at_bound) {
+  if (const Bytes excess = lower_bound_ % step_; excess > 0) lower_bound_ += step_ - excess;
+}
+
+bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
+  const Bytes gap = (peak - 1 - lower_bound_) / step_;  // in steps: the highest target
+  Bytes target = 0;
+  if (turn_++ % at_bound_ != 0) {
+    const double share = std::fmod(static_cast<double>(turn_) * 0.6180339887498949, 1.0);  // spread evenly
+    target = static_cast<Bytes>(static_cast<double>(gap) * share);
+  }
+  return attempt(lower_bound_ + target * step_, work, deadline) == ValleySearch::Outcome::found;
+}
+
+ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const Deadline& deadline) {
+  constexpr std::int64_t kLeastNodes = 256;
+  const std::int64_t unit = std::max<std::int64_t>(kLeastNodes, 2 * sections_.items());
+  const std::int64_t number = runs_++;
+  const ValleySearch::Limits limits{unit * luby(static_cast<std::uint64_t>(number) + 1), work, deadline};
+  const auto outcome = search_.run(capacity, number, limits);
+  if (outcome == ValleySearch::Outcome::infeasible)
+    lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_);
+  return outcome;
+}
+
+std::vector<Bytes> Squeeze::offsets() const {
+  std::vector<Bytes> offsets(problem_.size().size(), 0);
+  for (Index x = 0; x < sections_.items(); ++x) offsets[sections_.buffer[x]] = search_.offsets()[x];
+  return offsets;
+}
+
+}  // namespace memplan

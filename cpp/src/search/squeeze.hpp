@@ -1,0 +1,47 @@
+// Squeeze: the gap between the best peak and the lower bound, closed from both sides by runs of the valley search.
+//
+//     peak ▲ ─── best so far      each run is given a capacity between the two: the bound itself (a plan there is
+//     optimal,
+//          │  │  targets          a proof that there is none raises the bound), or one of a few on the way down from
+//          the │  ▼                   best peak (a plan there lowers it by as much as it can get) │ ─── lower bound
+//
+// Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "valley_search.hpp"
+
+namespace memplan {
+
+class Squeeze {
+ public:
+  // `lower_bound` is proven; one of `at_bound` runs is at the bound, which proves most.
+  Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
+          std::int64_t at_bound = 4, Inferences use = {});
+
+  // One run between the lower bound and `peak`, the best so far; true when it found a better plan.
+  bool step(Bytes peak, std::int64_t work, const Deadline& deadline);
+
+  // One run at this capacity. Both end once so much work has been done in all.
+  ValleySearch::Outcome attempt(Bytes capacity, std::int64_t work, const Deadline& deadline);
+
+  // Per buffer of the problem: the plan found last.
+  std::vector<Bytes> offsets() const;
+
+  Bytes lower_bound() const { return lower_bound_; }
+  std::int64_t work() const { return search_.work(); }
+
+ private:
+  const Problem& problem_;
+  const Sections& sections_;
+  ValleySearch search_;
+  Bytes lower_bound_;
+  Bytes step_ = 1;  // between peaks that may be
+  std::int64_t turn_ = 0;
+  const std::int64_t at_bound_;
+  std::int64_t runs_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,246 @@
+#include "valley_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace memplan {
+
+ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use)
+    : sections_(sections), use_(use), seed_(seed), floors_(sections), valleys_(sections, floors_), chance_(seed) {}
+
+ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, const Limits& limits) {
+  constexpr std::int64_t kBetweenLooks = 64;  // nodes between two looks at the clock
+  if (!start(capacity, number)) return Outcome::infeasible;
+  std::int64_t left = limits.nodes;
+  Step step = begin_ < end_ ? Step::enter : Step::solved;
+  while (true) {
+    switch (step) {
+      case Step::enter:
+        if (left-- <= 0 || work() >= limits.work) return Outcome::undecided;
+        if (left % kBetweenLooks == 0 && limits.deadline.passed()) return Outcome::undecided;
+        step = enter();
+        break;
+      case Step::next_child: step = next_child(); break;
+      case Step::failed:
+        if (frames_.empty()) return Outcome::infeasible;
+        step = failed();
+        break;
+      case Step::solved:
+        while (!frames_.empty() && !frames_.back().parts) {  // what is left there need not be tried
+          children_.resize(frames_.back().first);
+          frames_.pop_back();
+        }
+        if (frames_.empty()) return Outcome::found;
+        step = solved();
+        break;
+    }
+  }
+}
+
+// Nothing is placed; false when the load exceeds the capacity.
+bool ValleySearch::start(Bytes capacity, std::int64_t number) {
+  capacity_ = capacity;
+  vary_ = use_.vary && number > 0;
+  chance_ = Chance(seed_ + static_cast<std::uint64_t>(number) * 0x632be59bd9b4e019ull);
+  placed_.clear();
+  frames_.clear();
+  children_.clear();
+  parts_.clear();
+  begin_ = 0;
+  end_ = sections_.count;
+  const Index n = sections_.items();
+  offset_.assign(static_cast<std::size_t>(n), 0);
+  rank_.resize(static_cast<std::size_t>(n));
+  state_ = outside_ = {};
+  for (Index x = 0; x < n; ++x) {
+    const double length = sections_.last[x] - sections_.first[x];
+    const auto size = static_cast<double>(sections_.size[x]);
+    const double ranks[] = {length * size, length, size, length * std::sqrt(size)};
+    rank_[x] = ranks[use_.vary ? number % 4 : 0];
+    state_ += Fingerprint::of(sections_.twin[x], 0);
+  }
+  const bool fits = floors_.reset(capacity);
+  valleys_.reset();
+  return fits;
+}
+
+ValleySearch::Step ValleySearch::enter() {
+  Fingerprint state = state_;
+  state -= outside_;
+  if (use_.refute && refutations_.contains(state, capacity_)) return Step::failed;
+  ++nodes_;
+  const Valley* valley = valleys_.most_constrained(begin_, end_, [&] { return noise(); });
+  const std::size_t first = children_.size();
+  const Index section = valley->section;
+  list_children(*valley);
+  if (children_.size() > first + 1) probe_children(first, section);
+  if (children_.size() == first) {
+    if (use_.refute) refutations_.add(state, capacity_);
+    return Step::failed;
+  }
+  if (children_.size() == first + 1) {  // nothing to come back to
+    const Child child = children_.back();
+    children_.pop_back();
+    return apply(child, section);
+  }
+  frames_.push_back({false, begin_, end_, section, first, first, here(), state});
+  return Step::next_child;
+}
+
+void ValleySearch::list_children(const Valley& valley) {
+  const Index t = valley.section;
+  const Bytes floor = floors_.floor(t);
+  Bytes height = kMaxBytes;  // the least at which the lowest item at t may lie, when none lies on the floor
+  Index twin = kNone;        // identical items are neighbours
+  Index reach = t + 1;       // up to there the items in the valley that cover t go
+  for (Index s = valley.begin; s < std::min(reach, valley.end); ++s) {
+    for (Index x = sections_.begins[s]; x < sections_.begins[s + 1]; ++x) {
+      if (floors_.is_placed(x)) continue;
+      const Bytes base = floors_.base(x);
+      if (t < s || t >= sections_.last[x]) {
+        height = std::min(height, base + sections_.size[x]);
+        continue;
+      }
+      reach = std::max(reach, sections_.last[x]);
+      if (base > floor) {
+        height = std::min(height, base);
+      } else if (!use_.twins || sections_.twin[x] != twin) {
+        children_.push_back({x, 0, 0});
+        twin = sections_.twin[x];
+      }
+    }
+  }
+  if (valley.begin > begin_ && valleys_.joined(valley.begin))
+    height = std::min(height, floors_.floor(valley.begin - 1));
+  if (valley.end < end_ && valleys_.joined(valley.end)) height = std::min(height, floors_.floor(valley.end));
+  if (height != kMaxBytes && height - floor <= valley.slack) children_.push_back({kNone, height, 0});
+}
+
+// Drops the children that are dead at once, and sorts the others.
+void ValleySearch::probe_children(std::size_t first, Index section) {
+  if (use_.probe) {
+    const Floors::Mark mark = floors_.mark();
+    std::size_t kept = first;
+    for (std::size_t k = first; k < children_.size(); ++k) {
+      Child child = children_[k];
+      const bool alive = attempt(child, section);
+      child.order = use_.waste ? floors_.waste() * noise() : 0;
+      floors_.undo(mark);
+      if (alive) children_[kept++] = child;
+    }
+    children_.resize(kept);
+  }
+  std::sort(children_.begin() + static_cast<std::ptrdiff_t>(first), children_.end(),
+            [&](const Child& a, const Child& b) { return sooner(a, b); });
+}
+
+bool ValleySearch::sooner(const Child& a, const Child& b) const {
+  if (a.item == kNone || b.item == kNone) return a.item != kNone;  // nothing at the floor: last
+  if (a.order != b.order) return a.order < b.order;
+  return rank_[a.item] != rank_[b.item] ? rank_[a.item] > rank_[b.item] : a.item < b.item;
+}
+
+ValleySearch::Step ValleySearch::next_child() {
+  Frame& frame = frames_.back();
+  back_to(frame.place);
+  if (frame.next == children_.size()) {
+    if (use_.refute) refutations_.add(frame.state, capacity_);
+    children_.resize(frame.first);
+    frames_.pop_back();
+    return Step::failed;
+  }
+  begin_ = frame.begin;
+  end_ = frame.end;
+  const Child child = children_[frame.next++];
+  return apply(child, frame.section);
+}
+
+void ValleySearch::back_to(const Place& place) {
+  floors_.undo(place.floors);
+  valleys_.touch(floors_.changed_from(), floors_.changed_to());
+  for (; placed_.size() > place.items; placed_.pop_back()) valleys_.remove(placed_.back());
+  state_ = place.state;
+  outside_ = place.outside;
+}
+
+ValleySearch::Step ValleySearch::apply(const Child& child, Index section) {
+  const Floors::Mark mark = floors_.mark();
+  if (child.item != kNone) offset_[child.item] = floors_.base(child.item);
+  const bool alive = attempt(child, section);
+  valleys_.touch(floors_.changed_from(), floors_.changed_to());
+  if (!alive) return Step::failed;
+  for (const Floors::ItemChange& change : floors_.items_since(mark)) {  // each at most once
+    const Index twin = sections_.twin[change.item];
+    state_ -= Fingerprint::of(twin, change.base);
+    if (!floors_.is_placed(change.item)) state_ += Fingerprint::of(twin, floors_.base(change.item));
+  }
+  if (child.item == kNone) return Step::enter;
+  valleys_.add(child.item);
+  placed_.push_back(child.item);
+  return split(child.item);
+}
+
+// What is still to come of this part may fall apart in the item's life, now that it is placed.
+ValleySearch::Step ValleySearch::split(Index item) {
+  const std::size_t first = parts_.size();
+  const auto empty = [&](Index s) { return floors_.floor(s) == Floors::kPlaced; };
+  const auto add = [&](Index begin, Index end) {
+    while (begin < end && empty(begin)) ++begin;
+    while (begin < end && empty(end - 1)) --end;
+    if (begin < end) parts_.push_back({begin, end, {}});
+  };
+  Index begin = begin_;
+  for (Index s = sections_.first[item]; s <= sections_.last[item]; ++s) {
+    if (s <= begin || s >= end_ || valleys_.joined(s)) continue;
+    if (!use_.split && !empty(s - 1) && !empty(s)) continue;
+    add(begin, s);
+    begin = s;
+  }
+  add(begin, end_);
+  if (!use_.split && parts_.size() > first) {
+    parts_[first].end = parts_.back().end;
+    parts_.resize(first + 1);
+  }
+  if (parts_.size() == first) return Step::solved;
+  if (parts_.size() > first + 1) {
+    std::stable_sort(parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end(),
+                     [](const Part& a, const Part& b) { return a.end - a.begin > b.end - b.begin; });
+    // The largest is what is left of the whole.
+    for (std::size_t k = first + 1; k < parts_.size(); ++k)
+      for (Index x = sections_.begins[parts_[k].begin]; x < sections_.begins[parts_[k].end]; ++x)
+        if (!floors_.is_placed(x)) parts_[k].state += Fingerprint::of(sections_.twin[x], floors_.base(x));
+    parts_[first].state = state_;
+    parts_[first].state -= outside_;
+    for (std::size_t k = first + 1; k < parts_.size(); ++k) parts_[first].state -= parts_[k].state;
+    frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}});
+    for (std::size_t k = first; k + 1 < parts_.size(); ++k) outside_ += parts_[k].state;
+  }
+  begin_ = parts_.back().begin;
+  end_ = parts_.back().end;
+  parts_.pop_back();
+  return Step::enter;
+}
+
+ValleySearch::Step ValleySearch::failed() {
+  if (!frames_.back().parts) return Step::next_child;
+  parts_.resize(frames_.back().first);
+  frames_.pop_back();
+  return Step::failed;
+}
+
+// A part is done: on to the next one.
+ValleySearch::Step ValleySearch::solved() {
+  const Frame& frame = frames_.back();
+  if (parts_.size() == frame.first) {
+    outside_ = frame.place.outside;
+    frames_.pop_back();
+    return Step::solved;
+  }
+  begin_ = parts_.back().begin;
+  end_ = parts_.back().end;
+  outside_ -= parts_.back().state;
+  parts_.pop_back();
+  return Step::enter;
+}
+
+}  // namespace memplan

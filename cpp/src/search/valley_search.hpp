@@ -1,0 +1,140 @@
+// Valley search: is there a plan within a capacity? Exact: it ends with a plan, or with the proof that there is none,
+// unless its effort runs out first.
+//
+// There is a plan within the capacity if and only if there is one that cannot be pushed down: every buffer lies at 0,
+// or where another one that conflicts with it ends (rounded up to its alignment). Those are searched from the bottom
+// up:
+//
+//   - take the most constrained section t of all valleys; its floor is f
+//   - one child for each item that may lie at f there: it is placed. Nothing can come below it any more, for the floors
+//     of all that it covers are f. Of identical items one is tried.
+//   - one more child: nothing lies at f there. Then the lowest item at t has a higher base, or lies on another one that
+//     does not cover t: one inside the valley, at its base or higher, or one beyond its ends, at the lower neighbour or
+//     higher. So the floor of t rises to the least of the bases above f of what covers t, of base + size of what
+//     lies in the valley and does not cover t, and of the lower neighbour.
+//
+// A state is dead where slack would be negative (floors.hpp). Children are tried before they are entered: the dead are
+// dropped, and the others ordered by the slack that they waste. States that were searched to their end are remembered.
+// When what is still to come falls apart in time, the parts are searched one after the other, and none that is done is
+// searched again when a later one fails.
+//
+// A run is one depth-first search of limited length; every run but the first draws noise, so that it goes elsewhere.
+// The same seed and number of the run give the same search.
+//
+// Complexity: exponential; a node costs what its children change (floors.hpp, valleys.hpp).
+// Guarantee: exact, for items without shapes and without conflicts beyond lifetimes.
+// Source: memplan. Bottom-left justified plans: Baker, Coffman and Rivest 1980. Sections and their propagation:
+// MiniMalloc (Moffitt 2023). Restarts: Luby, Sinclair and Zuckerman 1993.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "floors.hpp"
+#include "planners/chance.hpp"
+#include "planners/deadline.hpp"
+#include "refutations.hpp"
+#include "valleys.hpp"
+
+namespace memplan {
+
+// What the search may use; all but the first three leave it complete.
+struct Inferences {
+  bool probe = true;   // children are tried before they are entered
+  bool waste = true;   // and ordered by the slack they waste
+  bool refute = true;  // refuted states are remembered
+  bool split = true;   // parts that fall apart are searched on their own
+  bool twins = true;   // one of identical items is tried
+  bool vary = true;    // runs differ
+};
+
+class ValleySearch {
+ public:
+  enum class Outcome { found, infeasible, undecided };
+
+  ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use = {});
+
+  struct Limits {
+    std::int64_t nodes;  // of this run
+    std::int64_t work;   // of all runs
+    const Deadline& deadline;
+  };
+
+  // One run: a plan, a proof that there is none, or undecided at one of the limits.
+  Outcome run(Bytes capacity, std::int64_t number, const Limits& limits);
+
+  // Per item, after `found`.
+  std::span<const Bytes> offsets() const { return offset_; }
+
+  std::int64_t work() const { return floors_.work(); }
+  std::int64_t nodes() const { return nodes_; }
+
+ private:
+  struct Child {
+    Index item;    // kNone: nothing lies at the floor of the section
+    Bytes height;  // then: it rises to there
+    double order;  // the lower the sooner
+  };
+  struct Place {  // in the state, to come back to
+    Floors::Mark floors;
+    std::size_t items;
+    Fingerprint state, outside;
+  };
+  // What is left to try at a node; or, where what is to come fell apart, the parts that are left to search.
+  struct Frame {
+    bool parts;
+    Index begin, end;   // sections of the part
+    Index section;      // branched on
+    std::size_t first;  // in children_ or parts_
+    std::size_t next;   // in children_
+    Place place;
+    Fingerprint state;  // of the part
+  };
+  struct Part {
+    Index begin, end;
+    Fingerprint state;
+  };
+  enum class Step { enter, next_child, failed, solved };
+
+  bool start(Bytes capacity, std::int64_t number);
+  Step enter();
+  Step next_child();
+  Step failed();
+  Step solved();
+  Step apply(const Child& child, Index section);
+  Step split(Index item);
+
+  void list_children(const Valley& valley);
+  void probe_children(std::size_t first, Index section);
+  bool attempt(const Child& child, Index section) {
+    return child.item == kNone ? floors_.rule_out(section, child.height) : floors_.place(child.item);
+  }
+  bool sooner(const Child& a, const Child& b) const;
+  Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }
+  void back_to(const Place& place);
+  double noise() { return vary_ ? 1 + kNoise * (2 * chance_.share() - 1) : 1; }
+
+  static constexpr double kNoise = 0.3;
+
+  const Sections& sections_;
+  const Inferences use_;
+  const std::uint64_t seed_;
+  Floors floors_;
+  Valleys valleys_;
+  Refutations refutations_;
+  Chance chance_;
+  Bytes capacity_ = 0;
+  bool vary_ = false;
+  std::vector<double> rank_;  // per item, what ties are broken by: the higher the sooner
+  std::vector<Bytes> offset_;
+  std::vector<Index> placed_;
+  std::vector<Frame> frames_;
+  std::vector<Child> children_;
+  std::vector<Part> parts_;
+  Index begin_ = 0, end_ = 0;    // the part that is searched
+  Fingerprint state_, outside_;  // of all that is still to come, and of what is outside this part
+  std::int64_t nodes_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,60 @@
+"""The benchmarks run; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memplan
+from memplan.generate import tight
+
+BENCHMARKS = Path(__file__).parent / "benchmarks"
+
+
+def test_the_table_of_the_optimiser(tmp_path: Path) -> None:
+    script = str(BENCHMARKS / "optimiser.py")
+    options = ["--rows", "python,small", "--peers", "none", "--seeds", "0", "--mirrored", "--shuffled-seeds", "1"]
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, script, *options, "--details", "--json", str(figures)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    for text in ("date: ", "command: ", "50 buffers, from Python", "somas/resnet50, iopddl/G_1, shuffled"):
+        assert text in printed
+    lines: list[dict[str, Any]] = json.loads(figures.read_text())["lines"]
+    assert [line["row"] for line in lines] == ["python", "small", "small", "small"]
+    trials = lines[1]["trials"]["iopddl/G_1"]
+    assert trials[0]["peak"] >= trials[0]["load"] == 3030937746
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return pytest.importorskip("peer_planners")
+
+
+def test_peers_are_checked(peers: Any) -> None:
+    problem = memplan.Problem([4, 4], [0, 1], [2, 3])
+    assert peers.checked(problem, memplan.plan(problem, "naive").offsets) == 8
+    with pytest.raises(AssertionError, match="a peer's plan is wrong"):
+        peers.checked(problem, problem.first)
+
+
+@pytest.mark.parametrize("name", ["supermalloc", "cp_sat"])
+def test_peers_plan(peers: Any, name: str) -> None:
+    if name not in peers.available():
+        pytest.skip("not installed")
+    problem = tight(12, units=16, unit=100, seed=1)
+    found = peers.Peers([name], 5.0).run(name, "a puzzle", problem)
+    assert (found.peak, found.proven) == (1600, True)
+
+
+def test_cp_sat_with_a_capacity(peers: Any) -> None:
+    pytest.importorskip("ortools")
+    problem = memplan.Problem([300, 200, 300, 200], [0, 0, 2, 2], [2, 3, 4, 4])  # load 700
+    fits, too_little = (peers.cp_sat(problem, 5.0, capacity, 1) for capacity in (700, 600))
+    assert (fits.peak, fits.proven) == (700, False)
+    assert (too_little.peak, too_little.proven) == (None, True)
