@@ -128,8 +128,8 @@ bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
 // Places all by their ranks; what is left out is in attempt.out. False when it gave up.
 bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem_);
-  std::sort(order.begin(), order.end(), [ranks = attempt.ranks](Index a, Index b) {
-    return ranks[static_cast<std::size_t>(a)] < ranks[static_cast<std::size_t>(b)];
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+    return attempt.ranks[static_cast<std::size_t>(a)] < attempt.ranks[static_cast<std::size_t>(b)];
   });
   const bool may_give_up = planned_;
   const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
