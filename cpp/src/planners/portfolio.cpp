@@ -1,9 +1,7 @@
 // auto: an anytime portfolio. It holds the best plan so far and stops as soon as its peak equals a bound, which proves
 // it, is at most the capacity given, or when the effort is spent or the time is up.
 //
-//     first_fit ─▶ a dive of the valley search at the bound ─▶ rounds ─▶ …
-//
-//     rounds     valley          runs at the bound: an optimum, or the proof that there is none there
+//     first_fit ─▶ rounds of   valley          runs at the bound: an optimum, or the proof that there is none there
 //                squeaky_wheel   an order, repaired
 //                valley          runs between the bound and the best peak
 //
@@ -36,6 +34,8 @@ constexpr std::int64_t kLastSlice = 64'000'000;
 constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothing but the load can prove an optimum
 constexpr Index kFew = 64;                            // buffers that exhaustive takes
 constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
+constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
+constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
 struct Incumbent {
@@ -58,43 +58,54 @@ class Member {
 
 class ValleyMember : public Member {
  public:
-  ValleyMember(const Problem& problem, const Sections& sections, Bytes bound, std::uint64_t seed, std::int64_t at_bound)
-      : squeeze_(problem, sections, bound, seed, at_bound) {}
+  ValleyMember(const Problem& problem, const Sections& sections, std::uint64_t seed, std::int64_t at_bound)
+      : problem_(problem), sections_(sections), seed_(seed), at_bound_(at_bound) {}
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    const std::int64_t end = work > kEndless - squeeze_.work() ? kEndless : squeeze_.work() + work;
-    while (squeeze_.lower_bound() < best.peak && squeeze_.work() < end && !deadline.passed())
-      if (enough > squeeze_.lower_bound() ? squeeze_.attempt(enough, kEndless, deadline) == Outcome::found
-                                          : squeeze_.step(best.peak, kEndless, deadline))
+    if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, at_bound_);
+    const std::int64_t end = squeeze_->work() + work;
+    while (squeeze_->lower_bound() < best.peak && squeeze_->work() < end && !deadline.passed())
+      if (enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Outcome::found
+                                           : squeeze_->step(best.peak, kEndless, deadline))
         return true;
     return false;
   }
   std::string_view name() const override { return "valley"; }
-  std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
-  Bytes lower_bound() const override { return squeeze_.lower_bound(); }
-  std::int64_t work() const override { return squeeze_.work(); }
+  std::vector<Bytes> offsets() const override { return squeeze_->offsets(); }
+  Bytes lower_bound() const override { return squeeze_ ? squeeze_->lower_bound() : 0; }
+  std::int64_t work() const override { return squeeze_ ? squeeze_->work() : 0; }
 
  private:
   using Outcome = ValleySearch::Outcome;
-  Squeeze squeeze_;
+  const Problem& problem_;
+  const Sections& sections_;
+  const std::uint64_t seed_;
+  const std::int64_t at_bound_;
+  std::optional<Squeeze> squeeze_;  // made when it is used: it takes memory
 };
 
 class WheelMember : public Member {
  public:
-  WheelMember(const Problem& problem, Bytes bound, std::uint64_t seed) : wheel_(problem, seed, bound) {}
+  WheelMember(const Problem& problem, Bytes bound, std::uint64_t seed)
+      : problem_(problem), bound_(bound), seed_(seed) {}
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    wheel_.offer(best.offsets);
-    return wheel_.step(work / kWorkPerLook, deadline, enough) && wheel_.peak() < best.peak;
+    if (!wheel_) wheel_.emplace(problem_, seed_, bound_);
+    wheel_->offer(best.offsets);
+    return wheel_->step(work / kWorkPerLook, deadline, enough) && wheel_->peak() < best.peak;
   }
   std::string_view name() const override { return "squeaky_wheel"; }
-  std::vector<Bytes> offsets() const override { return {wheel_.best().begin(), wheel_.best().end()}; }
+  std::vector<Bytes> offsets() const override { return {wheel_->best().begin(), wheel_->best().end()}; }
   Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return kWorkPerLook * wheel_.work(); }
+  std::int64_t work() const override { return wheel_ ? kWorkPerLook * wheel_->work() : 0; }
 
  private:
   static constexpr std::int64_t kWorkPerLook = 3;  // it counts buffers looked at, which take longer
-  SqueakyWheel wheel_;
+
+  const Problem& problem_;
+  const Bytes bound_;
+  const std::uint64_t seed_;
+  std::optional<SqueakyWheel> wheel_;
 };
 
 class Portfolio {
@@ -136,6 +147,7 @@ class Portfolio {
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
+    if (sections_ && sections_->covered / kShortLife > problem_.count()) std::swap(members_[0], members_[1]);
     if (sections_) add_valley(options_.seed + 1, kEndless);
   }
 
@@ -151,7 +163,7 @@ class Portfolio {
   }
 
   void add_valley(std::uint64_t seed, std::int64_t at_bound) {
-    members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, sections_->highest_load(), seed, at_bound));
+    members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound));
   }
 
   bool is_over() const { return best_.peak <= enough() || work_ >= effort_ || deadline_.passed(); }
@@ -172,13 +184,18 @@ class Portfolio {
     for (bool enough = false; done < members_.size() && !enough;) {
       const std::size_t end = std::min(members_.size(), done + threads);
       if (end - done == 1) {
-        better[done] = members_[done]->search(best_, this->enough(), slice, deadline_);
+        better[done] = members_[done]->search(best_, this->enough(), share(*members_[done], slice), deadline_);
       } else {
         side_by_side(done, end, slice, better);
       }
       for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
     }
     merge(done, better);
+  }
+
+  // Less for those whose kind found nothing in rounds in which others did.
+  std::int64_t share(const Member& member, std::int64_t slice) const {
+    return slice >> (member.name() == lagging_ ? lag_ : 0);
   }
 
   bool ends_the_search(const Member& member, bool better) const {
@@ -197,8 +214,9 @@ class Portfolio {
     watched.stop = [&stop] { return stop.load(std::memory_order_relaxed); };
     std::vector<std::future<bool>> running;
     for (std::size_t k = begin; k < end; ++k)
-      running.push_back(std::async(std::launch::async,
-                                   [&, k] { return members_[k]->search(best_, enough(), slice, Deadline(watched)); }));
+      running.push_back(std::async(std::launch::async, [&, k] {
+        return members_[k]->search(best_, enough(), share(*members_[k], slice), Deadline(watched));
+      }));
     for (std::size_t k = begin; k < end; ++k) {
       std::future<bool>& future = running[k - begin];
       while (future.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
@@ -217,6 +235,17 @@ class Portfolio {
       if (k < done && better[k]) offer(member.name(), member.offsets());
       work_ += member.work();
     }
+    if (std::find(better.begin(), better.end(), true) != better.end()) note_winner();
+  }
+
+  void note_winner() {
+    if (best_.winner == lagging_) {
+      lag_ = 0;
+      lagging_ = {};
+      return;
+    }
+    lagging_ = best_.winner == "valley" ? "squeaky_wheel" : "valley";
+    lag_ = std::min(lag_ + 1, kMostLag);
   }
 
   Placement result() {
@@ -235,6 +264,8 @@ class Portfolio {
   bool given_;  // the effort or the time
   std::int64_t work_ = 0;
   Incumbent best_;
+  std::string_view lagging_;  // the kind of members that found nothing while the other did
+  int lag_ = 0;               // in halvings of its slices
   std::optional<Problem> plain_;
   std::optional<Sections> sections_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -47,8 +47,9 @@ bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
 }
 
 ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const Deadline& deadline) {
-  constexpr std::int64_t kLeastNodes = 256;
-  const std::int64_t unit = std::max<std::int64_t>(kLeastNodes, 2 * sections_.items());
+  constexpr std::int64_t kLeastNodes = 256, kMostBacktracking = 4096;
+  const std::int64_t items = sections_.items();
+  const std::int64_t unit = std::max(kLeastNodes, items + std::min(items, kMostBacktracking));
   const std::int64_t number = runs_++;
   const ValleySearch::Limits limits{unit * luby(static_cast<std::uint64_t>(number) + 1), work, deadline};
   const auto outcome = search_.run(capacity, number, limits);
