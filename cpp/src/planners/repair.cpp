@@ -8,7 +8,8 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kAlsoTried = 8;  // other buffers that are out, per turn
+constexpr std::int64_t kWorkPerSearch = 32;  // what a look takes beside what it looks at
+constexpr std::size_t kAlsoTried = 8;        // other buffers that are out, per turn
 
 // Size times length, in 31 bits.
 std::vector<std::int64_t> prices(const Problem& problem, const SectionLives& lives) {
@@ -94,6 +95,7 @@ void Repair::find_blocked(Index i, Bytes below) {
     return true;
   }));
   if (plain_) return;
+  work_ += 8 * static_cast<std::int64_t>(blocked_.size());
   if (problem_.conflicts() != nullptr)
     problem_.conflicts()->for_each(i, [&](Index other) {
       if (placed_.offset(other) != kNowhere && problem_.size(other) > 0)
@@ -123,6 +125,7 @@ void Repair::block(Index i, Index by) {
 // cost least; kNowhere when those of higher rank leave no room.
 Bytes Repair::find_place(Index i) {
   const Bytes top = target_ - problem_.size(i);  // the highest offset allowed
+  work_ += kWorkPerSearch;
   if (top < 0) return kNowhere;
   find_blocked(i, target_);
   open_.clear();

@@ -15,7 +15,8 @@
 // plan is repaired at targets part of the way down to the bound: what ends above them is taken out.
 //
 // Ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
-// looked at; the parameters in units of what an order takes per buffer.
+// looked at; the parameters in units of what an order takes per buffer, whichever is less; the first order is placed
+// anyway.
 //
 // Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
 // Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.
@@ -73,6 +74,10 @@ std::uint64_t luby(std::uint64_t k) {
   return (k + 1) / 2;
 }
 
+Bytes largest_size(const Problem& problem) {
+  return problem.count() == 0 ? 0 : *std::max_element(problem.size().begin(), problem.size().end());
+}
+
 }  // namespace
 
 SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
@@ -112,6 +117,12 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
   std::vector<Rank> ranks(count);
   for (std::size_t p = 0; p < count; ++p) ranks[static_cast<std::size_t>(order[p])] = static_cast<Rank>(p) * kRankGap;
   return ranks;
+}
+
+// The work that a start may take for repairs at first.
+std::int64_t SqueakyWheel::patience() const {
+  const std::int64_t count = problem_.count();
+  return std::min<std::int64_t>(10'000 * count, 500'000) + 1000 * count;
 }
 
 bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
@@ -270,11 +281,11 @@ bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Byt
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options) {
   constexpr std::int64_t kStep = 200'000;  // work between two looks at what was found
   const Deadline deadline(options);
-  const Bytes bound = load(problem);
-  const Bytes enough = std::max(bound, options.capacity.value_or(0));
-  const std::int64_t placements = options.get(kSqueakyWheel[0]) + options.get(kSqueakyWheel[1]) * problem.count();
+  const std::int64_t placements =
+      std::min(options.get(kSqueakyWheel[0]) * problem.count(), options.get(kSqueakyWheel[1]));
   const std::int64_t work = placements * kWorkPerStart;
-  SqueakyWheel search(problem, options.seed, bound);
+  SqueakyWheel search(problem, options.seed, load(problem));
+  const Bytes enough = std::max(search.bound(), options.capacity.value_or(0));
   const auto tell = [&](bool better) {
     if (better && options.improved) options.improved({search.best(), search.peak(), 0, {}});
   };

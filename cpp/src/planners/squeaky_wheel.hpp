@@ -49,7 +49,7 @@ class SqueakyWheel {
     Fit fit;
   };
 
-  std::int64_t patience() const { return 500'000 + 1000 * std::int64_t{problem_.count()}; }
+  std::int64_t patience() const;
   std::vector<Rank> ranks_of(std::size_t start) const;
   bool place(Attempt& attempt, std::int64_t mending, const Deadline& deadline);
   bool mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline);
