@@ -92,8 +92,6 @@ inline constexpr Parameter kValley[] = {
 };
 Placement valley(const Problem& problem, const PlanOptions& options);
 inline constexpr Parameter kSqueakyWheel[] = {
-    {"placements", "work, in buffers placed", 3'000, 0, std::int64_t{1} << 40},
-    {"orders", "work on top of that, in times that all are placed", 12, 0, 1 << 20}};
     {"orders", "work, in times that all buffers are placed", 64, 0, 1 << 30},
     {"placements", "work, in buffers placed", 400'000, 0, std::int64_t{1} << 40}};
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);

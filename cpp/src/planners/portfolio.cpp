@@ -35,6 +35,7 @@ constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothi
 constexpr Index kFew = 64;                            // buffers that exhaustive takes
 constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
 constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
+constexpr std::int64_t kPerSection = 4;               // work of a dive
 constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
@@ -58,17 +59,23 @@ class Member {
 
 class ValleyMember : public Member {
  public:
-  ValleyMember(const Problem& problem, const Sections& sections, std::uint64_t seed, std::int64_t at_bound)
-      : problem_(problem), sections_(sections), seed_(seed), at_bound_(at_bound) {}
+  // Saves its slices up until they allow `least` of work, so that a single run does not take all the time.
+  ValleyMember(const Problem& problem, const Sections& sections, std::uint64_t seed, std::int64_t at_bound,
+               std::int64_t least)
+      : problem_(problem), sections_(sections), seed_(seed), at_bound_(at_bound), least_(least) {}
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    saved_ += work;
+    if (saved_ < least_) return false;
     if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, at_bound_);
-    const std::int64_t end = squeeze_->work() + work;
-    while (squeeze_->lower_bound() < best.peak && squeeze_->work() < end && !deadline.passed())
-      if (enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Outcome::found
-                                           : squeeze_->step(best.peak, kEndless, deadline))
-        return true;
-    return false;
+    bool found = false;
+    while (!found && saved_ > 0 && squeeze_->lower_bound() < best.peak && !deadline.passed()) {
+      const std::int64_t before = squeeze_->work();
+      found = enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Outcome::found
+                                               : squeeze_->step(best.peak, kEndless, deadline);
+      saved_ -= squeeze_->work() - before + kPerRun;
+    }
+    return found;
   }
   std::string_view name() const override { return "valley"; }
   std::vector<Bytes> offsets() const override { return squeeze_->offsets(); }
@@ -80,7 +87,9 @@ class ValleyMember : public Member {
   const Problem& problem_;
   const Sections& sections_;
   const std::uint64_t seed_;
-  const std::int64_t at_bound_;
+  const std::int64_t at_bound_, least_;
+  static constexpr std::int64_t kPerRun = 1000;  // work of a run that ends at once
+  std::int64_t saved_ = 0;
   std::optional<Squeeze> squeeze_;  // made when it is used: it takes memory
 };
 
@@ -147,10 +156,11 @@ class Portfolio {
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
-    if (sections_ && sections_->covered / kShortLife > problem_.count()) std::swap(members_[0], members_[1]);
+    if (sections_ && has_long_lives()) std::swap(members_[0], members_[1]);
     if (sections_) add_valley(options_.seed + 1, kEndless);
   }
 
+  bool has_long_lives() const { return sections_->covered / kShortLife > problem_.count(); }
   bool is_exact() const { return sections_ && !problem_.has_shapes(); }
 
   void prove_few() {
@@ -163,7 +173,8 @@ class Portfolio {
   }
 
   void add_valley(std::uint64_t seed, std::int64_t at_bound) {
-    members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound));
+    const std::int64_t least = has_long_lives() ? kPerSection * sections_->covered : 0;
+    members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound, least));
   }
 
   bool is_over() const { return best_.peak <= enough() || work_ >= effort_ || deadline_.passed(); }
