@@ -94,3 +94,10 @@ def test_more_work_is_never_worse_and_a_seed_is_a_plan() -> None:
     assert plans[2].offsets.tolist() == again.offsets.tolist()
     others = {memplan.plan(problem, "squeaky_wheel:placements=2000", seed=s).peak for s in range(4)}
     assert len(others) > 1
+
+
+def test_a_shape_that_leaves_its_highest_bytes_unused_ends_the_search() -> None:
+    """No plan peaks below a buffer's size, though the load does."""
+    shaped = memplan.Problem([8], [0], [2], parts=[(0, 0, 4, 0, 2)])
+    assert shaped.load == 4
+    assert memplan.plan(shaped, f"squeaky_wheel:orders={1 << 30},placements={1 << 40}").peak == 8

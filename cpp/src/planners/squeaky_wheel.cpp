@@ -81,7 +81,11 @@ Bytes largest_size(const Problem& problem) {
 }  // namespace
 
 SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
-    : problem_(problem), bound_(bound), lives_(section_lives(problem)), repair_(problem, lives_), chance_(seed) {
+    : problem_(problem),
+      bound_(std::max(bound, largest_size(problem))),  // a shape may leave its highest bytes unused
+      lives_(section_lives(problem)),
+      repair_(problem, lives_),
+      chance_(seed) {
   left_out_.fill(problem.size().size());
   patience_.fill(0);
 }
