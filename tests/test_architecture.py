@@ -54,8 +54,9 @@ UPSTREAM: dict[str, set[str]] = {
         "planners/repair",
     },
     "search/sections": {"problem"},
-    "search/floors": {"search/sections"},
+    "search/floors": {"search/sections", "search/trail"},
     "search/marks": set(),
+    "search/trail": set(),
     "search/valleys": {"search/floors", "search/marks"},
     "search/refutations": set(),
     "search/valley_search": {

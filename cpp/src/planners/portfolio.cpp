@@ -51,6 +51,7 @@ class Member {
   virtual ~Member() = default;
   // Works for about that much, from the best plan so far; true if it found a better one.
   virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
+  virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
   virtual std::string_view name() const = 0;
   virtual std::vector<Bytes> offsets() const = 0;
   virtual Bytes lower_bound() const = 0;
@@ -77,6 +78,7 @@ class ValleyMember : public Member {
     }
     return found;
   }
+  bool is_done(const Incumbent& best) const override { return lower_bound() >= best.peak; }
   std::string_view name() const override { return "valley"; }
   std::vector<Bytes> offsets() const override { return squeeze_->offsets(); }
   Bytes lower_bound() const override { return squeeze_ ? squeeze_->lower_bound() : 0; }
@@ -103,6 +105,7 @@ class WheelMember : public Member {
     wheel_->offer(best.offsets);
     return wheel_->step(work / kWorkPerLook, deadline, enough) && wheel_->peak() < best.peak;
   }
+  bool is_done(const Incumbent& best) const override { return wheel_ && wheel_->bound() >= best.peak; }
   std::string_view name() const override { return "squeaky_wheel"; }
   std::vector<Bytes> offsets() const override { return {wheel_->best().begin(), wheel_->best().end()}; }
   Bytes lower_bound() const override { return 0; }
@@ -121,6 +124,7 @@ class Portfolio {
  public:
   Portfolio(const Problem& problem, const PlanOptions& options)
       : problem_(problem), options_(options), deadline_(options), bound_(load(problem)) {
+    for (const Bytes size : problem.size()) bound_ = std::max(bound_, size);  // shapes may leave bytes unused
     const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
                                         [](const auto& set) { return set.first == kPortfolio[0].name; });
     given_ = effort_set || options.time_limit;
@@ -177,7 +181,11 @@ class Portfolio {
     members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound, least));
   }
 
-  bool is_over() const { return best_.peak <= enough() || work_ >= effort_ || deadline_.passed(); }
+  bool is_over() const {
+    if (best_.peak <= enough() || work_ >= effort_ || deadline_.passed()) return true;
+    const auto is_done = [&](const auto& member) { return member->is_done(best_); };
+    return !members_.empty() && std::all_of(members_.begin(), members_.end(), is_done);
+  }
   Bytes enough() const { return options_.enough(bound_); }
 
   void offer(std::string_view member, std::vector<Bytes> offsets) {

@@ -60,35 +60,39 @@ bool Floors::reset(Bytes capacity) {
 void Floors::undo(const Mark& mark) {
   from_ = sections_.count;
   to_ = 0;
-  for (; item_trail_.size() > mark.items; item_trail_.pop_back()) {
-    const auto& [item, base] = item_trail_.back();
-    base_[item] = base;
-    from_ = std::min(from_, sections_.first[item]);
-    to_ = std::max(to_, sections_.last[item]);
-  }
-  for (; section_trail_.size() > mark.sections; section_trail_.pop_back()) {
-    const SectionChange& was = section_trail_.back();
+  item_trail_.take_back(mark.items, [&](const ItemChange& was) {
+    base_[was.item] = was.base;
+    from_ = std::min(from_, sections_.first[was.item]);
+    to_ = std::max(to_, sections_.last[was.item]);
+  });
+  section_trail_.take_back(mark.sections, [&](const SectionChange& was) {
     if (was.section == kNone) {
-      std::fill(floor_.begin() + sections_.first[was.support], floor_.begin() + sections_.last[was.support], was.floor);
-      std::fill(support_.begin() + sections_.first[was.support], support_.begin() + sections_.last[was.support],
-                was.support);
-      continue;
+      const Index first = sections_.first[was.support];
+      const Index last = sections_.last[was.support];
+      std::fill(floor_.begin() + first, floor_.begin() + last, was.floor);
+      std::fill(support_.begin() + first, support_.begin() + last, was.support);
+      return;
     }
     floor_[was.section] = was.floor;
     slack_[was.section] = was.slack;
     support_[was.section] = was.support;
-  }
-  for (; node_trail_.size() > mark.nodes; node_trail_.pop_back()) {
-    const NodeChange& was = node_trail_.back();
+  });
+  node_trail_.take_back(mark.nodes, [&](const NodeChange& was) {
     node_lowest_[was.node] = was.lowest;
     node_bound_[was.node] = was.bound;
-  }
+  });
+}
+
+void Floors::forget(const Mark& mark) {
+  item_trail_.forget(mark.items);
+  section_trail_.forget(mark.sections);
+  node_trail_.forget(mark.nodes);
 }
 
 // The bound of a node becomes the least base of its items again.
 void Floors::look_again(std::size_t node) {
   const Bytes before = node_bound_[node];
-  node_trail_.push_back({node, node_lowest_[node], before});
+  node_trail_.push({node, node_lowest_[node], before});
   Bytes bound = kPlaced;
   Index lowest = sections_.items();
   std::size_t k = node_begin_[node];
@@ -118,7 +122,7 @@ bool Floors::raise_floors(const Node& node, Index from, Index to, Index lowest) 
 
 bool Floors::raise_floor(Index section, Index support) {
   const Bytes rise = base_[support] - floor_[section];
-  section_trail_.push_back({section, support_[section], floor_[section], slack_[section]});
+  section_trail_.push({section, support_[section], floor_[section], slack_[section]});
   floor_[section] = base_[support];
   support_[section] = support;
   if (base_[support] == kPlaced) return true;
@@ -148,7 +152,7 @@ bool Floors::place(Index item) {
   to_ = end;
   waste_ = 0;
   if (top - sections_.padding[item] > capacity_) return false;
-  section_trail_.push_back({kNone, item, base_[item], 0});
+  section_trail_.push({kNone, item, base_[item], 0});
   set_base(item, kPlaced);
   Index reach = begin;  // up to there some item rests on the top, `rests`
   Index rests = kNone;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sections.hpp"
+#include "trail.hpp"
 
 namespace memplan {
 
@@ -40,8 +41,9 @@ class Floors {
   struct Mark {
     std::size_t items = 0, sections = 0, nodes = 0;
   };
-  Mark mark() const { return {item_trail_.size(), section_trail_.size(), node_trail_.size()}; }
+  Mark mark() const { return {item_trail_.end(), section_trail_.end(), node_trail_.end()}; }
   void undo(const Mark& mark);
+  void forget(const Mark& mark);  // nothing before it will be undone
 
   Bytes base(Index item) const { return base_[item]; }
   Bytes floor(Index section) const { return floor_[section]; }
@@ -60,7 +62,7 @@ class Floors {
     Index item;
     Bytes base;
   };
-  std::span<const ItemChange> items_since(const Mark& mark) const { return std::span(item_trail_).subspan(mark.items); }
+  std::span<const ItemChange> items_since(const Mark& mark) const { return item_trail_.since(mark.items); }
 
   // Steps of work done so far: a measure of time that is the same on every machine.
   std::int64_t work() const { return work_; }
@@ -84,7 +86,7 @@ class Floors {
     return alignment == 1 ? height : align_up(height, alignment);
   }
   void set_base(Index item, Bytes base) {
-    item_trail_.push_back({item, base_[item]});
+    item_trail_.push({item, base_[item]});
     base_[item] = base;
   }
   struct Node {
@@ -106,9 +108,9 @@ class Floors {
   std::vector<Index> node_items_;
   std::vector<Index> node_lowest_;  // per node: an item with the least base
   std::vector<Bytes> node_bound_;   // per node: no base of its items is below
-  std::vector<ItemChange> item_trail_;
-  std::vector<SectionChange> section_trail_;
-  std::vector<NodeChange> node_trail_;
+  Trail<ItemChange> item_trail_;
+  Trail<SectionChange> section_trail_;
+  Trail<NodeChange> node_trail_;
   Index from_ = 0, to_ = 0;
   double waste_ = 0;
   std::int64_t work_ = 0;

@@ -22,7 +22,7 @@ ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, con
         break;
       case Step::next_child: step = next_child(); break;
       case Step::failed:
-        if (frames_.empty()) return Outcome::infeasible;
+        if (frames_.empty()) return forgot_ ? Outcome::undecided : Outcome::infeasible;
         step = failed();
         break;
       case Step::solved:
@@ -42,6 +42,7 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
   capacity_ = capacity;
   vary_ = use_.vary && number > 0;
   chance_ = Chance(seed_ + static_cast<std::uint64_t>(number) * 0x632be59bd9b4e019ull);
+  forgot_ = false;
   placed_.clear();
   frames_.clear();
   children_.clear();
@@ -84,7 +85,24 @@ ValleySearch::Step ValleySearch::enter() {
     return apply(child, section);
   }
   frames_.push_back({false, begin_, end_, section, first, first, here(), state});
+  if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
+}
+
+// Gives up the older half of what is left to try, and with it the hope of a proof.
+void ValleySearch::forget() {
+  forgot_ = true;
+  const auto recent = frames_.begin() + static_cast<std::ptrdiff_t>(kMostFrames / 2);
+  const auto oldest = std::find_if(recent, frames_.end(), [](const Frame& frame) { return !frame.parts; });
+  const std::size_t children = oldest->first;
+  floors_.forget(oldest->place.floors);
+  children_.erase(children_.begin(), children_.begin() + static_cast<std::ptrdiff_t>(children));
+  for (auto frame = oldest; frame != frames_.end(); ++frame) {
+    if (frame->parts) continue;
+    frame->first -= children;
+    frame->next -= children;
+  }
+  frames_.erase(std::remove_if(frames_.begin(), recent, [](const Frame& frame) { return !frame.parts; }), recent);
 }
 
 void ValleySearch::list_children(const Valley& valley) {
@@ -230,16 +248,11 @@ ValleySearch::Step ValleySearch::failed() {
 
 // A part is done: on to the next one.
 ValleySearch::Step ValleySearch::solved() {
-  const Frame& frame = frames_.back();
-  if (parts_.size() == frame.first) {
-    outside_ = frame.place.outside;
-    frames_.pop_back();
-    return Step::solved;
-  }
   begin_ = parts_.back().begin;
   end_ = parts_.back().end;
   outside_ -= parts_.back().state;
   parts_.pop_back();
+  if (parts_.size() == frames_.back().first) frames_.pop_back();  // it was the last one
   return Step::enter;
 }
 

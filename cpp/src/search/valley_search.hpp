@@ -18,6 +18,9 @@
 // When what is still to come falls apart in time, the parts are searched one after the other, and none that is done is
 // searched again when a later one fails.
 //
+// A search that is very deep forgets the oldest half of what is left to try, so that its memory stays small; it proves
+// nothing then.
+//
 // A run is one depth-first search of limited length; every run but the first draws noise, so that it goes elsewhere.
 // The same seed and number of the run give the same search.
 //
@@ -115,7 +118,10 @@ class ValleySearch {
   void back_to(const Place& place);
   double noise() { return vary_ ? 1 + kNoise * (2 * chance_.share() - 1) : 1; }
 
+  void forget();
+
   static constexpr double kNoise = 0.3;
+  static constexpr std::size_t kMostFrames = 1 << 15;
 
   const Sections& sections_;
   const Inferences use_;
@@ -126,6 +132,7 @@ class ValleySearch {
   Chance chance_;
   Bytes capacity_ = 0;
   bool vary_ = false;
+  bool forgot_ = false;       // something that was left to try
   std::vector<double> rank_;  // per item, what ties are broken by: the higher the sooner
   std::vector<Bytes> offset_;
   std::vector<Index> placed_;
