@@ -113,11 +113,12 @@ def plan(
         is safe and the load does not rise; the others are copies. Where "auto" does better with nothing in place and
         nothing inside another, it keeps that plan.
     time_limit
-        Seconds after which planners that search keep their best plan so far: auto, beam, exhaustive, hill_climb, somas,
-        cp_sat. The others run to their end.
+        Seconds after which planners that search keep their best plan so far: auto, valley, squeaky_wheel, beam,
+        exhaustive, hill_climb, somas, cp_sat. The others run to their end. Without it "auto" ends after its effort,
+        counted in work, as in "auto:effort=100000000".
     capacity
-        Bytes, >= 0: the first plan that peaks at most there is enough. auto, exhaustive, hill_climb, somas and cp_sat
-        end there; the others run to their end.
+        Bytes, >= 0: the first plan that peaks at most there is enough. auto, valley, squeaky_wheel, exhaustive,
+        hill_climb, somas and cp_sat end there; the others run to their end.
     on_improvement
         Called with each plan that a search finds and that peaks below all before it, verified like the one that is
         returned, on the thread that called; the last one peaks as that does. Planners that do not search call it once.
