@@ -377,9 +377,11 @@ void a_full_word_of_sections() {
     first.push_back(i);
     last.push_back(std::min(kSteps, i + 2));
   }
-  size.push_back(2);  // so that the last step is a section of its own
-  first.push_back(kSteps - 1);
-  last.push_back(kSteps);
+  for (const Step step : {0, 63}) {  // so that the first step and the last are sections of their own
+    size.push_back(2);
+    first.push_back(step);
+    last.push_back(step + 1);
+  }
   const Sections sections(Problem(size, first, last, std::vector<Bytes>(size.size(), 1)));
   CHECK(sections.count == kSteps);
   Walk(sections, 6).run(300);

@@ -68,7 +68,7 @@ def test_the_optimum_fits_and_a_byte_less_is_refuted(problem: memplan.Problem) -
 
 @pytest.mark.parametrize("off", [*((name,) for name in INFERENCES), INFERENCES], ids="+".join)
 @given(problems)
-@settings(BOUNDED, max_examples=60)
+@settings(BOUNDED, max_examples=40)
 def test_without_an_inference_it_is_exact(off: tuple[str, ...], problem: memplan.Problem) -> None:
     choices = ",".join(f"{name}=off" for name in off)
     plan = memplan.plan(problem, f"valley:{choices}")
