@@ -1,10 +1,12 @@
-"""Faults seeded into the storage stage, one at a time: does the random run find each of them?
+"""Faults seeded into the storage stage and the search by valleys, one at a time: is each of them found?
 
     python tests/mutants.py [--graphs 20000]
 
-Builds the core once, then for each fault compiles the one changed file and runs tests/cpp/random_run on graphs, where
-every plan is verified on its problem and replayed on its graph. A fault that survives is a hole in the checks; the
-script then exits with 1. Nothing in the working tree is changed.
+Builds the core once, then for each fault compiles the one changed file. In the storage stage tests/cpp/random_run is to
+find it on graphs, where every plan is verified on its problem and replayed on its graph; in the search test_search,
+where all that is kept is compared to a plain version, or random_search, where what is claimed is held against the
+optimum. A fault that survives is a hole in the checks; the script then exits with 1. Nothing in the working tree is
+changed.
 """
 
 from __future__ import annotations
@@ -33,6 +35,17 @@ class Fault:
     old: str
     new: str
 
+
+@dataclass(frozen=True)
+class Check:
+    """A test that is to find the faults in a folder."""
+
+    test: str
+    arguments: tuple[object, ...]
+    folder: str
+
+
+SEARCH_CHECKS = (Check("test_search", (), "search"), Check("random_search", (2000, 1, "valley"), "search"))
 
 FAULTS = (
     Fault(
@@ -224,6 +237,73 @@ FAULTS = (
         "for (Index t : op.inputs) use(k, t, false);",
         "",
     ),
+    Fault(
+        "what rests on a lower neighbour is ruled out with the floor",
+        "search/valley_search.cpp",
+        "  if (valley.begin > begin_ && valleys_.joined(valley.begin))\n"
+        "    height = std::min(height, floors_.floor(valley.begin - 1));\n",
+        "",
+    ),
+    Fault(
+        "what has its base above the floor is ruled out with it",
+        "search/valley_search.cpp",
+        "        height = std::min(height, base);\n",
+        "",
+    ),
+    Fault(
+        "what rests on others in the valley is ruled out with the floor",
+        "search/valley_search.cpp",
+        "        height = std::min(height, base + sections_.size[x]);\n",
+        "",
+    ),
+    Fault(
+        "a floor may not rise by all of its slack",
+        "search/valley_search.cpp",
+        "height - floor <= valley.slack",
+        "height - floor < valley.slack",
+    ),
+    Fault(
+        "a part that is searched counts as outside",
+        "search/valley_search.cpp",
+        "  outside_ -= parts_.back().state;\n",
+        "",
+    ),
+    Fault(
+        "what is placed on is not aligned", "search/floors.cpp", "set_base(y, aligned(top, y));", "set_base(y, top);"
+    ),
+    Fault("a floor rises at no cost", "search/floors.cpp", "  slack_[section] -= rise;\n", ""),
+    Fault("slack is not given back", "search/floors.cpp", "    slack_[was.section] = was.slack;\n", ""),
+    Fault("a node's bound is not given back", "search/floors.cpp", "    node_bound_[was.node] = was.bound;\n", ""),
+    Fault(
+        "the highest item needs its padding",
+        "search/sections.cpp",
+        "load[s] -= most[s];",
+        "load[s] -= 0;",
+    ),
+    Fault(
+        "twins are of any size",
+        "search/sections.cpp",
+        "row.look() == rows[static_cast<std::size_t>(item) - 1].look();",
+        "row.first == first.back() && row.last == last.back();",
+    ),
+    Fault(
+        "what is refuted is refuted for every capacity",
+        "search/refutations.cpp",
+        "*bucket = {state, highest};",
+        "*bucket = {state, kMaxBytes + 0 * highest};",
+    ),
+    Fault(
+        "a run beside a lower one on its left counts as a valley",
+        "search/valleys.cpp",
+        "  if (begin > 0 && joined(begin) && floors_.floor(begin - 1) < floor) return false;\n",
+        "",
+    ),
+    Fault(
+        "a proof raises the bound by a step too much",
+        "search/squeeze.cpp",
+        "(capacity / step_ + 1) * step_",
+        "(capacity / step_ + 2) * step_",
+    ),
 )
 
 
@@ -232,35 +312,44 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
     options = parser.parse_args()
+    checks = (Check("random_run", (options.graphs, "graphs"), "."), *SEARCH_CHECKS)
     for fault in FAULTS:
         source_of(fault)
     table = Table("fault", "file", "found", "seconds")
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
         run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DMEMPLAN_TESTS=ON")
-        run("cmake", "--build", build, "--target", "random_run")
-        if not passes(build / "tests" / "cpp" / "random_run", options.graphs):
-            print("the random run fails without any fault", file=sys.stderr)
-            return 1
-        found = [try_fault(build, fault, options.graphs, table) for fault in FAULTS]
+        run("cmake", "--build", build, "--target", *(check.test for check in checks))
+        for check in checks:
+            if not passes(build / "tests" / "cpp" / check.test, check):
+                print(f"{check.test} fails without any fault", file=sys.stderr)
+                return 1
+        found = [try_fault(build, fault, checks, table) for fault in FAULTS]
     Console(width=120).print(table)
     print(f"{sum(found)} of {len(found)} faults found")
     return 0 if all(found) else 1
 
 
-def try_fault(build: Path, fault: Fault, graphs: int, table: Table) -> bool:
-    """Whether the random run fails with the fault."""
+def try_fault(build: Path, fault: Fault, checks: tuple[Check, ...], table: Table) -> bool:
+    """Whether one of the tests of the fault's folder fails with it."""
     text = source_of(fault)
     start = time.perf_counter()
-    mutant, object_file, binary = build / fault.file, build / "mutant.o", build / "mutant"
+    file = SOURCE / fault.file
+    mutant, object_file = build / file.name, build / "mutant.o"
     mutant.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
-    includes = [f"-I{ROOT / 'cpp' / 'include'}", f"-I{SOURCE}"]
+    includes = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", SOURCE, file.parent)]
     run("c++", "-std=c++20", "-O1", *includes, "-c", mutant, "-o", object_file)
-    random_run = build / "tests" / "cpp" / "CMakeFiles" / "random_run.dir" / "random_run.cpp.o"
-    run("c++", random_run, object_file, build / "libmemplan_core.a", "-o", binary)
-    found = not passes(binary, graphs)
+    folder = str(Path(fault.file).parent)
+    found = any(fails(build, check, object_file) for check in checks if check.folder == folder)
     table.add_row(fault.what, fault.file, "yes" if found else "[bold]NO[/bold]", f"{time.perf_counter() - start:.1f}")
     return found
+
+
+def fails(build: Path, check: Check, mutant: Path) -> bool:
+    """Whether the test fails with the mutant in the place of its original."""
+    test = build / "tests" / "cpp" / "CMakeFiles" / f"{check.test}.dir" / f"{check.test}.cpp.o"
+    run("c++", test, mutant, build / "libmemplan_core.a", "-o", build / "mutant")
+    return not passes(build / "mutant", check)
 
 
 def source_of(fault: Fault) -> str:
@@ -271,8 +360,12 @@ def source_of(fault: Fault) -> str:
     return text
 
 
-def passes(binary: Path, graphs: int) -> bool:
-    return subprocess.run([binary, str(graphs), "graphs"], capture_output=True, check=False).returncode == 0
+def passes(binary: Path, check: Check) -> bool:
+    command = [binary, *map(str, check.arguments)]
+    try:
+        return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
 
 
 def run(*command: object) -> None:

@@ -11,12 +11,12 @@ namespace memplan {
 
 class Marks {
  public:
-  // None of [0, count) is marked.
+  // None of [0, count) is marked. Every level has a bit beyond the last, so that a question about all finds its word.
   void reset(Index count) {
     levels_.clear();
     std::size_t size = static_cast<std::size_t>(count);
     do {
-      size = (size + kBits - 1) / kBits;
+      size = size / kBits + 1;
       levels_.emplace_back(size, 0);
     } while (size > 1);
   }

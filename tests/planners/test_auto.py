@@ -1,0 +1,117 @@
+"""auto: the same plan for any number of threads, what its effort and its time limit allow, and who found the plan."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memplan
+from memplan.generate import layered, tight
+from strategies import BOUNDED, columns, shaped_problems
+
+MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
+MEMBERS = {"first_fit", "valley", "squeaky_wheel"}
+EFFORT = 8_000_000  # a few rounds
+
+
+@functools.cache
+def problem_of(name: str) -> memplan.Problem:
+    kind, _, seed = name.partition(":")
+    if kind == "tight":
+        return tight(60, exchanges=40, steps=16, seed=int(seed))
+    return memplan.read_problem(MINIMALLOC / f"{kind}.1048576.csv")
+
+
+NEED_ROUNDS = ["A", "E", "K", "tight:0", "tight:1", "tight:2", "tight:3"]
+
+
+@pytest.mark.parametrize("name", NEED_ROUNDS)
+@pytest.mark.parametrize("seed", [0, 9])
+def test_threads_change_nothing(name: str, seed: int) -> None:
+    problem = problem_of(name)
+    planner = f"auto:effort={EFFORT}"
+    one, *others = (memplan.plan(problem, planner, seed=seed, threads=threads) for threads in (1, 2, 4, 1, 4))
+    for plan in others:
+        assert plan.offsets.tobytes() == one.offsets.tobytes()
+        assert (plan.lower_bound, plan.winner) == (one.lower_bound, one.winner)
+
+
+@pytest.mark.parametrize("name", NEED_ROUNDS)
+def test_rounds_beat_what_comes_first(name: str) -> None:
+    problem = problem_of(name)
+    first = memplan.plan(problem, "auto:effort=0")
+    assert first.winner == "first_fit"
+    assert first.peak == memplan.plan(problem, "first_fit").peak
+    plan = memplan.plan(problem, f"auto:effort={EFFORT}")
+    assert plan.winner in MEMBERS - {"first_fit"}
+    assert plan.peak < first.peak
+
+
+def test_more_effort_is_never_worse() -> None:
+    for seed in range(3):
+        problem = problem_of(f"tight:{seed}")
+        peaks = [memplan.plan(problem, f"auto:effort={effort}").peak for effort in (0, 10**6, 10**7)]
+        assert peaks == sorted(peaks, reverse=True)
+
+
+@given(columns(max_buffers=10), st.sampled_from([1, 2, 4]))
+@BOUNDED
+def test_small_problems_are_proven(rows: tuple[list[int], ...], threads: int) -> None:
+    problem = memplan.Problem(*rows)
+    plan = memplan.plan(problem, threads=threads)
+    assert plan.optimal
+    assert plan.peak == memplan.plan(problem, "exhaustive").peak
+
+
+@given(shaped_problems(), st.sampled_from([1, 3]))
+@settings(BOUNDED, max_examples=60)
+def test_shapes_and_conflicts_count(problem, threads: int) -> None:  # type: ignore[no-untyped-def]
+    rows, parts, conflicts = problem
+    shaped = memplan.Problem(*rows, parts=parts or None, conflicts=conflicts or None)
+    plan = memplan.plan(shaped, "auto:effort=300000", threads=threads)  # verified there
+    assert plan.load <= plan.lower_bound <= plan.peak
+    again = memplan.plan(shaped, "auto:effort=300000")
+    assert again.offsets.tolist() == plan.offsets.tolist()
+
+
+def test_the_proof_for_rectangles_is_none_for_shapes() -> None:
+    """One gives up its upper half when the other takes its lower: rectangles need 8 bytes, these shapes 6."""
+    rows = ([4, 4], [0, 0], [2, 2])
+    parts = [(0, 0, 4, 0, 1), (0, 0, 2, 1, 2), (1, 2, 4, 0, 1), (1, 0, 4, 1, 2)]
+    assert memplan.plan(memplan.Problem(*rows)).lower_bound == 8
+    shaped = memplan.plan(memplan.Problem(*rows, parts=parts))
+    assert (shaped.lower_bound, shaped.peak) == (6, 6)
+
+
+def test_conflicts_of_few_buffers_are_proven() -> None:
+    ring = [(i, (i + 1) % 5) for i in range(5)]
+    plan = memplan.plan(memplan.Problem([1] * 5, range(5), range(1, 6), conflicts=ring))
+    assert (plan.load, plan.peak, plan.optimal) == (1, 3, True)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("seconds", [0.05, 0.5])
+def test_the_time_limit_is_kept(threads: int, seconds: float) -> None:
+    problem = tight(400, exchanges=600, steps=48, seed=2)
+    plan = memplan.plan(problem, time_limit=seconds, threads=threads)
+    assert not plan.optimal
+    assert plan.seconds < seconds + 1  # a busy machine may hold it up
+    assert plan.peak <= memplan.plan(problem, "first_fit").peak
+
+
+def test_effort_ends_it_before_the_time_does() -> None:
+    problem = tight(400, exchanges=600, steps=48, seed=2)
+    plan = memplan.plan(problem, "auto:effort=1000000", time_limit=60)
+    assert not plan.optimal
+    assert plan.seconds < 10
+    assert plan.offsets.tolist() == memplan.plan(problem, "auto:effort=1000000").offsets.tolist()
+
+
+def test_large_networks_are_proven_at_the_load() -> None:
+    problem = layered(20_000)
+    plan = memplan.plan(problem)
+    assert plan.peak == plan.lower_bound == problem.load
