@@ -277,6 +277,12 @@ def test_no_bound_of_rectangles_is_told_for_shapes(planner: str, problem: Any) -
         expect_descent(told, memplan.plan(source, planner, on_improvement=told.append, **brief(planner)))
 
 
+def test_auto_ends_where_the_largest_buffer_is_the_peak_and_the_load_is_less() -> None:
+    problem = memplan.Problem([10], [0], [2], 1, None, [(0, 0, 5, 0, 2)])  # its upper half is never in use
+    plan = memplan.plan(problem)
+    assert (plan.load, plan.lower_bound, plan.peak, plan.optimal) == (5, 10, 10, True)
+
+
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_searches_tell_of_more_than_one_plan(planner: str) -> None:
     told: list[memplan.Plan] = []

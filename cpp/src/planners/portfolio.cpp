@@ -39,6 +39,13 @@ constexpr std::int64_t kPerSection = 4;               // work of a dive
 constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
+// No plan peaks below a buffer's size; the load may, where a shape leaves its highest bytes unused.
+Bytes least_peak(const Problem& problem) {
+  Bytes least = load(problem);
+  for (const Bytes size : problem.size()) least = std::max(least, size);
+  return least;
+}
+
 struct Incumbent {
   std::vector<Bytes> offsets;
   Bytes peak = kMaxBytes;
@@ -123,8 +130,7 @@ class WheelMember : public Member {
 class Portfolio {
  public:
   Portfolio(const Problem& problem, const PlanOptions& options)
-      : problem_(problem), options_(options), deadline_(options), bound_(load(problem)) {
-    for (const Bytes size : problem.size()) bound_ = std::max(bound_, size);  // shapes may leave bytes unused
+      : problem_(problem), options_(options), deadline_(options), bound_(least_peak(problem)) {
     const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
                                         [](const auto& set) { return set.first == kPortfolio[0].name; });
     given_ = effort_set || options.time_limit;
