@@ -2,7 +2,7 @@
 // items still to come, each with its base; a refuted one is refuted for every lower capacity too.
 //
 // A state is known by a fingerprint of 128 bits, the sum of one for each item: that two of the states ever met share
-// theirs by chance has a probability below 2^-70 for a million million of them.
+// theirs by chance has a probability of about 2^-68 for a million million of them, since about a million are kept.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,9 @@ struct Fingerprint {
   static Fingerprint of(Index twin, Bytes base) {
     const std::uint64_t seed = static_cast<std::uint64_t>(base) * 0x9e3779b97f4a7c15ull ^
                                mix(static_cast<std::uint64_t>(twin) + 0x632be59bd9b4e019ull);
-    return {mix(seed), mix(seed + 0xd1342543de82ef95ull)};
+    const std::uint64_t other = mix(static_cast<std::uint64_t>(base) + 0xd1342543de82ef95ull) +
+                                static_cast<std::uint64_t>(twin) * 0x9e6c63d0876a9a47ull;
+    return {mix(seed), mix(other)};
   }
 
   bool operator==(const Fingerprint&) const = default;

@@ -42,7 +42,7 @@
 
 namespace memplan {
 
-// What the search may use; all but the first three leave it complete.
+// What the search may use; it is complete without any of them.
 struct Inferences {
   bool probe = true;   // children are tried before they are entered
   bool waste = true;   // and ordered by the slack they waste
