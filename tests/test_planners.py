@@ -101,7 +101,7 @@ REFERENCES: dict[str, Callable[[Columns], list[int]]] = {
     "worst_fit": lambda problem: simulate(problem, largest),
     "greedy_by_size": greedy_by_size,
 }
-MEMBERS_OF_AUTO = ("first_fit", "best_fit", "greedy_by_size")
+GREEDY = ("first_fit", "best_fit", "greedy_by_size")
 
 # Three births over a top that is not aligned: the bytes skipped below the second must join the free block there.
 SKIPPED_BYTES = ([4, 2, 8, 8], [0, 0, 1, 2], [9, 1, 2, 3], [1, 1, 8, 1])
@@ -130,12 +130,10 @@ def test_same_offsets_without_alignment(problem: Columns) -> None:
 
 @given(columns())
 @BOUNDED
-def test_auto_keeps_the_best_of_its_members(problem: Columns) -> None:
+def test_auto_is_above_none_of_the_greedy_ones(problem: Columns) -> None:
     plan = memplan.plan(memplan.Problem(*problem))
-    plans = {name: memplan.plan(memplan.Problem(*problem), name) for name in MEMBERS_OF_AUTO}
-    best = min(MEMBERS_OF_AUTO, key=lambda name: plans[name].peak)
-    assert (plan.peak, plan.winner) == (plans[best].peak, best)
-    assert plan.offsets.tolist() == plans[best].offsets.tolist()
+    assert plan.peak <= min(memplan.plan(memplan.Problem(*problem), name).peak for name in GREEDY)
+    assert plan.winner in ("first_fit", "valley", "squeaky_wheel")
 
 
 @given(columns(alignments=(1,)))
