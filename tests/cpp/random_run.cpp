@@ -66,8 +66,9 @@ Problem random_problem() {
 std::string briefly(const PlannerInfo& planner) {
   std::string name(planner.name);
   for (const Parameter& parameter : planner.parameters)
-    if (parameter.name == "nodes" || parameter.name == "iterations")
-      return name + ":" + std::string(parameter.name) + "=200";
+    for (const auto& [budget, amount] :
+         {std::pair{"nodes", 200}, {"iterations", 20}, {"placements", 500}, {"work", 5000}, {"effort", 5000}})
+      if (parameter.name == budget) return name + ":" + budget + "=" + std::to_string(amount);
   return name;
 }
 

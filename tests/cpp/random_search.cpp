@@ -182,7 +182,7 @@ struct Met {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t problems = argc > 1 ? std::atoll(argv[1]) : 2000;
+  const std::int64_t problems = argc > 1 ? std::atoll(argv[1]) : 500;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
   std::vector<Tally> rows = tallies(argc, argv);
   Met met;
