@@ -322,7 +322,7 @@ class Walk {
 
   void compare_best(Index from, Index to) {
     const std::optional<Valley> expected = best_valley(from, to);
-    const Valley* found = valleys_.most_constrained(from, to, [] { return 1.0; });
+    const Valley* found = valleys_.most_constrained(from, to, [](Index) { return 1.0; });
     CHECK((found != nullptr) == expected.has_value());
     if (found == nullptr || !expected) return;
     CHECK(found->begin == expected->begin && found->end == expected->end);

@@ -16,7 +16,7 @@ from memplan.generate import mirrored, shuffled, tight
 from strategies import BOUNDED, columns
 
 MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
-INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary")
+INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary", "weigh")
 CAPACITY = 1_048_576
 GREEDY_FAILS = memplan.Problem([2, 2, 5, 4], [2, 4, 1, 3], [6, 7, 3, 5])  # greedy_by_size leaves 9 where 8 is possible
 

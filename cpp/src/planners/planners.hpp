@@ -89,6 +89,7 @@ inline constexpr Parameter kValley[] = {
     {"split", "search apart what falls apart in time", 1, 0, 1, kSwitch},
     {"twins", "try one of identical buffers", 1, 0, 1, kSwitch},
     {"vary", "let restarts differ", 1, 0, 1, kSwitch},
+    {"weigh", "branch first where the search died most", 1, 0, 1, kSwitch},
 };
 Placement valley(const Problem& problem, const PlanOptions& options);
 inline constexpr Parameter kSqueakyWheel[] = {

@@ -19,7 +19,7 @@ namespace memplan {
 Placement valley(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
   const auto is_on = [&](std::size_t k) { return options.get(kValley[k]) != 0; };
-  const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6)};
+  const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6), is_on(7)};
   const std::int64_t work = options.get(kValley[0]);
   const Sections sections(problem);
   Squeeze squeeze(problem, sections, sections.highest_load(), options.seed, 2, use);

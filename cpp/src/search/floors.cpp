@@ -128,7 +128,9 @@ bool Floors::raise_floor(Index section, Index support) {
   if (base_[support] == kPlaced) return true;
   waste_ += static_cast<double>(rise) / static_cast<double>(slack_[section] + 1);
   slack_[section] -= rise;
-  return slack_[section] >= 0;
+  if (slack_[section] >= 0) return true;
+  dead_at_ = section;
+  return false;
 }
 
 // Finds the floors again that have lost their support.
@@ -151,6 +153,7 @@ bool Floors::place(Index item) {
   from_ = begin;
   to_ = end;
   waste_ = 0;
+  dead_at_ = begin;
   if (top - sections_.padding[item] > capacity_) return false;
   section_trail_.push({kNone, item, base_[item], 0});
   set_base(item, kPlaced);

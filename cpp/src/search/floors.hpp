@@ -57,6 +57,9 @@ class Floors {
   // Of the last place or rule_out: what the floors that it raised cost, each as a share of the slack there.
   double waste() const { return waste_; }
 
+  // Of the last place or rule_out that ended in false: a section where no plan is left.
+  Index dead_at() const { return dead_at_; }
+
   // Items whose base changed since a mark, with what it was.
   struct ItemChange {
     Index item;
@@ -112,6 +115,7 @@ class Floors {
   Trail<SectionChange> section_trail_;
   Trail<NodeChange> node_trail_;
   Index from_ = 0, to_ = 0;
+  Index dead_at_ = kNone;
   double waste_ = 0;
   std::int64_t work_ = 0;
 };

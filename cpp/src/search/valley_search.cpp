@@ -6,7 +6,13 @@
 namespace memplan {
 
 ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use)
-    : sections_(sections), use_(use), seed_(seed), floors_(sections), valleys_(sections, floors_), chance_(seed) {}
+    : sections_(sections),
+      use_(use),
+      seed_(seed),
+      floors_(sections),
+      valleys_(sections, floors_),
+      chance_(seed),
+      deaths_(static_cast<std::size_t>(sections.count), 0) {}
 
 ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, const Limits& limits) {
   constexpr std::int64_t kBetweenLooks = 64;  // nodes between two looks at the clock
@@ -70,7 +76,7 @@ ValleySearch::Step ValleySearch::enter() {
   state -= outside_;
   if (use_.refute && refutations_.contains(state, capacity_)) return Step::failed;
   ++nodes_;
-  const Valley* valley = valleys_.most_constrained(begin_, end_, [&] { return noise(); });
+  const Valley* valley = valleys_.most_constrained(begin_, end_, [&](Index s) { return noise() * weight(s); });
   const std::size_t first = children_.size();
   const Index section = valley->section;
   list_children(*valley);

@@ -30,6 +30,7 @@
 // MiniMalloc (Moffitt 2023). Restarts: Luby, Sinclair and Zuckerman 1993.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -50,6 +51,7 @@ struct Inferences {
   bool split = true;   // parts that fall apart are searched on their own
   bool twins = true;   // one of identical items is tried
   bool vary = true;    // runs differ
+  bool weigh = true;   // sections where the search died are branched on first
 };
 
 class ValleySearch {
@@ -111,7 +113,15 @@ class ValleySearch {
   void list_children(const Valley& valley);
   void probe_children(std::size_t first, Index section);
   bool attempt(const Child& child, Index section) {
-    return child.item == kNone ? floors_.rule_out(section, child.height) : floors_.place(child.item);
+    const bool alive = child.item == kNone ? floors_.rule_out(section, child.height) : floors_.place(child.item);
+    if (!alive) most_deaths_ = std::max(most_deaths_, ++deaths_[floors_.dead_at()]);
+    return alive;
+  }
+  // What a section's choices count: those where the search dies most are looked at while there is much to choose.
+  double weight(Index section) const {
+    constexpr double kMostDeaths = 100;
+    const double share = deaths_[section] / most_deaths_;
+    return use_.weigh ? 1 / (1 + kMostDeaths * share) : 1;
   }
   bool sooner(const Child& a, const Child& b) const;
   Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }
@@ -132,7 +142,9 @@ class ValleySearch {
   Chance chance_;
   Bytes capacity_ = 0;
   bool vary_ = false;
-  bool forgot_ = false;       // something that was left to try
+  bool forgot_ = false;         // something that was left to try
+  std::vector<double> deaths_;  // per section, in all runs
+  double most_deaths_ = 1;
   std::vector<double> rank_;  // per item, what ties are broken by: the higher the sooner
   std::vector<Bytes> offset_;
   std::vector<Index> placed_;

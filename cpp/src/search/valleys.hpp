@@ -50,7 +50,7 @@ class Valleys {
   bool joined(Index section) const { return crossing_[section] > 0; }
 
   // The valley with the most constrained section in [from, to), which nothing still to come crosses the ends of.
-  // Each section's number of choices is multiplied by what factor() gives.
+  // Each section's number of choices is multiplied by what factor(section) gives.
   template <class Factor>
   const Valley* most_constrained(Index from, Index to, Factor&& factor) {
     refresh(factor);
@@ -96,7 +96,7 @@ void Valleys::count_choices(Valley& valley, Factor&& factor) {
     items += difference_[s];
     difference_[s] = 0;
     const Bytes slack = floors_.slack(s);
-    const double choices = (items + (slack > 0 ? 1 : 0)) * factor();
+    const double choices = (items + (slack > 0 ? 1 : 0)) * factor(s);
     if (valley.section != kNone && (choices > valley.choices || (choices == valley.choices && slack >= valley.slack)))
       continue;
     valley.section = s;
