@@ -41,7 +41,7 @@ bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
   Bytes target = 0;
   if (turn_++ % at_bound_ != 0) {
     const double share = std::fmod(static_cast<double>(turn_) * 0.6180339887498949, 1.0);  // spread evenly
-    target = static_cast<Bytes>(static_cast<double>(gap) * share);
+    target = static_cast<Bytes>(static_cast<double>(gap) * (1 + share) / 2);
   }
   return attempt(lower_bound_ + target * step_, work, deadline) == ValleySearch::Outcome::found;
 }

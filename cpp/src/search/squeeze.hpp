@@ -1,9 +1,9 @@
 // Squeeze: the gap between the best peak and the lower bound, closed from both sides by runs of the valley search.
 //
-//     peak ▲ ─── best so far      each run is given a capacity between the two: the bound itself (a plan there is
-//     optimal,
-//          │  │  targets          a proof that there is none raises the bound), or one of a few on the way down from
-//          the │  ▼                   best peak (a plan there lowers it by as much as it can get) │ ─── lower bound
+//     peak ▲ ─── best so far      each run is given a capacity between the two: the bound itself, where a plan is
+//          │  ▼  targets          optimal and a proof that there is none raises the bound; or one in the upper half,
+//          │                      where a plan is likely, and lowers the best peak by up to half of the gap
+//          │ ─── lower bound
 //
 // Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
 #pragma once
