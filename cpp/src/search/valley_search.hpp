@@ -144,8 +144,8 @@ class ValleySearch {
   bool vary_ = false;
   bool forgot_ = false;         // something that was left to try
   std::vector<double> deaths_;  // per section, in all runs
-  double most_deaths_ = 1;
-  std::vector<double> rank_;  // per item, what ties are broken by: the higher the sooner
+  double most_deaths_ = 100;    // few deaths tell little
+  std::vector<double> rank_;    // per item, what ties are broken by: the higher the sooner
   std::vector<Bytes> offset_;
   std::vector<Index> placed_;
   std::vector<Frame> frames_;
