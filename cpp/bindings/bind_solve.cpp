@@ -173,7 +173,8 @@ void bind_solve(py::module_& m) {
       .def_readonly("planner", &Plan::planner)
       .def_readonly("winner", &Plan::winner)
       .def_readonly("interrupted", &Plan::interrupted, "It was asked to end before it was done.")
-      .def_readonly("seconds", &Plan::seconds);
+      .def_readonly("seconds", &Plan::seconds)
+      .def_readonly("found_after", &Plan::found_after);
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,

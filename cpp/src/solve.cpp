@@ -40,6 +40,10 @@ void check_options(const PlanOptions& options) {
 
 bool fits(const Plan& plan, const PlanOptions& options) { return !options.capacity || plan.peak <= *options.capacity; }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 // Who hears of plans, as long as each peaks below all before it.
 struct Listener {
   OnPlan tell;                       // empty: nobody
@@ -64,19 +68,22 @@ Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions
 
   const auto start = std::chrono::steady_clock::now();
   const auto judged = [&](Placement placement) {
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return judge(problem, std::move(placement), chosen.planner.name, planner, seconds.count());
+    return judge(problem, std::move(placement), chosen.planner.name, planner, seconds_since(start));
   };
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
-  if (listener.tell)
-    settings.improved = [&](const Improvement& better) {
-      options.tell(better);
-      if (!listener.wants(better.peak)) return;
-      std::vector<Bytes> offsets(better.offsets.begin(), better.offsets.end());
-      listener.hear(judged({std::move(offsets), better.winner, better.lower_bound}));
-    };
+  std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
+  settings.improved = [&](const Improvement& better) {
+    options.tell(better);
+    if (!found || better.peak < found->first) found = {better.peak, seconds_since(start)};
+    if (!listener.wants(better.peak)) return;
+    std::vector<Bytes> offsets(better.offsets.begin(), better.offsets.end());
+    Plan plan = judged({std::move(offsets), better.winner, better.lower_bound});
+    plan.found_after = found->second;
+    listener.hear(plan);
+  };
   Plan plan = judged(run(chosen.planner, problem, settings));
+  if (found && found->first == plan.peak) plan.found_after = std::min(found->second, plan.seconds);
   plan.interrupted = interrupted;
   listener.hear(plan);
   return plan;
@@ -111,6 +118,7 @@ class GraphSolver {
       plan.lower_bound = std::min(plan.lower_bound, before->lower_bound);
       plan.optimal = plan.peak == plan.lower_bound;
       plan.seconds += before->seconds;
+      plan.found_after += before->seconds;
     };
     if (tell_)
       listener_.tell = [&](Plan plan) {
@@ -177,7 +185,7 @@ Plan judge(const Problem& problem, Placement placement, std::string_view planner
   plan.pools = placement.pools;
   plan.planner = asked;
   plan.winner = placement.winner.empty() ? asked : placement.winner;
-  plan.seconds = seconds;
+  plan.seconds = plan.found_after = seconds;
   return plan;
 }
 

@@ -418,6 +418,8 @@ class Solution:
     What a planner found: offsets and what is known about them.
     """
     @property
+    def found_after(self) -> float: ...
+    @property
     def interrupted(self) -> bool:
         """
         It was asked to end before it was done.

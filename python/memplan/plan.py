@@ -87,6 +87,8 @@ class Plan:
         The planner asked for with its parameters, and the one whose offsets these are (they differ for "auto").
     seconds : float
         Wall time of planning, without import and verification.
+    found_after : float
+        Seconds of those until these offsets were found; the rest went into looking for better ones, or the proof.
     interrupted : bool
         Ctrl-C ended the search, which might have gone on.
     graph : Graph or None
@@ -107,6 +109,7 @@ class Plan:
     graph: _core.Graph | None = None
     buffers: _core.Buffers | None = field(default=None)
     interrupted: bool = False
+    found_after: float = 0.0
 
     @staticmethod
     def of(
@@ -129,6 +132,7 @@ class Plan:
             graph=graph,
             buffers=buffers,
             interrupted=solution.interrupted,
+            found_after=solution.found_after,
         )
 
     @property
@@ -334,7 +338,7 @@ class Plan:
         return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner, self.pools, self.interrupted)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in everything but `seconds`."""
+        """Equal in everything but `seconds` and `found_after`."""
         if not isinstance(other, Plan):
             return NotImplemented
         return (

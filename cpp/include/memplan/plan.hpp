@@ -19,6 +19,7 @@ struct Plan {
   std::string winner;          // the planner whose offsets these are; differs for portfolios
   bool interrupted = false;    // someone asked the search to end: it might have gone on
   double seconds = 0;          // wall time of planning, without the verification
+  double found_after = 0;      // seconds of those until these offsets were found; the rest went into better ones
 };
 
 // Throws ProblemError unless there is one offset per buffer.

@@ -39,6 +39,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
         "seconds": plan.seconds,
+        "found_after": plan.found_after,
     }
     if plan.interrupted:
         spec["interrupted"] = True

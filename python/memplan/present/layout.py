@@ -140,7 +140,9 @@ def _shown(rows: list[Row], hidden: int) -> str:
 def summary_rows(plan: Plan) -> list[tuple[str, str]]:
     """The figures of a plan, each with its label; what shares bytes and pools only where there are some."""
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
-    winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
+    winner = plan.planner
+    if plan.winner != plan.planner:
+        winner += f" ({plan.winner} won after {plan.found_after:.3g} s)"
     rows = [
         ("buffers", f"{len(plan):,}"),
         ("shared", _shared(plan)),
