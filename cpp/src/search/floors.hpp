@@ -47,6 +47,9 @@ class Floors {
 
   Bytes base(Index item) const { return base_[item]; }
   Bytes floor(Index section) const { return floor_[section]; }
+  std::span<const Bytes> floors(Index begin, Index end) const {
+    return std::span(floor_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  }
   Bytes slack(Index section) const { return slack_[section]; }
   bool is_placed(Index item) const { return base_[item] == kPlaced; }
 

@@ -1,11 +1,15 @@
 // Refutations: states of the search that no plan follows from, kept within a fixed memory. A state is the multiset of
-// items still to come, each with its base; a refuted one is refuted for every lower capacity too.
+// items still to come, each with its base; a refuted one is refuted for every lower capacity too, and so is one with
+// the same items and bases that are nowhere lower. Of a few sections the floors are kept, which the bases follow from
+// (the base of an item is the highest floor that it covers, rounded up), and compared one by one.
 //
 // A state is known by a fingerprint of 128 bits, the sum of one for each item: that two of the states ever met share
 // theirs by chance has a probability of about 2^-68 for a million million of them, since about a million are kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "memplan/units.hpp"
@@ -43,6 +47,25 @@ struct Fingerprint {
   }
 };
 
+// Of a state: itself, and its items whatever their bases are.
+struct StatePrint {
+  Fingerprint state, items;
+
+  static StatePrint of(Index twin, Bytes base) { return {Fingerprint::of(twin, base), Fingerprint::of(twin, -1)}; }
+
+  StatePrint& operator+=(const StatePrint& other) {
+    state += other.state;
+    items += other.items;
+    return *this;
+  }
+  StatePrint& operator-=(const StatePrint& other) {
+    state -= other.state;
+    items -= other.items;
+    return *this;
+  }
+};
+
+// States that are the same.
 class Refutations {
  public:
   // Whether the state is known to have no plan at this capacity.
@@ -68,6 +91,41 @@ class Refutations {
   void grow();
 
   std::vector<Entry> entries_;  // buckets of kWays; the oldest of a full one goes
+  std::size_t count_ = 0;
+};
+
+// States with the same items and floors as high or higher.
+class RefutedFloors {
+ public:
+  static constexpr Index kMostSections = 32;
+
+  // Of parts of at most so many sections.
+  explicit RefutedFloors(Index sections) : stride_(static_cast<std::size_t>(std::min(sections, kMostSections))) {}
+
+  // Whether the state is known to have no plan at this capacity: its items, and the floors of the sections from the
+  // first to the last that they cover.
+  bool contains(const Fingerprint& items, Bytes capacity, std::span<const Bytes> floors) const;
+
+  void add(const Fingerprint& items, Bytes capacity, std::span<const Bytes> floors);
+
+ private:
+  struct Entry {
+    Fingerprint items;
+    Bytes capacity = -1;
+    std::size_t row = 0;
+  };
+  static constexpr std::size_t kWays = 8;
+  static constexpr std::size_t kMost = std::size_t{1} << 17;
+
+  std::size_t place(const Fingerprint& items) const { return items.low & (entries_.size() - kWays); }
+  std::span<const Bytes> floors(const Entry& entry, std::size_t count) const {
+    return std::span(rows_).subspan(entry.row * stride_, count);
+  }
+  void grow();
+
+  std::size_t stride_;
+  std::vector<Entry> entries_;  // buckets of kWays; the oldest of a full one goes
+  std::vector<Bytes> rows_;     // floors, a row per entry that was ever full
   std::size_t count_ = 0;
 };
 

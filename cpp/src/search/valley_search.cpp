@@ -11,6 +11,7 @@ ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, Inferen
       seed_(seed),
       floors_(sections),
       valleys_(sections, floors_),
+      refuted_floors_(sections.count),
       chance_(seed),
       deaths_(static_cast<std::size_t>(sections.count), 0) {}
 
@@ -64,7 +65,7 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
     const auto size = static_cast<double>(sections_.size[x]);
     const double ranks[] = {length * size, length, size, length * std::sqrt(size)};
     rank_[x] = ranks[use_.vary ? number % 4 : 0];
-    state_ += Fingerprint::of(sections_.twin[x], 0);
+    state_ += StatePrint::of(sections_.twin[x], 0);
   }
   const bool fits = floors_.reset(capacity);
   valleys_.reset();
@@ -72,9 +73,9 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
 }
 
 ValleySearch::Step ValleySearch::enter() {
-  Fingerprint state = state_;
+  StatePrint state = state_;
   state -= outside_;
-  if (use_.refute && refutations_.contains(state, capacity_)) return Step::failed;
+  if (use_.refute && is_refuted(state)) return Step::failed;
   ++nodes_;
   const Valley* valley = valleys_.most_constrained(begin_, end_, [&](Index s) { return noise() * weight(s); });
   const std::size_t first = children_.size();
@@ -82,7 +83,7 @@ ValleySearch::Step ValleySearch::enter() {
   list_children(*valley);
   if (children_.size() > first + 1) probe_children(first, section);
   if (children_.size() == first) {
-    if (use_.refute) refutations_.add(state, capacity_);
+    if (use_.refute) refute(state);
     return Step::failed;
   }
   if (children_.size() == first + 1) {  // nothing to come back to
@@ -93,6 +94,20 @@ ValleySearch::Step ValleySearch::enter() {
   frames_.push_back({false, begin_, end_, section, first, first, here(), state});
   if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
+}
+
+bool ValleySearch::is_refuted(const StatePrint& state) const {
+  return end_ - begin_ <= RefutedFloors::kMostSections
+             ? refuted_floors_.contains(state.items, capacity_, floors_.floors(begin_, end_))
+             : refutations_.contains(state.state, capacity_);
+}
+
+void ValleySearch::refute(const StatePrint& state) {
+  if (end_ - begin_ <= RefutedFloors::kMostSections) {
+    refuted_floors_.add(state.items, capacity_, floors_.floors(begin_, end_));
+  } else {
+    refutations_.add(state.state, capacity_);
+  }
 }
 
 // Gives up the older half of what is left to try, and with it the hope of a proof.
@@ -168,7 +183,9 @@ ValleySearch::Step ValleySearch::next_child() {
   Frame& frame = frames_.back();
   back_to(frame.place);
   if (frame.next == children_.size()) {
-    if (use_.refute) refutations_.add(frame.state, capacity_);
+    begin_ = frame.begin;
+    end_ = frame.end;
+    if (use_.refute) refute(frame.state);
     children_.resize(frame.first);
     frames_.pop_back();
     return Step::failed;
@@ -195,8 +212,12 @@ ValleySearch::Step ValleySearch::apply(const Child& child, Index section) {
   if (!alive) return Step::failed;
   for (const Floors::ItemChange& change : floors_.items_since(mark)) {  // each at most once
     const Index twin = sections_.twin[change.item];
-    state_ -= Fingerprint::of(twin, change.base);
-    if (!floors_.is_placed(change.item)) state_ += Fingerprint::of(twin, floors_.base(change.item));
+    if (floors_.is_placed(change.item)) {
+      state_ -= StatePrint::of(twin, change.base);
+    } else {
+      state_.state -= Fingerprint::of(twin, change.base);
+      state_.state += Fingerprint::of(twin, floors_.base(change.item));
+    }
   }
   if (child.item == kNone) return Step::enter;
   valleys_.add(child.item);
@@ -232,7 +253,7 @@ ValleySearch::Step ValleySearch::split(Index item) {
     // The largest is what is left of the whole.
     for (std::size_t k = first + 1; k < parts_.size(); ++k)
       for (Index x = sections_.begins[parts_[k].begin]; x < sections_.begins[parts_[k].end]; ++x)
-        if (!floors_.is_placed(x)) parts_[k].state += Fingerprint::of(sections_.twin[x], floors_.base(x));
+        if (!floors_.is_placed(x)) parts_[k].state += StatePrint::of(sections_.twin[x], floors_.base(x));
     parts_[first].state = state_;
     parts_[first].state -= outside_;
     for (std::size_t k = first + 1; k < parts_.size(); ++k) parts_[first].state -= parts_[k].state;

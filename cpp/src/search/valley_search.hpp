@@ -84,7 +84,7 @@ class ValleySearch {
   struct Place {  // in the state, to come back to
     Floors::Mark floors;
     std::size_t items;
-    Fingerprint state, outside;
+    StatePrint state, outside;
   };
   // What is left to try at a node; or, where what is to come fell apart, the parts that are left to search.
   struct Frame {
@@ -94,11 +94,11 @@ class ValleySearch {
     std::size_t first;  // in children_ or parts_
     std::size_t next;   // in children_
     Place place;
-    Fingerprint state;  // of the part
+    StatePrint state;  // of the part
   };
   struct Part {
     Index begin, end;
-    Fingerprint state;
+    StatePrint state;
   };
   enum class Step { enter, next_child, failed, solved };
 
@@ -123,6 +123,8 @@ class ValleySearch {
     const double share = deaths_[section] / most_deaths_;
     return use_.weigh ? 1 / (1 + kMostDeaths * share) : 1;
   }
+  bool is_refuted(const StatePrint& state) const;
+  void refute(const StatePrint& state);  // that of this part, as it is now
   bool sooner(const Child& a, const Child& b) const;
   Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }
   void back_to(const Place& place);
@@ -139,6 +141,7 @@ class ValleySearch {
   Floors floors_;
   Valleys valleys_;
   Refutations refutations_;
+  RefutedFloors refuted_floors_;  // of short parts
   Chance chance_;
   Bytes capacity_ = 0;
   bool vary_ = false;
@@ -151,8 +154,8 @@ class ValleySearch {
   std::vector<Frame> frames_;
   std::vector<Child> children_;
   std::vector<Part> parts_;
-  Index begin_ = 0, end_ = 0;    // the part that is searched
-  Fingerprint state_, outside_;  // of all that is still to come, and of what is outside this part
+  Index begin_ = 0, end_ = 0;   // the part that is searched
+  StatePrint state_, outside_;  // of all that is still to come, and of what is outside this part
   std::int64_t nodes_ = 0;
 };
 
