@@ -249,7 +249,18 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
     "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
-    "memplan": {"api", "plan", "planners", "importers", "present", "export", "cli", "generate", "refutation", "checker"},
+    "memplan": {
+        "api",
+        "plan",
+        "planners",
+        "importers",
+        "present",
+        "export",
+        "cli",
+        "generate",
+        "refutation",
+        "checker",
+    },
 }
 # Files of importers that may look at plans; the others read networks.
 READ_PLANS = {"plan_files", "plan_json"}

@@ -10,31 +10,33 @@ At the root U is every buffer that has bytes, and bases are 0: this is the quest
 "no" at every node; the check is that each "no" follows from those below it. What was placed on the way down is no part
 of a question: it is enough that a "yes" at a node would mean a "yes" at one of its children, and that no leaf is "yes".
 
-Words: two buffers *conflict* when their lives [first, last) meet; then their bytes may not overlap. The *floor* at a step
-is the least base of those of U that live there; none of them can lie lower. The *gap* of a buffer is what lies between
-its end and the next multiple of g, the greatest common divisor of its alignment and of those of all that conflict with it.
-Whatever conflicts with it and lies above it begins at a multiple of g, hence above the gap.
+Words: two buffers *conflict* when their lives [first, last) meet; then their bytes may not overlap. The *floor* at a
+step is the least base of those of U that live there; none of them can lie lower. The *gap* of a buffer is what lies
+between its end and the next multiple of g, the greatest common divisor of its alignment and of those of all that
+conflict with it. Whatever conflicts with it and lies above it begins at a multiple of g, hence above the gap.
 
 A leaf is dead where either holds:
 
-- its buffer was placed, and ends above the capacity. This is a "no" of the parent's child "placed there".
+- its buffer was placed, and ends above the capacity.
 - at its step, the floor and all sizes and gaps of U there but the largest gap add up to more than the capacity. They
   all live at that step, so they lie one on another from the floor up, and only the highest does not need its gap.
 
 A node with children names a step t at which some of U live; f is the floor there. If there is a plan, there is one in
-which nothing can be pushed down: take one whose offsets add up to least. There each buffer lies at its base, or rests on
-another of U that conflicts with it, at the end of that one rounded up to its own alignment. Let z be the lowest at t.
+which nothing can be pushed down: take one whose offsets add up to least. There each buffer lies at its base, or rests
+on another of U that conflicts with it, at the end of that one rounded up to its own alignment. Let z be the lowest
+at t.
 
 - z lies at f. Then its base is f. So there has to be a child "z is placed at f" for each buffer at t whose base is f,
   or for one that can be exchanged for it: of the same size, alignment, base, and with the same conflicts. In that
   child, everything that conflicts with z has a base of at least z's end, rounded up. The plan without z is a plan of
   it, provided that all that conflicts with z lies above z. So nothing of U that conflicts with z may fit in below f:
-  each must have base + size > f. This is what allows to forget what is below: it stays empty in every plan that is left.
-- z lies above f. If its base is above f, it lies there or higher. If its base is f, it rests on some y. As z is the lowest
-  at t, y does not live at t; and z lies at base + size of y or higher, rounded up to z's alignment. So all of U at t
-  lie at `rise` or higher, the least of these over all that z and y could be. There has to be a child "all at t lie at h or
-  higher", with h at most `rise`, in which bases are raised so; unless there is nothing to take the least of, or `rise`
-  and the sizes and gaps at t but the largest gap add up to more than the capacity, as in a leaf.
+  each must have base + size > f. This is what allows to forget what is below: no plan of U has anything there that
+  could meet z.
+- z lies above f. If its base is above f, it lies there or higher. If its base is f, it rests on some y. As z is the
+  lowest at t, y does not live at t; and z lies at base + size of y or higher, rounded up to z's alignment. So all of U
+  at t lie at `rise` or higher, the least of these over all that z and y could be. There has to be a child "all at t lie
+  at h or higher", with h at most `rise`, in which bases are raised so; unless there is nothing to take the least of, or
+  `rise` and the sizes and gaps at t but the largest gap add up to more than the capacity, as in a leaf.
 """
 
 from __future__ import annotations
@@ -87,11 +89,7 @@ class Problem:
         self.size, self.first, self.last, self.alignment = list(size), list(first), list(last), list(alignment)
         count = len(self.size)
         self.conflicts = [
-            [
-                y
-                for y in range(count)
-                if x != y and self.size[y] > 0 and first[x] < last[y] and first[y] < last[x]
-            ]
+            [y for y in range(count) if x != y and self.size[y] > 0 and first[x] < last[y] and first[y] < last[x]]
             for x in range(count)
         ]
         self.gap = [
@@ -163,7 +161,7 @@ def check(problem: Problem, capacity: int, nodes: Sequence[Node]) -> None:
             continue
         own = [nodes[child] for child in children[k]]
         _check_children(problem, capacity, k, nodes[k].step, own, base)
-        for child, node in zip(children[k], own, strict=True):
+        for child, node in zip(reversed(children[k]), reversed(own), strict=True):  # the first is looked at first
             if node.buffer is None:
                 waiting.append((child, problem.raised(nodes[k].step, node.height, base)))
             else:

@@ -70,7 +70,7 @@ class Refutation:
         if not isinstance(spec, dict) or (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
             raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
         capacity, nodes = spec.get("capacity"), spec.get("nodes")
-        if not _is_integer(capacity):
+        if not isinstance(capacity, int) or isinstance(capacity, bool):
             raise SourceError(f"{path}: capacity must be an integer, got {capacity!r}")
         if not isinstance(nodes, list):
             raise SourceError(f"{path}: nodes must be a list, got {nodes!r}")

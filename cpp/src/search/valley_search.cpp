@@ -106,7 +106,8 @@ ValleySearch::Step ValleySearch::enter() {
     children_.pop_back();
     return apply(child, section);
   }
-  frames_.push_back({false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->at() : 0});
+  frames_.push_back(
+      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->at() : 0});
   if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
 }

@@ -128,9 +128,7 @@ class ValleySearch {
     const double share = deaths_[section] / most_deaths_;
     return use_.weigh ? 1 / (1 + kMostDeaths * share) : 1;
   }
-  Bytes height_of(const Child& child) const {
-    return child.item == kNone ? child.height : floors_.base(child.item);
-  }
+  Bytes height_of(const Child& child) const { return child.item == kNone ? child.height : floors_.base(child.item); }
   bool sooner(const Child& a, const Child& b) const;
   Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }
   void back_to(const Place& place);
