@@ -126,12 +126,11 @@ class Problem:
             after[x] = max(b, self.rounded(height, x))
         return after
 
-    def exchangeable(self, x: int, y: int, base: _Bases) -> bool:
-        """Whether two buffers can take each other's place in any plan."""
+    def exchangeable(self, x: int, y: int) -> bool:
+        """Whether two buffers of the same base can take each other's place in any plan."""
         return (
             self.size[x] == self.size[y]
             and self.alignment[x] == self.alignment[y]
-            and base[x] == base[y]
             and {*self.conflicts[x], x} == {*self.conflicts[y], y}
         )
 
@@ -218,7 +217,7 @@ def _check_children(problem: Problem, capacity: int, k: int, step: int, children
                 raise RefutationError(k, f"buffer {y} may lie below buffer {buffer}, which is placed at {floor}")
         tried.append(buffer)
     for x in lowest:
-        if x not in tried and not any(problem.exchangeable(x, y, base) for y in tried):
+        if x not in tried and not any(problem.exchangeable(x, y) for y in tried):
             raise RefutationError(k, f"no child places buffer {x}, which may lie at {floor} at step {step}")
     if not higher and rise is not None and rise + problem.needed(there) <= capacity:
         raise RefutationError(k, f"no child has all at step {step} above {floor}, though there is room from {rise} on")
