@@ -59,10 +59,12 @@ UPSTREAM: dict[str, set[str]] = {
     "search/trail": set(),
     "search/valleys": {"search/floors", "search/marks"},
     "search/refutations": set(),
+    "search/record": set(),
     "search/valley_search": {
         "search/floors",
         "search/valleys",
         "search/refutations",
+        "search/record",
         "planners/chance",
         "planners/deadline",
     },
@@ -77,6 +79,7 @@ UPSTREAM: dict[str, set[str]] = {
         "search/squeeze",
     },
     "registry": {"planner", "planners/planners"},
+    "refute": {"problem", "planner", "search/valley_search"},
     "verify": {"problem"},
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "takeovers"},
@@ -238,13 +241,26 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "dtypes": set(),
     "generate": set(),
     "planners": set(),
+    "checker": set(),
+    "refutation": {"checker", "export"},
     "export": {"plan"},
     "present": {"plan", "export"},  # export.files writes the pictures
     "plan": {"export", "present"},  # methods that hand over to them, imported when called
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
-    "api": {"importers", "plan", "planners"},
+    "api": {"importers", "plan", "planners", "refutation"},
     "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
-    "memplan": {"api", "plan", "planners", "importers", "present", "export", "cli", "generate"},
+    "memplan": {
+        "api",
+        "plan",
+        "planners",
+        "importers",
+        "present",
+        "export",
+        "cli",
+        "generate",
+        "refutation",
+        "checker",
+    },
 }
 # Files of importers that may look at plans; the others read networks.
 READ_PLANS = {"plan_files", "plan_json"}
@@ -280,6 +296,10 @@ def test_imports_point_upstream_only(path: Path) -> None:
     package = package_of(path)
     common = {"_core", "errors", "dtypes", package}
     assert imported(path) - common <= PYTHON_UPSTREAM[package]
+
+
+def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:
+    assert imported(PACKAGE / "checker.py") == set()
 
 
 def test_importers_of_networks_see_no_plans() -> None:

@@ -19,6 +19,7 @@ void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_problem(py::module_& m);
 void bind_planners(py::module_& m);
+void bind_refute(py::module_& m);
 void bind_solve(py::module_& m);
 void bind_verify(py::module_& m);
 

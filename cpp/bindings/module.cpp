@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
   b::bind_planners(m);
   b::bind_solve(m);
   b::bind_verify(m);
+  b::bind_refute(m);
 }

@@ -5,7 +5,8 @@ together never overlap; every plan is verified before it is returned.
 """
 
 from ._core import Graph, Op, Problem, Tensor, __version__
-from .api import capture, plan
+from .api import capture, plan, refute
+from .checker import RefutationError
 from .errors import (
     GraphError,
     InfeasibleError,
@@ -20,6 +21,7 @@ from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
+from .refutation import Refutation
 
 __all__ = [
     "INPLACE_OPS",
@@ -33,6 +35,8 @@ __all__ = [
     "PlannerInfo",
     "Problem",
     "ProblemError",
+    "Refutation",
+    "RefutationError",
     "Sharing",
     "Slot",
     "SourceError",
@@ -44,4 +48,5 @@ __all__ = [
     "planners",
     "read_plan",
     "read_problem",
+    "refute",
 ]

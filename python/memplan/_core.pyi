@@ -28,6 +28,7 @@ __all__: list[str] = [
     "judge",
     "peak_of",
     "planners",
+    "refute",
     "replay",
     "require_fit",
     "require_room",
@@ -517,6 +518,16 @@ def peak_of(problem: Problem, offsets: typing.Any) -> int:
 def planners() -> list[PlannerInfo]:
     """
     The registry's rows, in its order.
+    """
+
+def refute(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    work: typing.SupportsInt | typing.SupportsIndex,
+) -> list[tuple[int, int, int, int]] | None:
+    """
+    The nodes (parent, buffer, height, step) of a proof that no plan fits, -1 for none; or None. The GIL is
+    released; Ctrl-C ends the search.
     """
 
 def replay(

@@ -13,6 +13,7 @@ from .errors import InfeasibleError
 from .importers import capture_source
 from .plan import Plan
 from .planners import solve_graph, solve_problem
+from .refutation import Refutation, refutation_of
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")
@@ -185,6 +186,41 @@ def plan(
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
     return result
+
+
+def refute(problem: _core.Problem, capacity: int, *, work: int = 10**9) -> Refutation | None:
+    """The proof that no plan of a problem fits a capacity, written down, for `Refutation.check`.
+
+    Made for small problems, some dozens of buffers: a search that leaves a proof does not remember what it has refuted
+    before, and a proof has at most a million nodes. Alignments are supported. The problem of a graph is
+    ``plan.problem``.
+
+    Parameters
+    ----------
+    capacity
+        Bytes, >= 0.
+    work
+        Steps of work after which the search gives up, each of some nanoseconds; see "valley:work=N".
+
+    Returns
+    -------
+    Refutation or None
+        None where there is a plan that fits, or where neither was found within the work or a million nodes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Bad input.
+    UnsupportedError
+        The problem has shapes, or conflicts beyond lifetimes.
+    KeyboardInterrupt
+        Ctrl-C ends the search.
+    """
+    if not isinstance(problem, _core.Problem):
+        raise TypeError(f"refute takes a Problem, got {type(problem).__name__}")
+    capacity = _integer(capacity, "capacity", 0, 2**63 - 1)
+    rows = _core.refute(problem, capacity, _integer(work, "work", 0, 2**63 - 1))
+    return None if rows is None else refutation_of(capacity, rows)
 
 
 def _plan_problem(problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None) -> Plan:

@@ -14,6 +14,7 @@
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/refute.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"

@@ -21,6 +21,9 @@
 // A search that is very deep forgets the oldest half of what is left to try, so that its memory stays small; it proves
 // nothing then.
 //
+// A search may keep a record of the tree of its last run, nodes found dead included. It then neither remembers refuted
+// states nor searches parts on their own, so that the tree is all there is to check.
+//
 // A run is one depth-first search of limited length; every run but the first draws noise, so that it goes elsewhere.
 // The same seed and number of the run give the same search.
 //
@@ -38,6 +41,7 @@
 #include "floors.hpp"
 #include "planners/chance.hpp"
 #include "planners/deadline.hpp"
+#include "record.hpp"
 #include "refutations.hpp"
 #include "valleys.hpp"
 
@@ -58,7 +62,7 @@ class ValleySearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use = {});
+  ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use = {}, Record* record = nullptr);
 
   struct Limits {
     std::int64_t nodes;  // of this run
@@ -95,6 +99,7 @@ class ValleySearch {
     std::size_t next;   // in children_
     Place place;
     StatePrint state;  // of the part
+    Index node;        // of the record
   };
   struct Part {
     Index begin, end;
@@ -125,6 +130,7 @@ class ValleySearch {
   }
   bool is_refuted(const StatePrint& state) const;
   void refute(const StatePrint& state);  // that of this part, as it is now
+  Bytes height_of(const Child& child) const { return child.item == kNone ? child.height : floors_.base(child.item); }
   bool sooner(const Child& a, const Child& b) const;
   Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }
   void back_to(const Place& place);
@@ -138,6 +144,7 @@ class ValleySearch {
   const Sections& sections_;
   const Inferences use_;
   const std::uint64_t seed_;
+  Record* const record_;  // or none
   Floors floors_;
   Valleys valleys_;
   Refutations refutations_;
