@@ -45,7 +45,7 @@ class Check:
     folder: str
 
 
-SEARCH_CHECKS = (Check("test_search", (), "search"), Check("random_search", (2000, 1, "valley"), "search"))
+SEARCH_CHECKS = (Check("test_search", (), "search"), Check("random_search", (20000, 1, "valley"), "search"))
 
 FAULTS = (
     Fault(
@@ -247,13 +247,19 @@ FAULTS = (
     Fault(
         "what has its base above the floor is ruled out with it",
         "search/valley_search.cpp",
-        "        height = std::min(height, base);\n",
+        "      height = std::min(height, floors_.base(x));\n",
         "",
     ),
     Fault(
-        "what rests on others in the valley is ruled out with the floor",
+        "what rests on one that ends before is ruled out with the floor",
         "search/valley_search.cpp",
-        "        height = std::min(height, base + sections_.size[x]);\n",
+        "if (sections_.last[x] > from && sections_.last[x] <= t) rest_on(x);",
+        "continue;",
+    ),
+    Fault(
+        "what rests on one that begins after is ruled out with the floor",
+        "search/valley_search.cpp",
+        "  for (Index x = sections_.begins[t + 1]; x < sections_.begins[to]; ++x) rest_on(x);\n",
         "",
     ),
     Fault(

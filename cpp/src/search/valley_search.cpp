@@ -146,29 +146,28 @@ void ValleySearch::forget() {
 void ValleySearch::list_children(const Valley& valley) {
   const Index t = valley.section;
   const Bytes floor = floors_.floor(t);
-  Bytes height = kMaxBytes;  // the least at which the lowest item at t may lie, when none lies on the floor
-  Index twin = kNone;        // identical items are neighbours
-  Index reach = t + 1;       // up to there the items in the valley that cover t go
-  for (Index s = valley.begin; s < std::min(reach, valley.end); ++s) {
-    for (Index x = sections_.begins[s]; x < sections_.begins[s + 1]; ++x) {
-      if (floors_.is_placed(x)) continue;
-      const Bytes base = floors_.base(x);
-      if (t < s || t >= sections_.last[x]) {
-        height = std::min(height, base + sections_.size[x]);
-        continue;
-      }
-      reach = std::max(reach, sections_.last[x]);
-      if (base > floor) {
-        height = std::min(height, base);
-      } else if (!use_.twins || sections_.twin[x] != twin) {
-        children_.push_back({x, 0, 0});
-        twin = sections_.twin[x];
-      }
+  Bytes height = kMaxBytes;    // the least at which the lowest item at t may lie, when none lies on the floor
+  Index from = t, to = t + 1;  // where those that might lie on the floor go
+  Index twin = kNone;          // identical items are neighbours
+  for (Index x = sections_.begins[valley.begin]; x < sections_.begins[t + 1]; ++x) {
+    if (floors_.is_placed(x) || sections_.last[x] <= t) continue;
+    if (floors_.base(x) > floor) {
+      height = std::min(height, floors_.base(x));
+      continue;
     }
+    from = std::min(from, sections_.first[x]);
+    to = std::max(to, sections_.last[x]);
+    if (!use_.twins || sections_.twin[x] != twin) children_.push_back({x, 0, 0});
+    twin = sections_.twin[x];
   }
   if (valley.begin > begin_ && valleys_.joined(valley.begin))
     height = std::min(height, floors_.floor(valley.begin - 1));
-  if (valley.end < end_ && valleys_.joined(valley.end)) height = std::min(height, floors_.floor(valley.end));
+  const auto rest_on = [&](Index x) {
+    if (!floors_.is_placed(x)) height = std::min(height, floors_.base(x) + sections_.size[x]);
+  };
+  for (Index x = sections_.begins[valley.begin]; x < sections_.begins[t]; ++x)
+    if (sections_.last[x] > from && sections_.last[x] <= t) rest_on(x);
+  for (Index x = sections_.begins[t + 1]; x < sections_.begins[to]; ++x) rest_on(x);
   if (height != kMaxBytes && height - floor <= valley.slack) children_.push_back({kNone, height, 0});
 }
 

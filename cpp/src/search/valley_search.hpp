@@ -8,10 +8,10 @@
 //   - take the most constrained section t of all valleys; its floor is f
 //   - one child for each item that may lie at f there: it is placed. Nothing can come below it any more, for the floors
 //     of all that it covers are f. Of identical items one is tried.
-//   - one more child: nothing lies at f there. Then the lowest item at t has a higher base, or lies on another one that
-//     does not cover t: one inside the valley, at its base or higher, or one beyond its ends, at the lower neighbour or
-//     higher. So the floor of t rises to the least of the bases above f of what covers t, of base + size of what
-//     lies in the valley and does not cover t, and of the lower neighbour.
+//   - one more child: nothing lies at f there. Then the lowest item at t has a base above f; or it might lie at f, so
+//     is inside the valley, and lies on another one that does not cover t. So the floor of t rises to the least of the
+//     bases above f of what covers t, of base + size of what begins in the valley and meets one of those
+//     that might lie at f, and of the lower neighbour on the left, for what comes in over that end.
 //
 // A state is dead where slack would be negative (floors.hpp). Children are tried before they are entered: the dead are
 // dropped, and the others ordered by the slack that they waste. States that were searched to their end are remembered.
