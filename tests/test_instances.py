@@ -58,6 +58,18 @@ def test_load(path: Path) -> None:
     assert memplan.read_problem(path).load == LOADS[label(path)]
 
 
+@pytest.mark.parametrize("letter", ["D", "J"])
+def test_a_plan_at_the_load_is_known(letter: str) -> None:
+    """Of the minimalloc problems these two are the hardest; their optimum is their load."""
+    name = f"minimalloc/{letter}.1048576.csv"
+    problem = memplan.read_problem(DATA / name)
+    plan = memplan.read_plan(DATA / "minimalloc" / "at_load" / f"{letter}.csv")
+    for column in ("names", "size", "first", "last", "alignment"):
+        assert list(getattr(plan.problem, column)) == list(getattr(problem, column)), column
+    assert oracle.is_valid(columns(problem), plan.offsets)
+    assert oracle.peak(columns(problem), plan.offsets) == plan.peak == LOADS[name]
+
+
 @pytest.mark.parametrize("path", found("*/*.csv"), ids=label)
 def test_read_as_written(path: Path) -> None:
     with path.open(newline="") as file:
