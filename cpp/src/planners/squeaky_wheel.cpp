@@ -23,11 +23,11 @@
 #include "squeaky_wheel.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <optional>
 
 #include "in_order.hpp"
+#include "luby.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
 #include "planners.hpp"
@@ -63,16 +63,10 @@ constexpr std::size_t kBetweenLooks = 256;    // buffers placed between two look
 constexpr std::size_t kFewOut = 16;           // so few that completing the plan costs little
 constexpr std::size_t kPromising = 3;         // starts that are made again
 constexpr std::int64_t kMostDoubling = 1024;
-constexpr std::int64_t kDescentShare = 4;   // one part of so many
-constexpr std::uint64_t kTurnsPerRun = 32;  // of a mend, at least
-constexpr std::size_t kBoldEvery = 20;      // turns, one may leave one more buffer out
+constexpr std::int64_t kDescentShare = 4;  // one part of so many
+constexpr std::int64_t kTurnsPerRun = 32;  // of a mend, at least
+constexpr std::size_t kBoldEvery = 20;     // turns, one may leave one more buffer out
 constexpr int kMostHalvings = 8;
-
-// 1, 1, 2, 1, 1, 2, 4, …: the k-th of Luby, Sinclair and Zuckerman's sequence, k >= 1.
-std::uint64_t luby(std::uint64_t k) {
-  while ((k & (k + 1)) != 0) k -= std::bit_floor(k + 1) - 1;
-  return (k + 1) / 2;
-}
 
 Bytes largest_size(const Problem& problem) {
   return problem.count() == 0 ? 0 : *std::max_element(problem.size().begin(), problem.size().end());
@@ -185,8 +179,8 @@ bool SqueakyWheel::mend(Attempt& attempt, Index out, std::int64_t work_allowed, 
     } else {
       repair_.begin_again({out}, attempt.ranks);
     }
-    const std::uint64_t turns = kTurnsPerRun * luby(run);
-    for (std::uint64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
+    const std::int64_t turns = kTurnsPerRun * luby(run);
+    for (std::int64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
       repair_.turn(chance_);
       if (!repair_.done()) continue;
       attempt.offsets.assign(repair_.offsets().begin(), repair_.offsets().end());

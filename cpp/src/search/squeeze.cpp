@@ -1,19 +1,14 @@
 #include "squeeze.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
+
+#include "planners/luby.hpp"
 
 namespace memplan {
 
 namespace {
-
-// The k-th number, from 1, of 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 … (Luby, Sinclair and Zuckerman 1993).
-std::int64_t luby(std::uint64_t k) {
-  while (!std::has_single_bit(k + 1)) k -= std::bit_floor(k + 1) - 1;
-  return static_cast<std::int64_t>((k + 1) / 2);
-}
 
 Bytes common_divisor(const Sections& sections) {
   Bytes divisor = 0;
