@@ -524,8 +524,8 @@ def test_planners_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
 def test_parameters_say_what_they_can_be() -> None:
     number = SimpleNamespace(name="k", title="kept", standard=16, least=1, most=1024, words=[])
     word = SimpleNamespace(name="order", title="which first", standard="size", least=0, most=0, words=["size", "birth"])
-    assert cli._parameter(number) == "k=16 (1 to 1024): kept"
-    assert cli._parameter(word) == "order=size (size, birth): which first"
+    assert cli.planners._parameter(number) == "k=16 (1 to 1024): kept"
+    assert cli.planners._parameter(word) == "order=size (size, birth): which first"
 
 
 @pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"]], ids=" ".join)

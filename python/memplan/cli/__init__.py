@@ -1,0 +1,50 @@
+"""The command line: ``memplan COMMAND``, a module for each command."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from . import plan, planners, verify
+from .arguments import Parser, epilog
+from .terminal import ERROR, interrupted
+
+COMMANDS = (plan, verify, planners)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status: 0, 1 for a plan that does not hold or fit, 2 for an error, 130 when it
+    was interrupted."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return interrupted()
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+        print(f"memplan: error: {_one_line(error)}", file=sys.stderr)
+        return ERROR
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        "memplan",
+        description="Static memory planning for neural networks.",
+        epilog=epilog("\n".join(command.EXAMPLES.strip() for command in COMMANDS)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"memplan {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands)
+    return parser

@@ -1,0 +1,126 @@
+"""``memplan plan``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import InfeasibleError
+from .arguments import Commands, add_planner, add_search, add_source, captured, count, new_command, planning
+from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
+
+if TYPE_CHECKING:
+    from .._core import Graph, Problem
+    from ..plan import Plan
+
+EXAMPLES = """
+memplan plan example:resnet50_infer --plot resnet50.png
+memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
+memplan plan lifetimes.csv --planner first_fit --layout layout.txt
+memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
+memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(commands, "plan", "plan the memory of a network or of a list of lifetimes", EXAMPLES)
+    command.set_defaults(run=run)
+    add_source(command)
+    add_planner(command)
+    command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
+    command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
+    command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
+    command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
+    command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
+    command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
+    add_search(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, write and print; returns the exit status."""
+    from ..api import plan
+
+    _check_targets(options)
+    plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
+    with waiting(f"reading {options.source}"):
+        source = captured(options, options.source)
+    try:
+        result = _planned(options, source)
+    except InfeasibleError as error:
+        return _infeasible(error)
+    with waiting("writing"):
+        _write(options, result)
+    with readers_may_leave():
+        _print_summary(options.source, result)
+    if result.interrupted:
+        return interrupted("this is the best plan until then")
+    return OK
+
+
+def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
+    from ..api import plan
+
+    progress = Progress()
+    with waiting(progress):
+        return plan(
+            source,
+            options.planner,
+            on_improvement=progress.show if sys.stderr.isatty() else None,
+            capacity=options.capacity,
+            **planning(options),
+        )
+
+
+def _infeasible(error: InfeasibleError) -> int:
+    from ..present.units import printable
+
+    for line in str(error).splitlines():
+        print(printable(line), file=sys.stderr)
+    if error.plan is not None and error.plan.interrupted:
+        return interrupted()
+    return INVALID
+
+
+def _check_targets(options: argparse.Namespace) -> None:
+    """Refuse before any work what could not be written after it."""
+    targets = [target for target in (options.csv, options.json, options.layout, options.plot) if target is not None]
+    for target in targets:
+        if targets.count(target) > 1 or target == Path(options.source):
+            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
+        if not target.parent.is_dir():
+            raise ValueError(f"{target}: the folder {target.parent} does not exist")
+        if target.is_dir():
+            raise ValueError(f"{target}: expected a file to write, got a folder")
+    if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
+
+
+def _write(options: argparse.Namespace, result: Plan) -> None:
+    if options.csv is not None:
+        result.to_csv(options.csv, form=options.csv_form)
+    if options.json is not None:
+        result.to_json(options.json)
+    if options.layout is not None:
+        result.to_layout(options.layout)
+    if options.plot is not None:
+        from ..present.gantt import save_plot
+
+        save_plot(result, options.plot)
+
+
+def _print_summary(source: str, result: Plan) -> None:
+    from rich.table import Table
+
+    from ..present.layout import summary_rows
+
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in summary_rows(result):
+        table.add_row(label, value)
+    out = console()
+    out.print(source, soft_wrap=True)
+    out.print(table)

@@ -1,0 +1,43 @@
+"""``memplan planners``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from .. import planners
+from .arguments import Commands, new_command
+from .terminal import OK, console, readers_may_leave
+
+if TYPE_CHECKING:
+    from ..planners import Parameter
+
+EXAMPLES = "memplan planners"
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    new_command(commands, "planners", "list the planners", EXAMPLES).set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the registry as a table."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("name", "what it does", "exact", "supports", "complexity", "source"):
+        table.add_column(title, overflow="fold")
+    for row in planners():
+        exact = "yes" if row.exact else "no"
+        title = "\n".join([row.title, *map(_parameter, row.parameters)])
+        table.add_row(row.name, title, exact, ", ".join(row.supports), row.complexity, row.source)
+    with readers_may_leave():
+        console().print(table)
+    return OK
+
+
+def _parameter(parameter: Parameter) -> str:
+    """A parameter with its standard and what else it can be: "k=16 (1 to 1048576)", "order=size (size, birth)"."""
+    others = ", ".join(parameter.words) or f"{parameter.least} to {parameter.most}"
+    return f"{parameter.name}={parameter.standard} ({others}): {parameter.title}"

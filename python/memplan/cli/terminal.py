@@ -1,0 +1,92 @@
+"""What commands say on a terminal, and how they end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from ..plan import Plan
+
+OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
+
+
+def interrupted(but: str = "") -> int:
+    """Say on stderr that the command was interrupted; returns the exit status."""
+    print("memplan: interrupted" + (f"; {but}" if but else ""), file=sys.stderr)
+    return INTERRUPTED
+
+
+def console() -> Console:
+    """Standard output, as wide as the terminal."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Print to stdout; that its reader has gone, as head goes, changes nothing."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich turns the one into the other
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Progress:
+    """How far planning has come, as a line: "planning: peak 1.2 MiB, bound 1.0 MiB, gap 20.000%, 3 s"."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._best: Plan | None = None
+
+    def show(self, plan: Plan) -> None:
+        """A better plan was found."""
+        self._best = plan
+
+    def __str__(self) -> str:
+        from ..present.units import format_bytes
+
+        seconds = f"{time.monotonic() - self._begin:.0f} s"
+        if self._best is None:
+            return f"planning: {seconds}"
+        peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)
+        return f"planning: peak {peak}, bound {bound}, gap {self._best.gap:.3%}, {seconds}"
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        return Text(str(self))
+
+
+class waiting:
+    """A line with a spinner on stderr while something takes more than a second; on a terminal only."""
+
+    def __init__(self, what: str | Progress) -> None:
+        from threading import Timer
+
+        from rich.console import Console
+        from rich.text import Text
+
+        line = Text(what) if isinstance(what, str) else what
+        self._status = Console(stderr=True).status(line) if sys.stderr.isatty() else None
+        self._timer = Timer(1.0, self._status.start) if self._status is not None else None
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None and self._status is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._status.stop()
