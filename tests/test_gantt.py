@@ -21,7 +21,8 @@ from matplotlib.figure import Figure
 import memplan
 import oracle
 from memplan import generate
-from memplan.present.gantt import PALETTE, save_plot
+from memplan.present.colours import PALETTE
+from memplan.present.gantt import save_plot
 from memplan.present.outline import outline
 from strategies import BOUNDED, shaped_problems
 
@@ -155,7 +156,7 @@ def test_load_and_peak(plan: memplan.Plan, ax: Axes) -> None:
     assert line(ax, "peak")[1] == [plan.peak, plan.peak]
     legend = ax.get_legend()
     assert legend is not None
-    assert {text.get_text() for text in legend.get_texts()} == {"load, at most 6.00 MiB", "peak 6.00 MiB"}
+    assert {text.get_text() for text in legend.get_texts()} == {"load, at most 6.00 MiB", "peak 6.00 MiB at step 2"}
     (staircase,) = [line for line in ax.lines if str(line.get_label()).startswith("load")]
     assert staircase.get_drawstyle() == "steps-post"
 

@@ -21,6 +21,7 @@ from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
+from .present.gantt import plot_plans
 from .refutation import Refutation
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "capture",
     "plan",
     "planners",
+    "plot_plans",
     "read_plan",
     "read_problem",
     "refute",

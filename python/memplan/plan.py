@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -285,11 +285,43 @@ class Plan:
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        highlight: str | Iterable[str] = (),
+        colour_by: str = "order",
+        zoom: str | Sequence[int] | None = None,
+    ) -> Axes:
+        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer, with the load and the peak.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new figure when not given.
+        title
+            By default planner, peak and gap.
+        highlight
+            Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade.
+        colour_by
+            "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
+        zoom
+            "peak" for the steps around the peak, or the steps (first, last) to show, half-open.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn into; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several plans.
+
+        Raises
+        ------
+        ValueError
+            An unknown name or option, or one that needs a graph; it says which, and what is expected.
+        """
         from .present.gantt import plot_plan
 
-        return plot_plan(self, ax, title=title)
+        return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
 
     def layout(self, limit: int | None = None) -> str:
         """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""

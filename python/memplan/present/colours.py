@@ -36,7 +36,8 @@ class Colouring:
     legend : dict of str to str
         Per group its colour, in the order to be listed in; empty where colours mean no groups.
     limits : (int, int) or None
-        For "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for, logarithmic between.
+        For "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for, logarithmic between. The
+        smallest buffers, of 1 % of the bytes together, have the colour of the lower end.
     """
 
     by: str
@@ -64,21 +65,24 @@ def colouring(plan: Plan, by: str = "order") -> Colouring:
         raise ValueError(f"colour_by must be one of {', '.join(COLOUR_BY)}, got {by!r}")
     if by == "order":
         return Colouring(by, _in_turn(plan))
-    if by in ("size", "lifetime"):
-        return _scaled(by, plan.problem.size if by == "size" else plan.problem.last - plan.problem.first)
+    if by == "size":
+        return _scaled(by, plan.problem.size, _least_that_counts(plan.problem.size))
+    if by == "lifetime":
+        lifetime = plan.problem.last - plan.problem.first
+        return _scaled(by, lifetime, int(lifetime.min(initial=1)) if len(plan) else 1)
     if by == "layer":
-        return _in_sequence(layers_of(plan))
+        return _in_sequence(layers_of(plan), plan.problem.size)
     if plan.graph is None:
         raise ValueError(f"colour_by={by!r} needs the plan of a graph; this one is of a problem, which has no ops")
     return _by_weight(by, [getattr(origin, by) for origin in origins_of(plan)], plan.problem.size)
 
 
-def samples(count: int) -> list[str]:
-    """`count` colours from one end of `SCALE` to the other."""
+def samples(places: npt.NDArray[np.float64]) -> list[str]:
+    """The colours of `SCALE` at these places, 0 and 1 being its ends."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    return [to_hex(colour) for colour in colormaps[SCALE](np.linspace(0, 1, count))]
+    return [to_hex(colour) for colour in colormaps[SCALE](places)]
 
 
 def _in_turn(plan: Plan) -> list[str]:
@@ -90,13 +94,20 @@ def _in_turn(plan: Plan) -> list[str]:
     return [str(colour) for colour in colours]
 
 
-def _scaled(by: str, values: npt.NDArray[np.int64]) -> Colouring:
-    positive = values[values > 0]
-    low, high = (int(positive.min()), int(positive.max())) if len(positive) else (1, 1)
+def _scaled(by: str, values: npt.NDArray[np.int64], low: int) -> Colouring:
+    high = max(int(values.max(initial=0)), low)
     span = np.log(high / low) or 1.0
     share = np.log(np.maximum(values, low) / low) / span
-    table = samples(256)
+    table = samples(np.linspace(0, 1, 256))
     return Colouring(by, [table[k] for k in np.rint(share * 255).astype(int).tolist()], limits=(low, high))
+
+
+def _least_that_counts(size: npt.NDArray[np.int64]) -> int:
+    """The size from which on buffers hold 99 % of all bytes; at least 1."""
+    ordered = np.sort(size)
+    below = np.cumsum(ordered, dtype=np.float64)
+    counts = ordered[below > 0.01 * below[-1]] if len(size) else ordered
+    return max(int(counts[0]), 1) if len(counts) else 1
 
 
 def _by_weight(by: str, groups: Sequence[str], size: npt.NDArray[np.int64]) -> Colouring:
@@ -111,9 +122,29 @@ def _by_weight(by: str, groups: Sequence[str], size: npt.NDArray[np.int64]) -> C
     return Colouring(by, [own.get(group, OTHERS) for group in groups], legend)
 
 
-def _in_sequence(groups: Sequence[str]) -> Colouring:
-    """Groups by first appearance: the palette's colours where it has enough, else those of the scale."""
-    order = [group for group in dict.fromkeys(groups) if group]
-    own = dict(zip(order, PALETTE if len(order) <= len(PALETTE) else samples(len(order)), strict=False))
+def _in_sequence(groups: Sequence[str], size: npt.NDArray[np.int64]) -> Colouring:
+    """Groups by first appearance: the palette's colours where it has enough, else those of the scale.
+
+    The more bytes a group has, the further are its neighbours from it on the scale.
+    """
+    weight = dict.fromkeys((group for group in groups if group), 0)
+    for group, bytes_ in zip(groups, size.tolist(), strict=True):
+        if group:
+            weight[group] += bytes_
+    colours = PALETTE if len(weight) <= len(PALETTE) else samples(_places(list(weight.values())))
+    own = dict(zip(weight, colours, strict=False))
     legend = own if "" not in groups else {**own, "no module": OTHERS}
     return Colouring("layer", [own.get(group, OTHERS) for group in groups], legend)
+
+
+def _places(weights: Sequence[int]) -> npt.NDArray[np.float64]:
+    """A place in [0, 1] for each, as far apart as half their share of the weight and half that of their number says."""
+    weight = np.array(weights, dtype=np.float64)
+    share = weight / max(weight.sum(), 1) + 1 / len(weight)
+    middle: npt.NDArray[np.float64] = np.cumsum(share) - share / 2
+    return np.asarray((middle - middle[0]) / (middle[-1] - middle[0]))
+
+
+def faded(colour: str) -> str:
+    """A "#RRGGBB" colour, four fifths of the way to white."""
+    return "#" + "".join(f"{(int(colour[k : k + 2], 16) + 4 * 255) // 5:02X}" for k in (1, 3, 5))
