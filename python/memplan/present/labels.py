@@ -95,7 +95,14 @@ def _write_beside(ax: Axes, point: tuple[float, float], at: tuple[float, float],
         zorder=6,
         annotation_clip=False,
         bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.6},
-        arrowprops={"arrowstyle": "-|>", "color": "black", "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": "black",
+            "linewidth": 0.8,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "relpos": (0 if at[0] > point[0] else 1, 0.5),
+        },
     )
 
 
