@@ -22,6 +22,7 @@ from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
+from .present.html import show_in_notebooks as _show_in_notebooks
 from .refutation import Refutation
 
 __all__ = [
@@ -52,3 +53,5 @@ __all__ = [
     "read_problem",
     "refute",
 ]
+
+_show_in_notebooks()

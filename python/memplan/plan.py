@@ -362,6 +362,11 @@ class Plan:
         state += ", interrupted" if self.interrupted else ""
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
 
+    def _repr_html_(self) -> str:
+        from .present.html import plan_html
+
+        return plan_html(self)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.offsets.flags.writeable = False

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..export.files import replacing
 from ..plan import parts_by_buffer
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
+from .curve import load_shown
 from .highlight import Mark, Steps, marks, peak_step, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import Part, outline
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.path import Path
 
     from ..plan import Plan
-
-Ints = npt.NDArray[np.int64]
 
 _MANY = 500  # boxes, from which on their borders are thin
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
@@ -243,7 +242,7 @@ def _draw_lines(plan: Plan, ax: Axes, steps: Steps) -> None:
     """The load, and the peak with a mark at its step."""
     from matplotlib import patheffects
 
-    step, load = _thinned(*plan.problem.load_curve(), steps)
+    step, load = load_shown(plan.problem, *steps, _STAIRS)
     halo = [patheffects.withStroke(linewidth=3, foreground="white")]
     highest = f"load, at most {format_bytes(plan.load)}"
     ax.step(step, load, where="post", color="black", linewidth=1.2, path_effects=halo, label=highest, zorder=4)
@@ -254,17 +253,6 @@ def _draw_lines(plan: Plan, ax: Axes, steps: Steps) -> None:
     label = f"peak {format_bytes(plan.peak)}{where}"
     ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=label, zorder=4)
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0.2)
-
-
-def _thinned(step: Ints, load: Ints, shown: Steps) -> tuple[Ints, Ints]:
-    """A staircase with too many steps to be seen apart: the highest of each stretch of the steps that are shown."""
-    inside = slice(max(int(np.searchsorted(step, shown[0], side="right")) - 1, 0), int(np.searchsorted(step, shown[1])))
-    every = (inside.stop - inside.start) // _STAIRS
-    if every < 2:
-        return step, load
-    starts = np.arange(inside.start, inside.stop, every)
-    highest = np.maximum.reduceat(load[: inside.stop], starts)
-    return np.append(step[starts], step[inside.stop - 1]), np.append(highest, load[inside.stop - 1])
 
 
 def _scale(steps: Steps, highest: int, ax: Axes) -> None:
