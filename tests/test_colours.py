@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import memplan
+from memplan.origins import layers_of, module_path, origins_of
 from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, faded
-from memplan.present.origins import layers_of, module_path, origins_of
 
 
 def tensor(name: str, bytes_: int, kind: str = "intermediate", **more: Any) -> dict[str, Any]:

@@ -354,6 +354,20 @@ class Plan:
 
         write_text(path, self.layout())
 
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the bytes
+        in use and the top of the arena as counters. One step is one microsecond."""
+        from .export.chrome_trace import write_chrome_trace
+
+        write_chrome_trace(self, path)
+
+    def to_memory_viz(self, path: str | os.PathLike[str]) -> None:
+        """Write a memory snapshot (pickle) as torch does, for the page pytorch.org/memory_viz: the arena is a segment,
+        buffers are allocated and freed in it at their addresses. Torch is not needed."""
+        from .export.memory_viz import write_memory_viz
+
+        write_memory_viz(self, path)
+
     def __str__(self) -> str:
         return f"{self.summary()}\n\n{self.layout(limit=40)}"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .origins import layers_of, origins_of
+from ..origins import layers_of, origins_of
 
 if TYPE_CHECKING:
     from ..plan import Plan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from .plan import Plan
 
 Path = tuple[str, ...]
 
