@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 
-_ARENA, _OPS = 1, 2  # processes, in this order from the top
+_MEMORY, _OPS, _ARENA = 1, 2, 3  # processes, in this order from the top
 _FIRST_ROW = 10  # thread of the first row; a process's own number is that of its main thread
 
 
@@ -34,15 +34,16 @@ def write_chrome_trace(plan: Plan, path: str | os.PathLike[str]) -> None:
 def chrome_trace(plan: Plan) -> dict[str, Any]:
     """The trace of a plan, as the object that the JSON file holds.
 
-    The process "arena" has the counters "bytes in use" and "top of the arena" and a row ("thread") for as many buffers
-    as are alive at once, those with high addresses above; buffers in a row never overlap in time. A graph has a process
-    "ops" too, with a row per stream. Buffers without bytes are left out. Time 0 is step 0 of a graph, and the first
-    step of a problem; arguments give the real steps.
+    There are three processes: "memory" with the counters "bytes in use" and "top of the arena"; of a graph, "ops" with
+    a row ("thread") per stream; and "arena" with as many rows as buffers are alive at once, those with high addresses
+    above. Buffers in a row never overlap in time; those without bytes are left out. Time 0 is step 0 of a graph, and
+    the first step of a problem; arguments give the real steps.
     """
     origin = 0 if plan.graph is not None or len(plan) == 0 else int(plan.problem.first.min())
-    events = [*_names(_ARENA, "arena"), *_counters(plan, origin), *_buffers(plan, origin)]
+    events = [*_names(_MEMORY, "memory"), *_counters(plan, origin)]
     if plan.graph is not None:
         events += [*_names(_OPS, "ops"), *_ops(plan)]
+    events += [*_names(_ARENA, "arena"), *_buffers(plan, origin)]
     figures = {
         "planner": plan.planner,
         "peak": plan.peak,
@@ -156,7 +157,7 @@ def _counters(plan: Plan, origin: int) -> Iterator[Event]:
 
 
 def _counter(name: str, time: int, bytes_: int) -> Event:
-    return {"ph": "C", "pid": _ARENA, "tid": _ARENA, "name": name, "ts": time, "args": {"bytes": bytes_}}
+    return {"ph": "C", "pid": _MEMORY, "tid": _MEMORY, "name": name, "ts": time, "args": {"bytes": bytes_}}
 
 
 def _tops(plan: Plan) -> Iterator[tuple[int, int]]:

@@ -52,7 +52,7 @@ def memory_snapshot(plan: Plan) -> dict[str, Any]:
     first, with its step as the line. One microsecond of `time_us` is one step.
     """
     allocations = _allocations(plan)
-    end = max((allocation.last for allocation in allocations), default=0)
+    end = int(plan.problem.last.max()) if len(plan) else 0
     kept = sorted((a for a in allocations if a.last == end), key=lambda a: a.address)
     return {
         "segments": [_segment(plan, kept)] if plan.peak else [],
