@@ -166,7 +166,7 @@ def check(plan: memplan.Plan) -> None:
     check_rows(plan)
     origin = int(plan.problem.first.min()) if len(plan) else 0
     steps, load = plan.problem.load_curve()
-    assert counter(plan, "bytes in use") == list(zip((steps - origin).tolist(), load.tolist(), strict=True))
+    assert counter(plan, "load") == list(zip((steps - origin).tolist(), load.tolist(), strict=True))
     exact, known = tops(plan), dict(counter(plan, "top of the arena"))
     now = 0
     for step in sorted(exact):

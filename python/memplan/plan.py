@@ -355,8 +355,8 @@ class Plan:
         write_text(path, self.layout())
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the bytes
-        in use and the top of the arena as counters. One step is one microsecond."""
+        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the load
+        and the top of the arena as counters. One step is one microsecond."""
         from .export.chrome_trace import write_chrome_trace
 
         write_chrome_trace(self, path)

@@ -34,7 +34,7 @@ def write_chrome_trace(plan: Plan, path: str | os.PathLike[str]) -> None:
 def chrome_trace(plan: Plan) -> dict[str, Any]:
     """The trace of a plan, as the object that the JSON file holds.
 
-    There are three processes: "memory" with the counters "bytes in use" and "top of the arena"; of a graph, "ops" with
+    There are three processes: "memory" with the counters "load" and "top of the arena"; of a graph, "ops" with
     a row ("thread") per stream; and "arena" with as many rows as buffers are alive at once, those with high addresses
     above. Buffers in a row never overlap in time; those without bytes are left out. Time 0 is step 0 of a graph, and
     the first step of a problem; arguments give the real steps.
@@ -151,7 +151,7 @@ def _rows(slots: list[Slot]) -> dict[int, int]:
 def _counters(plan: Plan, origin: int) -> Iterator[Event]:
     steps, load = plan.problem.load_curve()
     for step, bytes_ in zip(steps.tolist(), load.tolist(), strict=True):
-        yield _counter("bytes in use", step - origin, bytes_)
+        yield _counter("load", step - origin, bytes_)
     for step, top in _tops(plan):
         yield _counter("top of the arena", step - origin, top)
 
