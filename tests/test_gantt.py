@@ -452,7 +452,7 @@ def test_plans_side_by_side_colour_a_buffer_the_same() -> None:
         assert first == second
         assert third == [first[3], first[0], first[1], first[2], OTHERS]
         moved = sum(a != b for a, b in zip(plans[0].offsets, plans[1].offsets, strict=True))
-        assert axes[1].get_title(loc="left").endswith(f"\n{moved} of them elsewhere than in the first")
+        assert axes[1].get_title(loc="left").endswith(f"\n{moved} buffers elsewhere than in the first")
         assert "elsewhere" not in axes[0].get_title(loc="left")
     finally:
         plt.close(axes[0].figure)

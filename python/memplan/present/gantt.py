@@ -153,8 +153,7 @@ def _new_axes(count: int) -> list[Axes]:
 
 def _title(plan: Plan, separator: str) -> str:
     state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
-    size = f"{len(plan):,} buffers in {format_bytes(plan.peak)}"
-    return f"{plan.planner}{': ' if separator == ', ' else separator}{size}, {state}"
+    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
@@ -169,7 +168,7 @@ def _moved(model: Plan, plan: Plan) -> str:
     there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
     offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
     count = sum(there.get(name) != offset for name, offset in offsets.items())
-    return f"{count:,} of them elsewhere than in the first"
+    return f"{count:,} buffers elsewhere than in the first"
 
 
 def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps: Steps, top: int) -> None:
@@ -180,7 +179,9 @@ def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps
     shapes = parts_by_buffer(problem)
     strong = {mark.buffer for mark in found if mark.whole}
     palette = colours.colours if not found else [faded(colour) for colour in colours.colours]
-    ax.add_collection(_boxes(plan, shown, shapes, palette))
+    ax.add_collection(boxes := _boxes(plan, shown, shapes, palette))
+    if found:
+        boxes.set_edgecolor(OTHERS)
     for buffer in sorted({mark.buffer for mark in found} & set(shown.tolist())):
         of_it = _boxes(plan, np.array([buffer]), shapes, colours.colours)
         of_it.set(zorder=3, linewidths=1.6, alpha=1 if buffer in strong else 0.4)
