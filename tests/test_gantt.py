@@ -299,8 +299,9 @@ def test_the_step_of_the_peak_is_one_of_those_alive_at_the_top() -> None:
     problem = memplan.Problem([5, 5, 4, 3], [0, 4, 5, 2], [3, 9, 8, 4])
     plan = replace(memplan.plan(problem), offsets=np.array([0, 0, 5, 7]), peak=10)  # the load is highest at 5
     assert peak_step(plan) == 2
-    part = [(0, 0, 1, 0, 9), (0, 1, 2, 3, 5), (0, 1, 2, 7, 8)]
-    assert peak_step(memplan.plan(memplan.Problem([2, 1], [0, 7], [9, 8], 1, None, part))) == 7
+    parts = [(0, 0, 1, 0, 9), (0, 3, 4, 3, 5)]  # at step 7, with the highest load, its upper part is not in use
+    shaped = replace(memplan.plan(memplan.Problem([4, 2], [0, 7], [9, 8], 1, None, parts)), offsets=np.array([0, 1]))
+    assert (shaped.peak, peak_step(shaped)) == (4, 3)
     assert peak_step(memplan.plan(([], [], []))) is None
     assert peak_step(memplan.plan(([0], [0], [1]))) is None
 
