@@ -245,8 +245,9 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "planners": set(),
     "checker": set(),
     "refutation": {"checker", "export"},
-    "export": {"plan"},
-    "present": {"plan", "export"},  # export.files writes the pictures
+    "origins": {"plan"},  # the type of what it looks at
+    "export": {"plan", "origins"},
+    "present": {"plan", "export", "origins"},  # export.files writes the pictures
     "plan": {"export", "present"},  # methods that hand over to them, imported when called
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},

@@ -21,6 +21,8 @@ from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
+from .present.gantt import plot_plans
+from .present.html import show_in_notebooks as _show_in_notebooks
 from .refutation import Refutation
 
 __all__ = [
@@ -46,7 +48,10 @@ __all__ = [
     "capture",
     "plan",
     "planners",
+    "plot_plans",
     "read_plan",
     "read_problem",
     "refute",
 ]
+
+_show_in_notebooks()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -285,11 +285,43 @@ class Plan:
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        highlight: str | Iterable[str] = (),
+        colour_by: str = "order",
+        zoom: str | Sequence[int] | None = None,
+    ) -> Axes:
+        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer, with the load and the peak.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new figure when not given.
+        title
+            By default planner, peak and gap.
+        highlight
+            Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade.
+        colour_by
+            "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
+        zoom
+            "peak" for the steps around the peak, or the steps (first, last) to show, half-open.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn into; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several plans.
+
+        Raises
+        ------
+        ValueError
+            An unknown name or option, or one that needs a graph; it says which, and what is expected.
+        """
         from .present.gantt import plot_plan
 
-        return plot_plan(self, ax, title=title)
+        return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
 
     def layout(self, limit: int | None = None) -> str:
         """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""
@@ -322,6 +354,20 @@ class Plan:
 
         write_text(path, self.layout())
 
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the load
+        and the top of the arena as counters. One step is one microsecond."""
+        from .export.chrome_trace import write_chrome_trace
+
+        write_chrome_trace(self, path)
+
+    def to_memory_viz(self, path: str | os.PathLike[str]) -> None:
+        """Write a memory snapshot (pickle) as torch does, for the page pytorch.org/memory_viz: the arena is a segment,
+        buffers are allocated and freed in it at their addresses. Torch is not needed."""
+        from .export.memory_viz import write_memory_viz
+
+        write_memory_viz(self, path)
+
     def __str__(self) -> str:
         return f"{self.summary()}\n\n{self.layout(limit=40)}"
 
@@ -329,6 +375,11 @@ class Plan:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
         state += ", interrupted" if self.interrupted else ""
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+
+    def _repr_html_(self) -> str:
+        from .present.html import plan_html
+
+        return plan_html(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

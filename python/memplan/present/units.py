@@ -20,3 +20,9 @@ def format_bytes(size: int) -> str:
 def printable(name: str) -> str:
     """The name on one line: line ends and other control characters become escapes."""
     return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """The printable name in at most that many characters: its beginning, and its end, which tells layers apart."""
+    line = printable(name)
+    return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[most // 2 - most :]}"
