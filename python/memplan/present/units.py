@@ -20,3 +20,10 @@ def format_bytes(size: int) -> str:
 def printable(name: str) -> str:
     """The name on one line: line ends and other control characters become escapes."""
     return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
+
+
+def op_label(name: str, type: str) -> str:
+    """An op: its name, and its type where the name does not say it: "conv1 (Conv)", "convolution_3"."""
+    words = type.split("::")[-1].split(".")
+    word = words[1] if words[0] in ("aten", "prims") and len(words) > 1 else words[-1]
+    return name if not type or word.lower() in name.lower() else f"{name} ({type.removesuffix('.default')})"
