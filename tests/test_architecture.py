@@ -246,11 +246,13 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "checker": set(),
     "refutation": {"checker", "export"},
     "export": {"plan"},
-    "present": {"plan", "export"},  # export.files writes the pictures
-    "plan": {"export", "present"},  # methods that hand over to them, imported when called
+    "present": {"plan", "export", "explain", "diff"},  # export.files writes the pictures
+    "plan": {"export", "present", "explain", "diff"},  # methods that hand over to them, imported when called
+    "explain": {"plan", "importers", "present", "export"},  # importers.inplace is the table of ops; methods hand over
+    "diff": {"plan", "explain", "present", "export"},
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
-    "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
+    "cli": {"api", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
     "memplan": {
         "api",
         "plan",
@@ -258,6 +260,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "importers",
         "present",
         "export",
+        "explain",
+        "diff",
         "cli",
         "generate",
         "refutation",

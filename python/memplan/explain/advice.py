@@ -95,4 +95,4 @@ def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOption
 
 def _load_at(problem: _core.Problem, step: int) -> int:
     steps, load = problem.load_curve()
-    return int(load[np.searchsorted(steps, step, side="right") - 1])
+    return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0

@@ -63,7 +63,7 @@ def idle_at(
     )
     load = load_of(rows)
     advice = []
-    back = [w for w in windows if network is None or w.last < len(network.ops)]
+    back = [w for w in windows if network is None or w.last < network.end]
     kept = [w for w in windows if w not in back]
     kinds = {"recompute": again, "offload" if network else "without": back, "hand_over": kept}
     for kind, chosen in kinds.items():
@@ -131,8 +131,8 @@ def _without_all(rows: Ints, windows: Sequence[_Window]) -> Ints:
 
 
 def _recomputed(network: Network, windows: Sequence[_Window]) -> list[_Window]:
-    """Those that could be recomputed right before their next use from what is there then anyway, none of it in turn
-    recomputed; convolutions and the like, which take long, only for what is left, and otherwise what frees most first."""
+    """Those that can be recomputed right before their next use from what is there then, none of it away; chosen one by
+    one: convolutions and the like, which take long, last, and what frees most first."""
     chosen: list[_Window] = []
     away: dict[int, tuple[int, int]] = {}  # per buffer, when it is
     for w in sorted(windows, key=lambda w: w.tensor >= 0 and reads_for_others(network.type_of(w.tensor))):
@@ -150,7 +150,7 @@ def _needs(network: Network, window: _Window) -> list[int] | None:
     """What the op of an idle tensor reads, where it is all still there at the next use; None where it is not, and
     where it has no next use, draws random numbers, or what it reads or has written was changed since."""
     step = network.maker[window.tensor] if window.tensor >= 0 else -1
-    if step < 0 or window.last >= len(network.ops):
+    if step < 0 or window.last >= network.end:
         return None
     op = network.ops[step]
     word = op.type.split("::")[-1].removeprefix("aten.")
@@ -168,17 +168,16 @@ def _while_recomputing(network: Network, rows: Ints, windows: Sequence[_Window])
     for step in {w.last for w in windows}:
         again = [w for w in windows if w.last == step]
         across = rows[(rows[:, FIRST] < step) & (step < rows[:, LAST])]
-        ops = {network.maker[w.tensor] for w in again}
-        beside = max(_written(network, op) for op in ops)
+        beside = max(_beside(network, w) for w in again)
         most = max(most, int((across[:, END] - across[:, BEGIN]).sum()) + sum(w.bytes for w in again) + beside)
     return most
 
 
-def _written(network: Network, step: int) -> int:
-    """What an op needs beside its largest output: its other outputs and its workspace."""
-    op = network.ops[step]
-    sizes = [network.tensors[network.index[name]].bytes for name in op.outputs]
-    return sum(sizes) - max(sizes) + op.workspace
+def _beside(network: Network, window: _Window) -> int:
+    """What the op of an idle tensor needs beside it: its other outputs and its workspace."""
+    op = network.ops[network.maker[window.tensor]]
+    others = set(op.outputs) - {network.tensors[window.tensor].name}
+    return op.workspace + sum(network.tensors[network.index[name]].bytes for name in others)
 
 
 def _buffers(network: Network, tensors: Sequence[int] | None) -> set[int]:

@@ -23,6 +23,7 @@ class Network:
         self.graph, self.problem, self.storage = plan.graph, plan.problem, plan.storage
         self.ops: list[_core.Op] = plan.graph.ops
         self.tensors: list[_core.Tensor] = plan.graph.tensors
+        self.end = max(len(self.ops), 1)
         self.index = {tensor.name: t for t, tensor in enumerate(self.tensors)}
         lives = tensor_lifetimes(plan.graph)
         self.lives = [lives.get(tensor.name, (0, 0)) for tensor in self.tensors]
@@ -90,7 +91,7 @@ class Network:
             return None
         if after < len(steps):
             return steps[before - 1] + 1, steps[after]
-        return (steps[-1] + 1, len(self.ops)) if any(t in self.kept for t in members) else None
+        return (steps[-1] + 1, self.end) if any(t in self.kept for t in members) else None
 
 
 def _mutates(type: str) -> bool:

@@ -63,6 +63,7 @@ def _what(e: Explanation) -> str:
     groups = _by_type(e.alive)
     text = f"{_capital(_at(e.peak_step))}{',' * bool(e.peak_step.op)} makes the peak of {format_bytes(e.peak)}: "
     text += f"{_count(len(e.alive), things)} hold {format_bytes(e.peak_step.load)} there"
+    text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
     if e.of_graph and len(e.alive) > _NAMED:
         made = [f"{name} ({_count(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
         text += f", made above all by {_listing(made)}"

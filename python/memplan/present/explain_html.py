@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from .explain import explanation_report
 from .report import report_html, report_page
-from .units import format_bytes, unit_of
+from .units import format_bytes, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..explain import Explanation
+
+_COLOURS = {"peak": "#D55E00", "load": "#F0E442", "next-highest": "white"}
 
 
 def explanation_html(explanation: Explanation) -> str:
@@ -42,7 +44,7 @@ def _picture(explanation: Explanation) -> str:
 
 
 def _draw_load(explanation: Explanation, ax: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
     step, load = zip(*explanation.curve, strict=True)
     scale, unit = unit_of(explanation.peak)
@@ -53,13 +55,14 @@ def _draw_load(explanation: Explanation, ax: Axes) -> None:
     marks = {"peak": explanation.peak_step, "load": explanation.load_step, "next-highest": explanation.next_step}
     if explanation.peak_step == explanation.load_step:
         marks = {"peak and load": explanation.load_step, "next-highest": explanation.next_step}
-    for (what, moment), marker in zip(marks.items(), "vo^" if len(marks) == 3 else "v^", strict=True):
+    for what, moment in marks.items():
         if moment is not None:
-            label = f"{what}: step {moment.step}"
-            ax.plot(moment.step, moment.load, marker, color="#D55E00", markeredgecolor="black", label=label)
+            colour, label = _COLOURS[what.split()[0]], f"{what}: step {moment.step}"
+            ax.plot(moment.step, moment.load, "o", color=colour, markeredgecolor="black", label=label, clip_on=False)
     ax.set_xlim(step[0], step[-1])
     ax.set_ylim(0, explanation.peak * 1.08)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MultipleLocator(tick(explanation.peak / scale) * scale))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
     ax.set_ylabel(f"in use ({unit})")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..export.files import replacing
 from ..plan import parts_by_buffer
 from .outline import Part, outline
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, printable, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,15 +139,10 @@ def _scale(plan: Plan, ax: Axes) -> None:
     ax.set_ylim(0, max(plan.peak, 1) * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     scale, unit = unit_of(max(plan.peak, 1))
-    ax.yaxis.set_major_locator(MultipleLocator(_tick(max(plan.peak, 1) / scale) * scale))
+    ax.yaxis.set_major_locator(MultipleLocator(tick(max(plan.peak, 1) / scale) * scale))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
     ax.set_ylabel(f"address ({unit})")
-
-
-def _tick(span: float) -> float:
-    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
-    return float(2.0 ** np.floor(np.log2(span / 4)))
 
 
 def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -15,6 +17,11 @@ def format_bytes(size: int) -> str:
     """Bytes in a readable unit: ``format_bytes(1536)`` is ``'1.50 KiB'``."""
     scale, unit = unit_of(size)
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
+
+
+def tick(span: float) -> float:
+    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
+    return float(2.0 ** math.floor(math.log2(span / 4)))
 
 
 def printable(name: str) -> str:
