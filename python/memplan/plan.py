@@ -18,6 +18,7 @@ from .errors import LISTED, invalid_plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .diff import PlanDiff
     from .explain import Explanation, Reuse
 
 
@@ -282,6 +283,15 @@ class Plan:
         from .explain import explain
 
         return explain(self)
+
+    def diff(self, other: Plan) -> PlanDiff:
+        """What is different in another plan, of a new version of a model perhaps, or by another planner.
+
+        Tensors are matched by name, or buffers where one of the plans has no graph, as those read from files.
+        """
+        from .diff import diff
+
+        return diff(self, other)
 
     def reuse_edges(self) -> list[tuple[str, str]]:
         """Orderings of ops that the plan newly relies on: pairs (before, after) of names.
