@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -288,7 +289,8 @@ def check_alive(plan: memplan.Plan, e: Explanation) -> None:
             step, reader = ops[alive.reader]
             assert step == alive.dies - 1
             assert {name for name in reader.inputs if buffer_of(plan, name) == buffer_of(plan, alive.name)}
-            assert alive.why.startswith(f"read by {alive.reader}")
+            assert alive.why == f"read by {alive.reader}"
+            assert (alive.via or alive.name) in reader.inputs
             later = [o for o in plan.graph.ops[alive.dies :] if alive.name in o.inputs]
             assert later == []
 
@@ -490,7 +492,7 @@ def test_a_later_reader_is_named_through_the_view_that_it_reads() -> None:
     e = memplan.plan(source).explain()
     reasons = {b.output: b.reason for b in e.blocked}
     assert reasons["y"] == "t, as v, is read by late"
-    assert {(a.name, a.why) for a in e.alive} >= {("t", "read by late as v")}
+    assert {(a.name, a.why, a.via) for a in e.alive} >= {("t", "read by late", "v")}
 
 
 # What is in use
@@ -511,9 +513,9 @@ def test_values_are_counted_once_and_named_by_what_wrote_them() -> None:
     e = plan.explain()
     assert e.peak_step is not None
     assert e.peak_step.op == "end"
-    assert [(a.name, a.bytes, a.op, a.why) for a in e.alive] == [
-        ("c", 16, "join", "read by end as v"),
-        ("out", 1, "end", "graph output"),
+    assert [(a.name, a.bytes, a.op, a.why, a.via) for a in e.alive] == [
+        ("c", 16, "join", "read by end", "v"),
+        ("out", 1, "end", "graph output", ""),
     ]
 
 
@@ -535,7 +537,7 @@ def test_shapes_and_dtypes_are_shown_where_the_graph_knows_them() -> None:
     assert largest.dtype == "float32"
     assert largest.shape is not None
     assert np.prod(largest.shape) * 4 == largest.bytes
-    assert f"float32 {list(largest.shape)}" in str(example)
+    assert f"float32[{','.join(map(str, largest.shape))}]" in str(example)
 
 
 # Text, HTML, JSON
@@ -648,3 +650,16 @@ def test_the_same_plan_has_the_same_page(plans: dict[str, memplan.Plan]) -> None
     e = plans["A"].explain()
     assert "memplan" in e._repr_html_()
     assert str(e) == str(plans["A"].explain())
+
+
+def test_the_document_shows_real_output() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "explain.md").read_text(encoding="utf-8")
+    plan = memplan.plan("example:gpt2_train", "first_fit")
+    other = memplan.plan("example:gpt2_train", "first_fit", inplace_ops=memplan.INPLACE_OPS)
+    real = "\n\n".join([str(plan.explain()), str(plan.reuse("pow_14")), str(plan.diff(other))])
+    shown = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
+    assert len(shown) == 6
+    for block in shown:
+        assert block in real
+    for rule in RULES:
+        assert f'"{rule}"' in text

@@ -16,8 +16,8 @@ class Alive:
 
     ``bytes`` counts what no larger or later tensor in the same bytes counts: all that are alive at a step add up to its
     load. ``share`` is of the peak. ``born`` is the step that writes it, ``dies`` the one after the last that needs it,
-    itself or through a view. ``op`` and ``op_type`` say what made it, ``reader`` which op needs it last; both are empty
-    where there is none, and for plain problems.
+    itself or through a view. ``op`` and ``op_type`` say what made it, ``reader`` which op needs it last, and
+    ``via`` through which view; they are empty where there is none, and for plain problems.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Alive:
     op: str = ""
     op_type: str = ""
     reader: str = ""
+    via: str = ""
     shape: tuple[int, ...] | None = None
     dtype: str = ""
 
@@ -92,9 +93,8 @@ def _value(network: Network, value: int, shown: list[int], size: int, peak: int)
         why = f"read by {network.ops[dies - 1].name}"
     else:
         why = "nothing reads it"
-    if last != value:
-        why += f" as {network.tensors[last].name}"
+    via = network.tensors[last].name if last != value else ""
     op = network.ops[maker] if maker >= 0 else None
     shape = None if tensor.shape is None else tuple(tensor.shape)
     made = (op.name, op.type) if op is not None else ("", tensor.kind)
-    return Alive(tensor.name, size, size / peak, born, dies, why, *made, reader, shape, tensor.dtype)
+    return Alive(tensor.name, size, size / peak, born, dies, why, *made, reader, via, shape, tensor.dtype)

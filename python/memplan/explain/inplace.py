@@ -80,7 +80,7 @@ def _rules(network: Network, step: int, output: int, source: int) -> Iterator[tu
         yield "not donated", f"{network.tensors[root].name} is a graph input that is not donated"
     if not any((out, inp) == (network.tensors[output].name, name) for out, inp, _ in op.inplace):
         if reads_for_others(op.type):
-            yield "reads for others", f"{op.type} needs elements of {name} for several of its output"
+            yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
         has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
         yield "not listed", f"{op.type or 'the op'} is not said to write over {name}{has}"
     asked = network.storage

@@ -89,7 +89,8 @@ def _at_load(diff: PlanDiff) -> Section:
     rest = diff.at_load[LISTED:]
     note = f"and {len(rest):,} more: {_signed(sum(a.after - a.before for a in rest))}" if rest else ""
     columns = ("tensor" if diff.of_tensors else "buffer", "before", "after", "change")
-    return Section("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), note)
+    most = {columns[0]: 60}
+    return Section("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), note, most)
 
 
 def _changes(diff: PlanDiff) -> Section:
@@ -97,7 +98,7 @@ def _changes(diff: PlanDiff) -> Section:
     rest = len(diff.changes) - LISTED
     columns = ("tensor" if diff.of_tensors else "buffer", "what", "size", "steps", "offset")
     note = f"and {rest:,} more" if rest > 0 else ""
-    return Section("What changed", columns, tuple(rows), frozenset(columns[2:]), note)
+    return Section("What changed", columns, tuple(rows), frozenset(columns[2:]), note, {columns[0]: 44})
 
 
 def _cells(change: Change) -> tuple[str, str, str]:

@@ -127,18 +127,19 @@ def _change(advice: Advice) -> str:
 
 def _alive_section(e: Explanation, alive: Sequence[Alive], title: str) -> Section:
     shown, rest = alive[:LISTED], alive[LISTED:]
-    columns: tuple[str, ...] = ("tensor", "size", "of peak", "steps", "made by", "dtype and shape", "kept for")
+    columns: tuple[str, ...] = ("tensor", "size", "of peak", "steps", "made by", "dtype and shape", "last read by")
     rows: list[tuple[str, ...]] = [
-        (a.name, format_bytes(a.bytes), f"{a.share:.1%}", f"{a.born}-{a.dies - 1}", _made(a), _shape(a), a.why)
+        (a.name, format_bytes(a.bytes), f"{a.share:.1%}", f"{a.born}-{a.dies - 1}", _made(a), _shape(a), _needed(a))
         for a in shown
     ]
     if not e.of_graph:
         columns, rows = ("buffer", *columns[1:4]), [row[:4] for row in rows]
     elif not any(row[5] for row in rows):
         columns, rows = (*columns[:5], columns[6]), [(*row[:5], row[6]) for row in rows]
+    most = {columns[0]: 32, "made by": 24, "last read by": 28}
     others = sum(a.bytes for a in rest)
     note = f"and {len(rest):,} smaller: {format_bytes(others)}, {others / e.peak:.1%}" if rest else ""
-    return Section(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), note)
+    return Section(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), note, most)
 
 
 def _types_section(e: Explanation, alive: Sequence[Alive]) -> Section:
@@ -169,7 +170,7 @@ def _distance(e: Explanation, load_step: Moment) -> Section:
         ),
     ]
     if e.next_step is not None:
-        won = f"changes around {_at(load_step)} alone win at most {format_bytes(e.load - e.next_step.load)}"
+        won = f"changes around step {load_step.step} alone win at most {format_bytes(e.load - e.next_step.load)}"
         rows.append((f"next-highest: {_at(e.next_step)}", format_bytes(e.next_step.load), won))
     crowded = f"{e.crowded:,} of {e.steps:,}"
     rows.append(("steps within 10% of the load", f"{e.crowded / e.steps:.0%}", crowded))
@@ -199,35 +200,32 @@ def _advice_section(e: Explanation, load_step: Moment) -> Section:
 
 
 def _idle_section(e: Explanation) -> Section:
-    columns = (
-        "tensor" if e.of_graph else "buffer",
-        "size",
-        "idle in steps",
-        "steps",
-        "size x steps",
-        "load without it",
-    )
+    columns = ("tensor", "size", "idle in steps", "steps", "size x steps", "load without it", "can be recomputed")
     rows = [
         (
-            i.name + (" (can be recomputed)" if i.recompute else ""),
+            i.name,
             format_bytes(i.bytes),
             f"{i.first}-{i.last - 1}",
             f"{i.last - i.first:,}",
             f"{i.byte_steps:.2e}",
             format_bytes(i.load),
+            "yes" if i.recompute else "",
         )
         for i in e.idle
     ]
     shown, rest = rows[:LISTED], e.idle[LISTED:]
     note = f"and {len(rest):,} more: {format_bytes(sum(i.bytes for i in rest))}" if rest else ""
-    title = "Alive there, but not used" if e.of_graph else "Alive there, from before it until after it"
-    return Section(title, columns, tuple(shown), frozenset(columns[1:]), note)
+    if e.of_graph:
+        right = frozenset(columns[1:6])
+        return Section("Alive there, but not used", columns, tuple(shown), right, note, {"tensor": 48})
+    title, names = "Alive there, from before it until after it", ("buffer", "size", "alive in steps", *columns[3:6])
+    return Section(title, names, tuple(row[:6] for row in shown), frozenset(names[1:]), note, {"buffer": 48})
 
 
 def _blocked_section(e: Explanation) -> Section:
-    rows = [(b.output, format_bytes(b.bytes), op_label(b.op, b.op_type), b.reason) for b in e.blocked]
-    title = "Outputs at the highest load that are not in place"
-    return Section(title, ("tensor", "size", "made by", "because"), tuple(rows[:LISTED]), frozenset({"size"}))
+    rows = [(b.output, format_bytes(b.bytes), b.op_type.removesuffix(".default") or b.op, b.reason) for b in e.blocked]
+    title, columns = "Outputs at the highest load that are not in place", ("tensor", "size", "made by", "because")
+    return Section(title, columns, tuple(rows[:LISTED]), frozenset({"size"}), most={"tensor": 36, "made by": 24})
 
 
 def _chains_section(e: Explanation) -> Section:
@@ -272,13 +270,17 @@ def _at(moment: Moment) -> str:
 
 
 def _made(alive: Alive) -> str:
-    """The op, or only its type where the tensor is named after the op; the kind of what no op made."""
-    type = alive.op_type.removesuffix(".default")
-    return f"{alive.op} ({type})" if alive.op and type and not alive.name.startswith(alive.op) else type or alive.op
+    """The type of the op, or its name if it has none; the kind of what no op made."""
+    return alive.op_type.removesuffix(".default") or alive.op
+
+
+def _needed(alive: Alive) -> str:
+    return alive.reader or f"({alive.why})"
 
 
 def _shape(alive: Alive) -> str:
-    return f"{alive.dtype} {'' if alive.shape is None else list(alive.shape)}".strip()
+    """A dtype with its shape: "float32[2,3]"."""
+    return alive.dtype + ("" if alive.shape is None else f"[{','.join(map(str, alive.shape))}]")
 
 
 def _things(e: Explanation) -> str:
@@ -289,7 +291,7 @@ def _by_type(alive: Sequence[Alive]) -> list[tuple[str, int, int]]:
     """Per type of op, or kind of what no op made, how many tensors and bytes; that with most bytes first."""
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for a in alive:
-        groups[a.op_type.removesuffix(".default") or a.op].append(a.bytes)
+        groups[_made(a)].append(a.bytes)
     return sorted(((name, len(sizes), sum(sizes)) for name, sizes in groups.items()), key=lambda g: (-g[2], g[0]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from io import StringIO
@@ -15,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Section:
-    """A table with a title, and a line under it; columns whose numbers are to be compared are aligned at the right."""
+    """A table with a title, and a line under it; columns whose numbers are to be compared are aligned at the right.
+
+    ``most`` says for columns of names how many characters text has room for: of longer ones it shows the end.
+    """
 
     title: str
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     right: frozenset[str] = frozenset()
     note: str = ""
+    most: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Report:
         return [section for section in self.sections if section.rows or section.note]
 
 
-def report_text(report: Report, width: int = 120) -> str:
+def report_text(report: Report, width: int = 132) -> str:
     """Sentences, one a paragraph, then the tables."""
     from rich.console import Console
     from rich.padding import Padding
@@ -61,10 +66,16 @@ def _table(section: Section) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     for title in section.columns:
         right = title in section.right
-        table.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        fixed = right or title in section.most
+        table.add_column(title, justify="right" if right else "left", no_wrap=fixed, overflow="fold")
     for row in section.rows:
-        table.add_row(*map(printable, row))
+        cells = zip(section.columns, map(printable, row), strict=True)
+        table.add_row(*(_end_of(cell, section.most.get(title)) for title, cell in cells))
     return table
+
+
+def _end_of(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else f"…{text[1 - most :]}"
 
 
 STYLE = """
