@@ -367,22 +367,56 @@ def test_recomputing_lowers_the_load_as_it_says(name: str, plans: dict[str, memp
     assert memplan.plan(again, "first_fit").load <= advice.load < e.load
 
 
-@pytest.mark.parametrize(("read_last", "found"), [("u kept a", ["a", "kept"]), ("u kept", [])])
-def test_recomputing_is_found_where_what_is_read_is_there(read_last: str, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("reads", "found"),
+    [
+        (("big", "u kept a"), ["a", "kept"]),
+        (("big", "u kept"), []),
+        (("big a", "u kept"), ["a"]),  # a dies right before kept would be made from it
+    ],
+)
+def test_recomputing_is_found_where_what_is_read_is_there(reads: tuple[str, str], found: list[str]) -> None:
     source = graph(
         [tensor("x", 1, "input"), tensor("big", 100), tensor("a", 90)],
         op("make", "x", "a", type="aten.mm.default"),
         op("relu", "a", "kept"),
-        op("bulk", "x", "big"),
-        op("use", "big", "u"),
-        op("end", read_last, "y"),
+        op("bulk", "x", "big", workspace=9),
+        op("use", reads[0], "u"),
+        op("end", reads[1], "y"),
         outputs="y",
     )
     e = memplan.plan(source).explain()
     assert sorted(i.name for i in e.idle if i.recompute) == found
-    assert all((i.first, i.last) == (2, 4) for i in e.idle)
     again = running_again(source, {i.name: i.last for i in e.idle if i.recompute})
     assert [memplan.plan(again).load] == ([a.load for a in e.advice if a.kind == "recompute"] or [e.load])
+
+
+def test_the_workspace_of_what_runs_again_counts() -> None:
+    source = graph(
+        [tensor("x", 1, "input"), tensor("big", 100), tensor("a", 90)],
+        op("make", "x", "a", workspace=60),
+        op("bulk", "x", "big"),
+        op("use", "big", "u"),
+        op("end", "u a", "y"),
+        outputs="y",
+    )
+    e = memplan.plan(source).explain()
+    advice = next(a for a in e.advice if a.kind == "recompute")
+    assert memplan.plan(running_again(source, {"a": 3})).load == advice.load == 90 + 60 + 8
+
+
+def test_idle_steps_end_where_an_op_only_looks() -> None:
+    """peek makes and frees nothing, but a is in use there, at the highest load."""
+    source = graph(
+        [X, tensor("big", 100)],
+        op("make", "x", "a"),
+        op("bulk", "x", "big"),
+        op("peek", "a", ""),
+        op("end", "big a", ""),
+    )
+    e = memplan.plan(source).explain()
+    assert [(i.name, i.first, i.last, i.load) for i in e.idle] == [("a", 1, 2, 108)]
+    assert e.advice == ()
 
 
 @pytest.mark.parametrize("type", ["aten.native_dropout.default", "aten.bernoulli_.float", "aten.rand.default"])
@@ -517,6 +551,15 @@ def test_values_are_counted_once_and_named_by_what_wrote_them() -> None:
         ("c", 16, "join", "read by end", "v"),
         ("out", 1, "end", "graph output", ""),
     ]
+
+
+def test_bytes_that_change_hands_are_those_of_what_is_written() -> None:
+    source = graph([X], op("make", "x", "t"), op("relu", "t", "y", inplace=["y t"], workspace=4), outputs="y")
+    assert [a.name for a in memplan.plan(source).explain().alive] == ["y", "relu.workspace"]
+
+
+def test_steps_at_nine_tenths_of_the_load_count() -> None:
+    assert memplan.plan(memplan.Problem([10, 9, 8], [0, 1, 3], [1, 3, 4])).explain().crowded == 3
 
 
 def test_what_is_kept_without_a_reader() -> None:

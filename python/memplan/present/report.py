@@ -79,15 +79,14 @@ def _end_of(text: str, most: int | None) -> str:
 
 
 STYLE = """
-.memplan { font: 14px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 70em;
-  padding: 0 1em 1em; }
+.memplan { font: 14px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 88em;
+  padding: 0 1em 1em; overflow-x: auto; }
 .memplan h2 { font-size: 1.35em; margin: 1em 0 .5em; }
 .memplan h3 { font-size: 1.05em; margin: 1.6em 0 .4em; }
-.memplan p.first { font-size: 1.08em; margin: .45em 0; }
+.memplan p.first { font-size: 1.08em; margin: .45em 0; max-width: 62em; }
 .memplan table { border-collapse: collapse; font-size: .92em; }
 .memplan th { text-align: left; border-bottom: 1px solid #888; padding: .2em 1.2em .2em 0; font-weight: 600; }
-.memplan td { text-align: left; border-bottom: 1px solid #e4e4e4; padding: .2em 1.2em .2em 0; vertical-align: top;
-  overflow-wrap: anywhere; }
+.memplan td { text-align: left; border-bottom: 1px solid #e4e4e4; padding: .2em 1.2em .2em 0; vertical-align: top; }
 .memplan th.right, .memplan td.right { text-align: right; white-space: nowrap; }
 .memplan p.note { color: #555; margin: .4em 0; }
 .memplan svg { max-width: 100%; height: auto; }
