@@ -247,11 +247,13 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "refutation": {"checker", "export"},
     "origins": {"plan"},  # the type of what it looks at
     "export": {"plan", "origins"},
-    "present": {"plan", "export", "origins"},  # export.files writes the pictures
-    "plan": {"export", "present"},  # methods that hand over to them, imported when called
+    "present": {"plan", "export", "origins", "explain", "diff"},  # export.files writes the pictures
+    "plan": {"export", "present", "explain", "diff"},  # methods that hand over to them, imported when called
+    "explain": {"plan", "importers", "present", "export"},  # importers.inplace is the table of ops; methods hand over
+    "diff": {"plan", "explain", "present", "export"},
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
-    "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
+    "cli": {"api", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
     "memplan": {
         "api",
         "plan",
@@ -259,6 +261,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "importers",
         "present",
         "export",
+        "explain",
+        "diff",
         "cli",
         "generate",
         "refutation",

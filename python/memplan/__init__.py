@@ -7,6 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .checker import RefutationError
+from .diff import PlanDiff
 from .errors import (
     GraphError,
     InfeasibleError,
@@ -16,6 +17,7 @@ from .errors import (
     SourceError,
     UnsupportedError,
 )
+from .explain import Explanation, Reuse
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
@@ -27,6 +29,7 @@ from .refutation import Refutation
 
 __all__ = [
     "INPLACE_OPS",
+    "Explanation",
     "Graph",
     "GraphError",
     "InfeasibleError",
@@ -34,11 +37,13 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Plan",
+    "PlanDiff",
     "PlannerInfo",
     "Problem",
     "ProblemError",
     "Refutation",
     "RefutationError",
+    "Reuse",
     "Sharing",
     "Slot",
     "SourceError",

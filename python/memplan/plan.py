@@ -18,6 +18,9 @@ from .errors import LISTED, invalid_plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .diff import PlanDiff
+    from .explain import Explanation, Reuse
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -95,6 +98,8 @@ class Plan:
         The graph that was planned, when the source was one.
     buffers : Buffers or None
         For a graph: which tensor lies in which buffer, and where in it.
+    storage : StorageOptions or None
+        For a graph: what was asked of its memory.
     """
 
     problem: _core.Problem
@@ -110,6 +115,7 @@ class Plan:
     buffers: _core.Buffers | None = field(default=None)
     interrupted: bool = False
     found_after: float = 0.0
+    storage: _core.StorageOptions | None = None
 
     @staticmethod
     def of(
@@ -117,6 +123,7 @@ class Plan:
         problem: _core.Problem,
         graph: _core.Graph | None = None,
         buffers: _core.Buffers | None = None,
+        storage: _core.StorageOptions | None = None,
     ) -> Plan:
         """The plan that a planner found for a problem, with the graph that the problem came from."""
         return Plan(
@@ -133,6 +140,7 @@ class Plan:
             buffers=buffers,
             interrupted=solution.interrupted,
             found_after=solution.found_after,
+            storage=storage,
         )
 
     @property
@@ -246,6 +254,44 @@ class Plan:
         root = int(self.buffers.root_of_tensor[tensor])
         name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
+
+    def buffer_of(self, key: str | int) -> int:
+        """The position of the buffer in which a tensor lies, or of a buffer; as in `plan[key]`."""
+        if not isinstance(key, str):
+            return range(len(self))[operator.index(key)]
+        tensor = self.graph.index(key) if self.graph is not None else None
+        if tensor is None or self.buffers is None:
+            return self._buffer_by_name[key]
+        return int(self.buffers.buffer_of_tensor[tensor])
+
+    def reuse(self, key: str | int) -> Reuse:
+        """Who has the bytes of a tensor or buffer before and after it, and what shares them with it by choice.
+
+        O(n) for n buffers. ``print(plan.reuse("relu_1"))`` shows it as a table.
+
+        Raises
+        ------
+        KeyError, IndexError
+            As `plan[key]`.
+        """
+        from .explain import reuse_of
+
+        return reuse_of(self, key)
+
+    def explain(self) -> Explanation:
+        """What makes the peak, how far it is from the best possible, and what would lower it; as text, HTML or JSON."""
+        from .explain import explain
+
+        return explain(self)
+
+    def diff(self, other: Plan) -> PlanDiff:
+        """What is different in another plan, of a new version of a model perhaps, or by another planner.
+
+        Tensors are matched by name, or buffers where one of the plans has no graph, as those read from files.
+        """
+        from .diff import diff
+
+        return diff(self, other)
 
     def reuse_edges(self) -> list[tuple[str, str]]:
         """Orderings of ops that the plan newly relies on: pairs (before, after) of names.

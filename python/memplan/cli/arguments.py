@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from .. import INPLACE_OPS, planners
@@ -110,6 +112,18 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "threads": options.threads,
     }
+
+
+def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:
+    """Refuse before any work what could not be written after it."""
+    given, read = [target for target in targets if target is not None], [Path(source) for source in sources]
+    for target in given:
+        if given.count(target) > 1 or target in read:
+            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
+        if not target.parent.is_dir():
+            raise ValueError(f"{target}: the folder {target.parent} does not exist")
+        if target.is_dir():
+            raise ValueError(f"{target}: expected a file to write, got a folder")
 
 
 def count(text: str) -> int:

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import InfeasibleError
-from .arguments import Commands, add_planner, add_search, add_source, captured, count, new_command, planning
+from .arguments import (
+    Commands,
+    add_planner,
+    add_search,
+    add_source,
+    captured,
+    check_targets,
+    count,
+    new_command,
+    planning,
+)
 from .pictures import add_picture, picture
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
 
@@ -91,15 +101,8 @@ def _infeasible(error: InfeasibleError) -> int:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
-    named = (options.csv, options.json, options.layout, options.plot, options.chrome_trace, options.memory_viz)
-    targets = [target for target in named if target is not None]
-    for target in targets:
-        if targets.count(target) > 1 or target == Path(options.source):
-            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
-        if not target.parent.is_dir():
-            raise ValueError(f"{target}: the folder {target.parent} does not exist")
-        if target.is_dir():
-            raise ValueError(f"{target}: expected a file to write, got a folder")
+    named = [options.csv, options.json, options.layout, options.plot, options.chrome_trace, options.memory_viz]
+    check_targets(named, [options.source])
     if options.plot is None and picture(options):
         raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
     if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):

@@ -18,7 +18,7 @@ from .curve import load_shown
 from .highlight import Mark, Steps, marks, peak_step, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import Part, outline
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, printable, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -263,15 +263,10 @@ def _scale(steps: Steps, highest: int, ax: Axes) -> None:
     ax.set_ylim(0, highest * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     scale, unit = unit_of(highest)
-    ax.yaxis.set_major_locator(MultipleLocator(_tick(highest / scale) * scale))
+    ax.yaxis.set_major_locator(MultipleLocator(tick(highest / scale) * scale))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
     ax.set_ylabel(f"address ({unit})")
-
-
-def _tick(span: float) -> float:
-    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
-    return float(2.0 ** np.floor(np.log2(span / 4)))
 
 
 def _powers_of_two(low: int, high: int) -> list[int]:
