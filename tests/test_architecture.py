@@ -245,12 +245,15 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "planners": set(),
     "checker": set(),
     "refutation": {"checker", "export"},
-    "export": {"plan"},
-    "present": {"plan", "export"},  # export.files writes the pictures
+    "export": {"plan", "compare", "sweep"},
+    "present": {"plan", "export", "compare", "sweep"},  # export.files writes the pictures
     "plan": {"export", "present"},  # methods that hand over to them, imported when called
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
-    "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
+    "compare": {"api", "plan", "planners", "export", "present"},
+    "sweep_log": {"compare", "export"},
+    "sweep": {"api", "compare", "sweep_log", "export", "present"},
+    "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "memplan"},
     "memplan": {
         "api",
         "plan",
@@ -262,6 +265,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "generate",
         "refutation",
         "checker",
+        "compare",
+        "sweep",
     },
 }
 # Files of importers that may look at plans; the others read networks.

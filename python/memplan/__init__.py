@@ -7,6 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .checker import RefutationError
+from .compare import Comparison, compare
 from .errors import (
     GraphError,
     InfeasibleError,
@@ -22,9 +23,11 @@ from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 from .refutation import Refutation
+from .sweep import Sweep, sweep
 
 __all__ = [
     "INPLACE_OPS",
+    "Comparison",
     "Graph",
     "GraphError",
     "InfeasibleError",
@@ -40,13 +43,16 @@ __all__ = [
     "Sharing",
     "Slot",
     "SourceError",
+    "Sweep",
     "Tensor",
     "UnsupportedError",
     "__version__",
     "capture",
+    "compare",
     "plan",
     "planners",
     "read_plan",
     "read_problem",
     "refute",
+    "sweep",
 ]

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import plan, planners, verify
+from . import compare, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, verify, planners)
+COMMANDS = (plan, compare, verify, planners)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

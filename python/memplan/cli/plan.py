@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import InfeasibleError
-from .arguments import Commands, add_planner, add_search, add_source, captured, count, new_command, planning
+from .arguments import (
+    Commands,
+    add_planner,
+    add_search,
+    add_source,
+    captured,
+    check_picture,
+    check_targets,
+    count,
+    new_command,
+    planning,
+)
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
 
 if TYPE_CHECKING:
@@ -87,15 +98,8 @@ def _infeasible(error: InfeasibleError) -> int:
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
     targets = [target for target in (options.csv, options.json, options.layout, options.plot) if target is not None]
-    for target in targets:
-        if targets.count(target) > 1 or target == Path(options.source):
-            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
-        if not target.parent.is_dir():
-            raise ValueError(f"{target}: the folder {target.parent} does not exist")
-        if target.is_dir():
-            raise ValueError(f"{target}: expected a file to write, got a folder")
-    if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
+    check_targets(targets, [options.source])
+    check_picture(options.plot)
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:
