@@ -251,8 +251,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
     "compare": {"api", "plan", "planners", "export", "present"},
-    "sweep_log": {"compare", "export"},
-    "sweep": {"api", "compare", "sweep_log", "export", "present"},
+    "sweep": {"api", "compare", "export", "present"},
     "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "memplan"},
     "memplan": {
         "api",

@@ -213,7 +213,7 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     _draw_bounds(comparison, ax, scale)
     ax.set_yticks(places, [printable(row.planner) for row in comparison], fontsize=9, parse_math=False)
     ax.set_ylim(len(comparison) - 0.4, -0.6)
-    ax.set_xlim(0, most * 1.3)
+    ax.set_xlim(0, most * 1.3 or 1)
     ax.set_xlabel(f"peak ({unit})")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)

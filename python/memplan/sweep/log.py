@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from . import _core
-from .compare import Row
-from .errors import SourceError
-from .export.files import replacing
+from .. import _core
+from ..compare import Row
+from ..errors import SourceError
+from ..export.files import replacing
 
 _GIVEN = ("source", "fingerprint", "memplan", "options", "time_limit", "planner")
 _COUNTS = ("peak", "lower_bound", "load", "naive", "pools")
