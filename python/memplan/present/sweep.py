@@ -121,7 +121,8 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None
     Returns
     -------
     matplotlib.axes.Axes
-        With the gap in percent in each cell, 0 where the peak is proven optimal, and a dash where there is no plan.
+        With the gap in percent in each cell: 0 on green where the peak is proven optimal, a dash where there is no
+        plan.
     """
     from matplotlib import pyplot as plt
 
@@ -148,7 +149,7 @@ def _figure(sweep: Sweep) -> Figure:
 
 
 def _inches(sweep: Sweep) -> tuple[float, float]:
-    return max(2.6 + _CELL * len(sweep.planners), 5.0), 2.2 + _LINE * len(sweep)
+    return max(2.6 + _CELL * len(sweep.planners), 4.5), 2.2 + _LINE * len(sweep)
 
 
 def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
@@ -172,9 +173,7 @@ def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
     ax.vlines(np.arange(1, len(names)) - 0.5, -0.5, len(sweep) - 0.5, color="white", linewidth=1)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title(
-        title if title is not None else f"{TITLE}, in percent; green is proven optimal", loc="left", fontsize=10
-    )
+    ax.set_title(title if title is not None else f"{TITLE} (%)", loc="left", fontsize=10)
     return ax
 
 

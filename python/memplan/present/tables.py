@@ -19,7 +19,7 @@ WIDTH = 120  # of a table as text, in characters
 
 # Grey that is seen on white and on black; text has the colour of what is around it.
 STYLE = """
-.memplan { border-collapse: collapse; font-size: 0.9em; font-variant-numeric: tabular-nums; }
+.memplan { border-collapse: collapse; margin-bottom: 1.5em; font-size: 0.9em; font-variant-numeric: tabular-nums; }
 .memplan caption { text-align: left; font-weight: bold; padding: 0.4em 0; }
 .memplan th, .memplan td { text-align: left; padding: 0.2em 0.8em; background: none; }
 .memplan .right { text-align: right; white-space: nowrap; }
@@ -30,7 +30,7 @@ STYLE = """
 PAGE_STYLE = """
 :root { color-scheme: light dark; }
 body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
-img { display: block; max-width: 100%; margin-top: 2em; background: white; }
+img { display: block; max-width: 100%; background: white; }
 """
 
 
