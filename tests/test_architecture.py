@@ -246,14 +246,16 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "checker": set(),
     "refutation": {"checker", "export"},
     "origins": {"plan"},  # the type of what it looks at
-    "export": {"plan", "origins"},
-    "present": {"plan", "export", "origins", "explain", "diff"},  # export.files writes the pictures
+    "export": {"plan", "origins", "compare", "sweep"},
+    "present": {"plan", "export", "origins", "explain", "diff", "compare", "sweep"},  # export.files writes the pictures
     "plan": {"export", "present", "explain", "diff"},  # methods that hand over to them, imported when called
     "explain": {"plan", "importers", "present", "export"},  # importers.inplace is the table of ops; methods hand over
     "diff": {"plan", "explain", "present", "export"},
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
-    "cli": {"api", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
+    "compare": {"api", "plan", "planners", "export", "present"},
+    "sweep": {"api", "compare", "export", "present"},
+    "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
     "memplan": {
         "api",
         "plan",
@@ -267,6 +269,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "generate",
         "refutation",
         "checker",
+        "compare",
+        "sweep",
     },
 }
 # Files of importers that may look at plans; the others read networks.

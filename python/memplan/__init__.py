@@ -7,6 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .checker import RefutationError
+from .compare import Comparison, compare
 from .diff import PlanDiff
 from .errors import (
     GraphError,
@@ -26,9 +27,11 @@ from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
 from .present.html import show_in_notebooks as _show_in_notebooks
 from .refutation import Refutation
+from .sweep import Sweep, sweep
 
 __all__ = [
     "INPLACE_OPS",
+    "Comparison",
     "Explanation",
     "Graph",
     "GraphError",
@@ -47,16 +50,19 @@ __all__ = [
     "Sharing",
     "Slot",
     "SourceError",
+    "Sweep",
     "Tensor",
     "UnsupportedError",
     "__version__",
     "capture",
+    "compare",
     "plan",
     "planners",
     "plot_plans",
     "read_plan",
     "read_problem",
     "refute",
+    "sweep",
 ]
 
 _show_in_notebooks()

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import diff, explain, plan, planners, verify
+from . import compare, diff, explain, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, explain, diff, verify, planners)
+COMMANDS = (plan, compare, explain, diff, verify, planners)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

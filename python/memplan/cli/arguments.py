@@ -90,13 +90,17 @@ def captured(options: argparse.Namespace, source: str) -> Graph | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 
-    return capture(
-        source,
-        dims=_dims(options.dims),
-        train=options.train,
-        inclusive=options.inclusive,
-        inplace_ops=_inplace_ops(options.inplace_ops),
-    )
+    return capture(source, **capturing(options))
+
+
+def capturing(options: argparse.Namespace) -> dict[str, Any]:
+    """What `memplan.capture` takes, of what `add_source` lets its user say."""
+    return {
+        "dims": _dims(options.dims),
+        "train": options.train,
+        "inclusive": options.inclusive,
+        "inplace_ops": _inplace_ops(options.inplace_ops),
+    }
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
@@ -126,6 +130,12 @@ def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> Non
             raise ValueError(f"{target}: expected a file to write, got a folder")
 
 
+def check_picture(target: Path | None) -> None:
+    """Refuse a file for --plot of another kind than can be drawn."""
+    if target is not None and target.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
+
+
 def count(text: str) -> int:
     """A number of bytes or things."""
     if not text.isdecimal():
@@ -138,6 +148,18 @@ def count(text: str) -> int:
 def names(text: str) -> list[str]:
     """Names between commas."""
     return [name for name in text.split(",") if name]
+
+
+def planner_names(text: str) -> list[str]:
+    """Planners between commas; what follows a comma and is NAME=VALUE is a parameter of the planner before it."""
+    found: list[str] = []
+    for piece in text.split(","):
+        name, equals, _ = piece.partition("=")
+        if found and equals and ":" not in name:
+            found[-1] += f",{piece}"
+        elif piece:
+            found.append(piece)
+    return found
 
 
 def _dims(pairs: list[str]) -> dict[str, int]:

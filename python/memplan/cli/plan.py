@@ -14,6 +14,7 @@ from .arguments import (
     add_search,
     add_source,
     captured,
+    check_picture,
     check_targets,
     count,
     new_command,
@@ -105,8 +106,7 @@ def _check_targets(options: argparse.Namespace) -> None:
     check_targets(named, [options.source])
     if options.plot is None and picture(options):
         raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
-    if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
+    check_picture(options.plot)
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:
