@@ -21,6 +21,7 @@ from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
+from .present.page import write_page
 from .refutation import Refutation
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "read_plan",
     "read_problem",
     "refute",
+    "write_page",
 ]

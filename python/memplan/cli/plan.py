@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
 memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
+memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
@@ -35,6 +36,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
+    command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
     command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
     add_search(command)
 
@@ -86,7 +88,8 @@ def _infeasible(error: InfeasibleError) -> int:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
-    targets = [target for target in (options.csv, options.json, options.layout, options.plot) if target is not None]
+    files = (options.csv, options.json, options.layout, options.plot, options.html)
+    targets = [target for target in files if target is not None]
     for target in targets:
         if targets.count(target) > 1 or target == Path(options.source):
             raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
@@ -109,6 +112,8 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
         from ..present.gantt import save_plot
 
         save_plot(result, options.plot)
+    if options.html is not None:
+        result.to_html(options.html, title=options.source)
 
 
 def _print_summary(source: str, result: Plan) -> None:
