@@ -98,7 +98,8 @@ def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
     ops = [printable(op.name) for op in plan.graph.ops] if plan.graph is not None else []
     curve = ColumnDataSource({"step": small(step), "load": load.astype(float), "none": np.zeros(len(step), np.uint8)})
     chart = figure(name=name, tools="pan", x_range=axes.steps, y_range=axes.bytes, toolbar_location=None, **_frame())
-    chart.varea_step("step", "none", "load", source=curve, step_mode="after", fill_color=_LOAD)
+    if len(step):  # bokeh draws an area without points for ever
+        chart.varea_step("step", "none", "load", source=curve, step_mode="after", fill_color=_LOAD)
     chart.add_layout(Span(location=plan.peak, dimension="width", line_color=_INK, line_dash="dashed", line_width=1.5))
     wheel = WheelZoomTool(dimensions="width")
     chart.add_tools(wheel)

@@ -64,7 +64,7 @@ def _tell_of_tensors(plan: Plan, graph: _core.Graph, buffers: _core.Buffers, fac
         else:
             fact.tenants.append(plan[tensor.name])
         if tensor.name in returned:
-            fact.last_read = "the caller: a graph output"
+            fact.last_read = "the caller (a graph output)"
 
 
 def _tell_of_ops(graph: _core.Graph, buffers: _core.Buffers, facts: list[Facts]) -> None:
