@@ -46,6 +46,12 @@ def test_a_missing_bokeh_names_the_extra(tmp_path: Path, monkeypatch: pytest.Mon
         memplan.plan(PROBLEM).to_html(tmp_path / "page.html")
 
 
+def test_an_old_bokeh_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bokeh.__version__", "3.7.3")
+    with pytest.raises(memplan.MissingDependencyError, match=re.escape("needs bokeh >= 3.8, got 3.7.3")):
+        memplan.plan(PROBLEM).to_html(tmp_path / "page.html")
+
+
 def test_the_file_names_no_other(tmp_path: Path) -> None:
     memplan.plan(PROBLEM).to_html(tmp_path / "page.html")
     named: list[str] = []
@@ -176,7 +182,7 @@ def test_boxes_lie_where_the_plan_says_in_their_colours(opened: Opened) -> None:
     assert page.title() == page.inner_text("h1") == "four buffers"
     for k, slot in enumerate(plan):
         assert colour_at(page, "gantt0", *corner(slot)) == COLOURS[k]
-    assert colour_at(page, "gantt0", 9.5, plan.peak - 50 * KIB) == "#FFFFFF"
+    assert colour_at(page, "gantt0", 0.4, 450 * KIB) == "#FFFFFF"
     load, nothing = (colour_at(page, "load0", 3.3, size) for size in (600 * KIB, 720 * KIB))
     assert load != nothing == "#FFFFFF"
 
@@ -184,7 +190,7 @@ def test_boxes_lie_where_the_plan_says_in_their_colours(opened: Opened) -> None:
 def test_the_heading_has_the_figures(opened: Opened) -> None:
     plan = memplan.plan(PROBLEM, "greedy_by_size")
     heading = opened(plan).inner_text("table")
-    for figure in ("greedy_by_size", "700.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
+    for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
         assert figure in heading
 
 
@@ -329,7 +335,7 @@ def test_names_are_text_wherever_they_are_shown(opened: Opened) -> None:
     ops = [memplan.Op(EVIL, EVIL, [], [EVIL]), memplan.Op(f"{EVIL}2", "T", [EVIL], [f"{EVIL}2"])]
     plan = memplan.plan(memplan.Graph(tensors, ops), "first_fit")
     page = opened(plan, title=EVIL)
-    page.evaluate("window.hacked = () => { window.was_hacked = true; }")
+    page.evaluate("() => { window.hacked = () => { window.was_hacked = true; }; }")
     assert page.inner_text("h1") == EVIL
     page.mouse.move(*pixel(page, "gantt0", 0.5, plan[EVIL].offset + KIB))
     told = tooltip(page)
@@ -367,4 +373,4 @@ def test_twenty_thousand_boxes_are_drawn_soon(opened: Opened) -> None:
       }
       return (performance.now() - begin) / 5;
     }"""
-    assert page.evaluate(frame) < 2000  # some 70 ms on a machine without a graphics card that does nothing else
+    assert page.evaluate(frame) < 2000  # ms; it takes some 70 without a graphics card

@@ -50,16 +50,25 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
     ValueError
         There are no plans.
     MissingDependencyError
-        Bokeh is not installed.
+        Bokeh is not installed, or is older than 3.8.
     """
     plans = list(plans) if isinstance(plans, Sequence) else [plans]
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
+    _require_bokeh()
+    write_text(path, _page(plans, printable(title)))
+
+
+def _require_bokeh() -> None:
+    """Tooltips of older ones take names for HTML."""
     try:
-        import bokeh  # noqa: F401
+        from bokeh import __version__ as version
     except ImportError as error:
         raise MissingDependencyError("an interactive page needs bokeh: pip install 'memplan[page]'") from error
-    write_text(path, _page(plans, printable(title)))
+    if tuple(map(int, version.split(".")[:2])) < (3, 8):
+        raise MissingDependencyError(
+            f"an interactive page needs bokeh >= 3.8, got {version}: pip install --upgrade 'memplan[page]'"
+        )
 
 
 def _page(plans: Sequence[Plan], title: str) -> str:
