@@ -26,6 +26,7 @@ from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
 from .present.html import show_in_notebooks as _show_in_notebooks
+from .present.page import write_page
 from .refutation import Refutation
 from .sweep import Sweep, sweep
 
@@ -63,6 +64,7 @@ __all__ = [
     "read_problem",
     "refute",
     "sweep",
+    "write_page",
 ]
 
 _show_in_notebooks()

@@ -369,6 +369,12 @@ class Plan:
 
         return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
 
+    def to_html(self, path: str | os.PathLike[str], *, title: str = "memory plan") -> None:
+        """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
+        from .present.page import write_page
+
+        write_page(self, path, title=title)
+
     def layout(self, limit: int | None = None) -> str:
         """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""
         from .present.layout import layout_text

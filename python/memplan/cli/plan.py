@@ -31,6 +31,7 @@ EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
 memplan plan model.pt2 --plot peak.svg --zoom peak --colour-by layer --highlight layer1.0.relu
 memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
+memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
@@ -51,6 +52,7 @@ def add(commands: Commands) -> None:
     add_picture(command)
     command.add_argument("--chrome-trace", type=Path, metavar="F", help="write a trace for Perfetto (JSON)")
     command.add_argument("--memory-viz", type=Path, metavar="F", help="write a snapshot for pytorch.org/memory_viz")
+    command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
     command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
     add_search(command)
 
@@ -102,8 +104,8 @@ def _infeasible(error: InfeasibleError) -> int:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
-    named = [options.csv, options.json, options.layout, options.plot, options.chrome_trace, options.memory_viz]
-    check_targets(named, [options.source])
+    pictures = [options.plot, options.html, options.chrome_trace, options.memory_viz]
+    check_targets([options.csv, options.json, options.layout, *pictures], [options.source])
     if options.plot is None and picture(options):
         raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
     check_picture(options.plot)
@@ -120,6 +122,8 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
         from ..present.gantt import save_plot
 
         save_plot(result, options.plot, **picture(options))
+    if options.html is not None:
+        result.to_html(options.html, title=options.source)
     if options.chrome_trace is not None:
         result.to_chrome_trace(options.chrome_trace)
     if options.memory_viz is not None:
