@@ -188,3 +188,13 @@ def test_the_package_loads_no_pictures_until_they_are_shown() -> None:
         "assert not {'matplotlib', 'rich', 'PIL'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_text_is_text_in_notebooks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich would show it at once there, and what is returned would be empty."""
+    plan = memplan.plan("example:resnet50_infer", "first_fit")
+    texts = [plan.layout, lambda: str(plan.explain()), lambda: str(memplan.compare(plan.problem, ["naive"]))]
+    outside = [text() for text in texts[:2]]
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert [text() for text in texts[:2]] == outside
+    assert "naive" in texts[2]()

@@ -48,7 +48,9 @@ def report_text(report: Report, width: int = 132) -> str:
     from rich.text import Text
 
     buffer = StringIO()
-    out = Console(file=buffer, width=width, color_system=None, markup=False, highlight=False, emoji=False)
+    out = Console(
+        file=buffer, width=width, force_jupyter=False, color_system=None, markup=False, highlight=False, emoji=False
+    )
     for sentence in report.sentences:
         out.print(Text(printable(sentence)))
     for section in report.shown():

@@ -73,7 +73,9 @@ def text(table: Table, width: int = WIDTH) -> str:
     from rich.console import Console
 
     buffer = StringIO()
-    console = Console(file=buffer, width=width, color_system=None, markup=False, highlight=False, emoji=False)
+    console = Console(
+        file=buffer, width=width, force_jupyter=False, color_system=None, markup=False, highlight=False, emoji=False
+    )
     console.print(rich_table(table))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
