@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from .. import INPLACE_OPS, planners
+from .. import INPLACE_OPS
 from ..api import PLACE
+from ..planners import names as planner_names
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
 
 def add_planner(command: argparse.ArgumentParser) -> None:
     """--planner."""
-    known = ", ".join(row.name for row in planners())
+    known = ", ".join(planner_names()).replace("%", "%%")
     text = f"one of {known}; parameters as in name:k=16,order=size, see memplan planners"
     command.add_argument("--planner", default="auto", metavar="P", help=text)
 
