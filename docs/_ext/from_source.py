@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ def _section(row: PlannerInfo) -> str:
         *((f"`{parameter.name}={parameter.standard}`", _parameter(parameter)) for parameter in row.parameters),
     ]
     table = "\n".join(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts)
-    return f"## `{row.name}`\n\n{_sentence(row.title)}\n\n| | |\n|---|---|\n{table}\n\n```text\n{_head(row)}\n```"
+    idea = _head(row).removeprefix(f"{row.name}: ") or f"{row.title}."
+    return f"## `{row.name}`\n\n| | |\n|---|---|\n{table}\n\n{_markdown(idea[:1].upper() + idea[1:])}"
 
 
 def _parameter(parameter: Parameter) -> str:
@@ -68,6 +70,23 @@ def _head(row: PlannerInfo) -> str:
             break
         lines.append(line[2:].removeprefix(" "))
     return "\n".join(lines)
+
+
+def _markdown(comment: str) -> str:
+    """Plain text as Markdown: what is indented, drawings and lists, as it stands; the rest as paragraphs."""
+    parts = re.split(r"((?:^ .*\n?(?:\n(?= ))*)+)", comment, flags=re.MULTILINE)
+    prose, drawings = parts[0::2], parts[1::2]
+    texts = [_escaped(prose[0])]
+    for drawing, text in zip(drawings, prose[1:], strict=True):
+        texts += [f"```text\n{textwrap.dedent(drawing).rstrip()}\n```", _escaped(text)]
+    return "\n\n".join(texts)
+
+
+def _escaped(prose: str) -> str:
+    """Nothing but `code` is markup."""
+    spans = prose.strip().split("`")
+    spans[0::2] = [re.sub(r"([\\*_<>\[\]|#])", r"\\\1", span) for span in spans[0::2]]
+    return "`".join(spans)
 
 
 def commands() -> str:
@@ -109,10 +128,6 @@ def other_pages() -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", r"\|").replace("*", r"\*")
-
-
-def _sentence(text: str) -> str:
-    return _cell(text[:1].upper() + text[1:] + ".")
 
 
 TEXTS: dict[str, Callable[[], str]] = {

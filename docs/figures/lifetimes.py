@@ -18,7 +18,11 @@ steps, load = memplan.Problem(size, first, last).load_curve()
 figure, (bars, curve) = plt.subplots(2, 1, figsize=(7, 3.8), sharex=True, height_ratios=(2.2, 1), layout="constrained")
 for row, (name, kib, begin, end) in enumerate(storages):
     bars.barh(row, end - begin, left=begin, height=0.7, color="#56B4E9", edgecolor="black", linewidth=0.6)
-    bars.text(begin + 0.08, row, f"{name}: {kib:g} KiB, [{begin}, {end})", va="center")
+    label = f"{name}: {kib:g} KiB, [{begin}, {end})"
+    if end - begin > 1:
+        bars.text(begin + 0.08, row, label, va="center")
+    else:
+        bars.text(begin - 0.08, row, label, va="center", ha="right")
 bars.invert_yaxis()
 bars.set_yticks([])
 bars.set_title("lifetimes", loc="left")
@@ -28,7 +32,7 @@ curve.text(0.08, max(load) / KiB - 1.5, f"load: {max(load) // KiB} KiB, in step 
 curve.set_ylim(0, 46)
 curve.set_ylabel("KiB in use")
 curve.set_xlabel("step")
-curve.set_xlim(0, 6.8)
+curve.set_xlim(0, 6.3)
 for ax in (bars, curve):
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="x", color="0.9")

@@ -5,8 +5,8 @@ import matplotlib.pyplot as plt
 import memplan
 
 problem = memplan.Problem([4, 2, 4, 4], [1, 2, 4, 2], [2, 4, 7, 5], names=list("ABCD"))
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 for ax, planner in zip(axes, ("first_fit", "auto"), strict=True):
     plan = memplan.plan(problem, planner)
-    plan.plot(ax, title=f"{planner}: peak {plan.peak}, load {plan.load}")
-axes[1].set_ylabel("")
+    plan.plot(ax, title=planner)
+    ax.set_ylim(0, 11)
