@@ -148,6 +148,8 @@ def plan(
         See `on_interrupt`.
     MissingDependencyError
         The planner needs a package that is not installed; names the extra that brings it.
+    PlannerError
+        A planner of another package cannot be used, or does not do what a planner has to.
     """
     kinds = _checked_place(place)
     storage = (

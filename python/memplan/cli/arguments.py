@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from .. import INPLACE_OPS, planners
+from .. import INPLACE_OPS
 from ..api import PLACE
+from ..planners import names as known_planners
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
 
 def add_planner(command: argparse.ArgumentParser) -> None:
     """--planner."""
-    known = ", ".join(row.name for row in planners())
+    known = ", ".join(known_planners()).replace("%", "%%")
     text = f"one of {known}; parameters as in name:k=16,order=size, see memplan planners"
     command.add_argument("--planner", default="auto", metavar="P", help=text)
 
