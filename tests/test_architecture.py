@@ -250,9 +250,11 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "plan": {"export", "present"},  # methods that hand over to them, imported when called
     "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
+    "inductor": {"api", "plan", "importers", "present"},
     "cli": {"api", "plan", "planners", "importers", "present", "memplan"},
     "memplan": {
         "api",
+        "inductor",
         "plan",
         "planners",
         "importers",

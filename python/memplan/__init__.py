@@ -19,6 +19,7 @@ from .errors import (
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
+from .inductor import InductorCapture, capture_inductor
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 from .refutation import Refutation
@@ -27,6 +28,7 @@ __all__ = [
     "INPLACE_OPS",
     "Graph",
     "GraphError",
+    "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
     "MissingDependencyError",
@@ -44,6 +46,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "capture",
+    "capture_inductor",
     "plan",
     "planners",
     "read_plan",
