@@ -290,6 +290,12 @@ def test_a_function_with_keywords() -> None:
     assert graph.load == (2 * 8 * 8 + 2 * 8) * 4  # a product, its softmax, and the largest and the sum of each row
 
 
+def test_what_was_compiled_before() -> None:
+    module, args = build("mlp")
+    (graph,) = capture_inductor(torch.compile(module), args)
+    assert graph.needed == captured("mlp", False)[0].needed
+
+
 def test_what_is_said() -> None:
     (graph,) = captured("mlp", False)
     for text in ("inference", "load", "torch.compile", "with pools", "x load"):

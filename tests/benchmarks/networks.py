@@ -1,6 +1,6 @@
 """Networks of the transformers package with random weights, at usual widths: what the comparisons with others run.
 
-Depths are below the usual ones where torch.compile would take minutes; nothing is fetched.
+Only ResNet, BERT and GPT-2 are as deep as usual, for torch.compile would take minutes; nothing is fetched.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def _tokens(model: nn.Module, batch: int, length: int) -> Network:
 
 
 def vit(tf: Any) -> Network:
-    return _images(tf.ViTForImageClassification(tf.ViTConfig()))
+    return _images(tf.ViTForImageClassification(tf.ViTConfig(num_hidden_layers=4)))
 
 
 def convnext(tf: Any) -> Network:
-    return _images(tf.ConvNextForImageClassification(tf.ConvNextConfig(num_labels=10)))
+    return _images(tf.ConvNextForImageClassification(tf.ConvNextConfig(depths=[1, 1, 3, 1], num_labels=10)))
 
 
 def resnet(tf: Any) -> Network:
@@ -36,7 +36,7 @@ def resnet(tf: Any) -> Network:
 
 
 def swin(tf: Any) -> Network:
-    return _images(tf.SwinForImageClassification(tf.SwinConfig(num_labels=10)))
+    return _images(tf.SwinForImageClassification(tf.SwinConfig(depths=[2, 2, 2, 2], num_labels=10)))
 
 
 def bert(tf: Any) -> Network:
@@ -48,27 +48,27 @@ def gpt2(tf: Any) -> Network:
 
 
 def t5(tf: Any) -> Network:
-    config = tf.T5Config(num_layers=6, num_decoder_layers=6, decoder_start_token_id=0, pad_token_id=0)
+    config = tf.T5Config(num_layers=3, num_decoder_layers=3, decoder_start_token_id=0, pad_token_id=0)
     return _tokens(tf.T5ForConditionalGeneration(config), 2, 128)
 
 
 def llama(tf: Any) -> Network:
     sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16, "vocab_size": 32000}
-    return _tokens(tf.LlamaForCausalLM(tf.LlamaConfig(num_hidden_layers=6, num_key_value_heads=8, **sizes)), 2, 128)
+    return _tokens(tf.LlamaForCausalLM(tf.LlamaConfig(num_hidden_layers=4, num_key_value_heads=8, **sizes)), 2, 128)
 
 
 def mamba(tf: Any) -> Network:
     """Its scan is a loop over the tokens, which torch.compile unrolls: few of them, and few layers."""
-    return _tokens(tf.MambaForCausalLM(tf.MambaConfig(num_hidden_layers=2, vocab_size=1000)), 2, 16)
+    return _tokens(tf.MambaForCausalLM(tf.MambaConfig(num_hidden_layers=2, vocab_size=1000)), 2, 8)
 
 
 def wav2vec2(tf: Any) -> Network:
-    model = tf.Wav2Vec2ForSequenceClassification(tf.Wav2Vec2Config(num_hidden_layers=6, mask_time_prob=0.0))
+    model = tf.Wav2Vec2ForSequenceClassification(tf.Wav2Vec2Config(num_hidden_layers=3, mask_time_prob=0.0))
     return model, {"input_values": torch.randn(2, 16000), "labels": torch.tensor([0, 1])}
 
 
 def whisper(tf: Any) -> Network:
-    sizes = {"d_model": 384, "encoder_layers": 4, "decoder_layers": 4, "vocab_size": 1000}
+    sizes = {"d_model": 384, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 1000}
     heads = {"encoder_attention_heads": 6, "decoder_attention_heads": 6}
     tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
     width = {"encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536}

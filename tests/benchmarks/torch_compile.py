@@ -47,7 +47,7 @@ def main() -> None:
     for name in options.models.split(","):
         for train in (False, True):
             rows += measured(name, train)
-            print(f"{name}: {len(rows)} rows", file=sys.stderr, flush=True)
+            print(f"{name}, {'training' if train else 'inference'}: {len(rows)} rows", file=sys.stderr, flush=True)
     report(SECTION, HEAD, [cells(row) for row in rows], rows, options)
 
 

@@ -27,7 +27,7 @@ from torch._inductor.graph import GraphLowering, SubgraphLowering
 from torch._inductor.virtualized import V
 
 from ...errors import MissingDependencyError, SourceError, UnsupportedError
-from . import _ONE_AT_A_TIME
+from . import _ONE_AT_A_TIME, _unwrapped
 from .fake import describe, map_tensors, tensors_in
 from .module import loss_of, unchanged
 from .wrapper import Block, Pool, Wrapper
@@ -57,6 +57,7 @@ def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str
         torch.compile fails, makes no graph, or makes one that is not read here; tensors elsewhere than on the CPU.
     """
     _check_environment()
+    target = _unwrapped(target)
     label = getattr(target, "__qualname__", type(target).__qualname__)
     _check_on_cpu(target, args, kwargs)
     found: list[Wrapper] = []
