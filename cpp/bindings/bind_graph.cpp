@@ -220,6 +220,7 @@ void bind_graph(py::module_& m) {
           "to_dict", [](const Graph& g) { return py::typing::Dict<py::str, py::object>(dict_of(g)); },
           "The graph as a graph dict.")
       .def("__eq__", &equal<Graph>, py::arg("other"))
+      .def("_repr_html_", shown_by("graph_html"), "Tensors by kind, ops by type, and the load over the steps.")
       .def("__repr__",
            [](const Graph& g) {
              return "<memplan.Graph: " + std::to_string(g.tensor_count()) + " tensors, " +

@@ -214,6 +214,7 @@ void bind_problem(py::module_& m) {
            "[step[k], step[k + 1]), and the last entry is 0.")
       .def("__len__", &Problem::count)
       .def("__eq__", &equal<Problem>, py::arg("other"))
+      .def("_repr_html_", shown_by("problem_html"), "Counts, bytes, and the load over the steps.")
       .def("__repr__", [](const Problem& p) { return "<memplan.Problem: " + std::to_string(p.count()) + " buffers>"; })
       .def(py::pickle(
           [](const Problem& p) {

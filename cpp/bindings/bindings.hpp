@@ -8,6 +8,7 @@
 #include <pybind11/typing.h>
 
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,13 @@ inline std::span<const std::int64_t> span_of(const py::array_t<std::int64_t>& co
 template <class T>
 bool equal(const T& self, const py::object& other) {
   return py::isinstance<T>(other) && self == other.cast<const T&>();
+}
+
+// What a notebook shows of an object is made by a function of memplan.present.notebook.
+inline auto shown_by(const char* function) {
+  return [function](const py::object& self) {
+    return py::module_::import("memplan.present.notebook").attr(function)(self).cast<std::string>();
+  };
 }
 
 // A read-only numpy array over memory that `owner` keeps alive.
