@@ -22,12 +22,13 @@ from .explain import Explanation, Reuse
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
-from .plan import Plan, Sharing, Slot
+from .plan import Plan
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
 from .present.html import show_in_notebooks as _show_in_notebooks
 from .present.page import write_page
 from .refutation import Refutation
+from .slots import Sharing, Slot
 from .sweep import Sweep, sweep
 
 __all__ = [

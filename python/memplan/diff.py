@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from .explain import Alive, Moment, explain
 
 if TYPE_CHECKING:
-    from .plan import Plan, Slot
+    from .plan import Plan
+    from .slots import Slot
 
 KINDS = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
 

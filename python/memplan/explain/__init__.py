@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..network import Network
+from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .inplace import Blocked, blocked_at
-from .network import Network
 from .reuse import Chain, Reuse, Shared, chains, reuse_of, shared_by_choice
-from .usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -146,7 +146,7 @@ def explain(plan: Plan) -> Explanation:
         return Explanation(**figures)
     network = Network(plan) if plan.graph is not None else None
     step, load = load_curve(rows)
-    at = int(np.searchsorted(step, step_of_peak(plan, rows)))
+    at = int(np.searchsorted(step, step_of_peak(plan) or 0))
     top = at if load[at] == load.max() else int(np.argmax(load))
     other = next_hill(step, load, top)
     peak_step, load_step = _moment(network, step, load, at), _moment(network, step, load, top)

@@ -10,7 +10,7 @@ from .units import format_bytes, op_label
 
 if TYPE_CHECKING:
     from ..diff import Change, Figures, PlanDiff
-    from ..plan import Slot
+    from ..slots import Slot
 
 LISTED = 20  # rows of a table; the others are counted
 _NAMED = 3

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..dtypes import typed_shape
 from .report import Report, Section, report_text
 from .units import format_bytes, op_label
 
 if TYPE_CHECKING:
     from ..explain import Advice, Alive, Explanation, Moment, Reuse
-    from ..plan import Slot
+    from ..slots import Slot
 
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3
@@ -129,7 +130,15 @@ def _alive_section(e: Explanation, alive: Sequence[Alive], title: str) -> Sectio
     shown, rest = alive[:LISTED], alive[LISTED:]
     columns: tuple[str, ...] = ("tensor", "size", "of peak", "steps", "made by", "dtype and shape", "last read by")
     rows: list[tuple[str, ...]] = [
-        (a.name, format_bytes(a.bytes), f"{a.share:.1%}", f"{a.born}-{a.dies - 1}", _made(a), _shape(a), _needed(a))
+        (
+            a.name,
+            format_bytes(a.bytes),
+            f"{a.share:.1%}",
+            f"{a.born}-{a.dies - 1}",
+            _made(a),
+            typed_shape(a.dtype, a.shape),
+            _needed(a),
+        )
         for a in shown
     ]
     if not e.of_graph:
@@ -276,11 +285,6 @@ def _made(alive: Alive) -> str:
 
 def _needed(alive: Alive) -> str:
     return alive.reader or f"({alive.why})"
-
-
-def _shape(alive: Alive) -> str:
-    """A dtype with its shape: "float32[2,3]"."""
-    return alive.dtype + ("" if alive.shape is None else f"[{','.join(map(str, alive.shape))}]")
 
 
 def _things(e: Explanation) -> str:

@@ -7,11 +7,11 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..plan import tensor_lifetimes
+from .slots import tensor_lifetimes
 
 if TYPE_CHECKING:
-    from .. import _core
-    from ..plan import Plan
+    from . import _core
+    from .plan import Plan
 
 
 class Network:
@@ -74,6 +74,11 @@ class Network:
     def span(self, tensor: int) -> tuple[int, int]:
         """The bytes [begin, end) of its storage in which a tensor lies."""
         return self.offset[tensor], self.offset[tensor] + self.tensors[tensor].bytes
+
+    def last_read(self, tensor: int) -> int:
+        """The step that reads a tensor last; -1 where none does."""
+        uses = self.uses[tensor]
+        return uses[-1] if uses and uses[-1] > self.maker[tensor] else -1
 
     def type_of(self, tensor: int) -> str:
         """The type of the op that writes a tensor; "" where there is none."""
