@@ -393,6 +393,16 @@ def test_zoom_shows_the_steps_asked_for(ax: Axes) -> None:
     assert ax.get_xlim() == (0, 3)
 
 
+def test_what_is_highlighted_out_of_sight_is_named_at_the_edge(ax: Axes) -> None:
+    problem = memplan.Problem([4, 4, 4], [0, 40, 98], [2, 60, 100], 1, ["early", "middle", "late"])
+    memplan.plan(problem).plot(ax, zoom=(30, 70), highlight=["early", "late"])
+    FigureCanvasAgg(ax.figure).draw()
+    assert names(ax) == {"early, 4 B, in steps 0 to 1", "late, 4 B, in steps 98 to 99"}
+    early, late = (next(text for text in ax.texts if text.get_text().startswith(name)) for name in ("early", "late"))
+    assert (early.xy[0], late.xy[0]) == (30, 70)  # type: ignore[attr-defined]  # where their lines point to
+    assert all(ax.bbox.x0 <= Text.get_window_extent(text).x0 <= ax.bbox.x1 for text in (early, late))
+
+
 def test_zoom_to_the_peak(ax: Axes) -> None:
     plan = memplan.plan(([1] * 100 + [50], [*range(100), 70], [*range(1, 101), 71]))
     plan.plot(ax, zoom="peak")

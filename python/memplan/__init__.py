@@ -25,7 +25,7 @@ from .importers.plan_files import read_plan
 from .plan import Plan
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
-from .present.html import show_in_notebooks as _show_in_notebooks
+from .present.notebook import show_in_notebooks as _show_in_notebooks
 from .present.page import write_page
 from .refutation import Refutation
 from .slots import Sharing, Slot

@@ -321,7 +321,7 @@ class Plan:
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
 
     def _repr_html_(self) -> str:
-        from .present.html import plan_html
+        from .present.notebook import plan_html
 
         return plan_html(self)
 

@@ -109,21 +109,26 @@ class Explanation:
     curve: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
-        from ..present.explain import explanation_text
+        from ..present.explain import explanation_report
+        from ..present.tables import report_text
 
-        return explanation_text(self)
+        return report_text(explanation_report(self))
 
     def _repr_html_(self) -> str:
-        from ..present.explain_html import explanation_html
+        from ..present.curve import load_svg
+        from ..present.explain import explanation_report
+        from ..present.tables import report_html
 
-        return explanation_html(self)
+        return report_html(explanation_report(self), load_svg(self))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that needs no other file."""
         from ..export.files import write_text
-        from ..present.explain_html import explanation_page
+        from ..present.curve import load_svg
+        from ..present.explain import explanation_report
+        from ..present.tables import report_page
 
-        write_text(path, explanation_page(self))
+        write_text(path, report_page(explanation_report(self), load_svg(self)))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON; see docs/explain.md."""

@@ -129,6 +129,15 @@ def plot_plans(
     return axes
 
 
+def check_options(
+    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "order", zoom: str | Sequence[int] | None = None
+) -> None:
+    """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
+    marks(plan, highlight)
+    colouring(plan, colour_by)
+    window(plan, zoom)
+
+
 def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
     """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -59,12 +59,12 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
     plans = list(plans) if isinstance(plans, Sequence) else [plans]
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
-    _require_bokeh()
+    require_bokeh()
     write_text(path, _page(plans, printable(title)))
 
 
-def _require_bokeh() -> None:
-    """Tooltips of older ones take names for HTML."""
+def require_bokeh() -> None:
+    """MissingDependencyError where a page cannot be written; tooltips of older versions take names for HTML."""
     try:
         from bokeh import __version__ as version
     except ImportError as error:
