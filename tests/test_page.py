@@ -279,7 +279,7 @@ def test_colours_can_be_switched_and_are_those_of_pictures(opened: Opened) -> No
     plan = memplan.plan(GRAPH, "first_fit")
     page = opened(plan)
     legends = page.locator("#legends > :not([hidden])")
-    shown = {"order": "in turn, by birth: neighbours differ", "size": "≤ 16 B128 B", "lifetime": "1 to3 steps"}
+    shown = {"order": "in turn, by birth: neighbours differ", "size": "≤ 16 B128 B", "lifetime": "13 steps"}
     for title in ("order", "size", "lifetime", "kind", "op type"):
         page.get_by_role("button", name=title, exact=True).click()
         settle(page)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
 from .tables import Report, Table, report_text
-from .units import format_bytes, op_label
+from .units import SHARES, format_bytes, op_label
 
 if TYPE_CHECKING:
     from ..explain import Advice, Alive, Explanation, Moment, Reuse
@@ -259,8 +259,7 @@ def reuse_text(reuse: Reuse) -> str:
     ]
     columns = ("when", "buffer", "steps", "from byte", "to byte", "in common")
     table = Table(title, columns, tuple(rows), frozenset(columns[2:]))
-    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
-    shares = [f"{s.inner} is {words[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
+    shares = [f"{s.inner} is {SHARES[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
     choice = Table("by choice", notes=("; ".join(shares),) if shares else ())
     return report_text(Report("", (), (table, choice)))
 

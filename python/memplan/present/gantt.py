@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..export.files import replacing
-from ..usage import parts_by_buffer, step_of_peak
+from ..usage import Part, parts_by_buffer, step_of_peak
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
-from .outline import Part, outline
+from .outline import outline
 from .units import format_bytes, printable, tick, unit_of
 
 if TYPE_CHECKING:

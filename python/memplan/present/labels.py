@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .outline import Part
+from ..usage import Part
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:

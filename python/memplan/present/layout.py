@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import StringIO
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +13,8 @@ import numpy as np
 from .. import _core
 from ..buffer_info import tenants_of
 from ..usage import parts_by_buffer
-from .units import format_bytes, printable
+from .tables import WIDTH, printed
+from .units import SHARES, format_bytes, printable
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -74,9 +74,8 @@ def _reasons(plan: Plan) -> dict[str, list[str]]:
             why.setdefault(output, []).append(f"alias of {shows[output]}")
         for output, source, _ in op.overwrites:
             why.setdefault(output, []).append(f"overwrites {source}")
-    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
     for sharing in plan.sharing:
-        why.setdefault(sharing.inner, []).append(f"{words[sharing.how]} {sharing.outer}")
+        why.setdefault(sharing.inner, []).append(f"{SHARES[sharing.how]} {sharing.outer}")
     return why
 
 
@@ -103,7 +102,6 @@ def _aligned(table: list[tuple[str, ...]]) -> str:
 
 def _shown(rows: list[Row], hidden: int) -> str:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, caption=f"… and {hidden} more" if hidden > 0 else None)
@@ -115,9 +113,7 @@ def _shown(rows: list[Row], hidden: int) -> str:
     for row in rows:
         name, _, *others = row.cells()
         table.add_row(name, format_bytes(row.size), *others)
-    buffer = StringIO()
-    Console(file=buffer, width=120, color_system=None, markup=False, highlight=False, emoji=False).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+    return printed([table], WIDTH)
 
 
 def summary_rows(plan: Plan) -> list[tuple[str, str]]:

@@ -145,7 +145,7 @@ def _paint(found: Sequence[Colouring]) -> _Paint:
     first = found[0]
     if first.limits is not None:
         low, high = (format_bytes(n) if first.by == "size" else f"{n:,}" for n in first.limits)
-        ends = (f"≤ {low}", high) if first.by == "size" else (f"{low} to", f"{high} steps")
+        ends = (f"≤ {low}", high) if first.by == "size" else (low, f"{high} steps")
         return _Paint(first.title, palette, codes, ramp=(ends[0], samples(np.linspace(0, 1, 18)), ends[1]))
     entries, every = first.entries()
     text = "in turn, by birth: neighbours differ" if first.by == "order" else f"every {every}." if every > 1 else ""

@@ -108,7 +108,7 @@ def _end_of(cell: str, most: int | None) -> str:
 
 def text(table: Table, width: int = WIDTH) -> str:
     """As plain text."""
-    return _printed([rich_table(table)], width)
+    return printed([rich_table(table)], width)
 
 
 def report_text(report: Report) -> str:
@@ -116,10 +116,11 @@ def report_text(report: Report) -> str:
     from rich.text import Text
 
     sentences = [Text(printable(sentence)) for sentence in report.sentences]
-    return _printed([*sentences, *(rich_table(table, ruled=False) for table in report.shown())], _REPORT_WIDTH)
+    return printed([*sentences, *(rich_table(table, ruled=False) for table in report.shown())], _REPORT_WIDTH)
 
 
-def _printed(things: Sequence[RenderableType], width: int) -> str:
+def printed(things: Sequence[RenderableType], width: int) -> str:
+    """What a console of this many characters without colours would show."""
     from rich.console import Console
 
     buffer = StringIO()
