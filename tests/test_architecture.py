@@ -237,6 +237,7 @@ def test_every_planner_has_a_file_and_every_file_a_row() -> None:
 
 # Python
 
+SHOWN_BY = {"export", "present", "explain", "diff"}
 # Package -> the packages that it may import from, besides the core, errors, dtypes and itself.
 PYTHON_UPSTREAM: dict[str, set[str]] = {
     "errors": {"plan"},  # the type of what an error holds
@@ -245,13 +246,26 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "planners": set(),
     "checker": set(),
     "refutation": {"checker", "export"},
-    "origins": {"plan"},  # the type of what it looks at
-    "export": {"plan", "origins", "compare", "sweep"},
-    "present": {"plan", "export", "origins", "explain", "diff", "compare", "sweep"},  # export.files writes the pictures
-    "plan": {"export", "present", "explain", "diff"},  # methods that hand over to them, imported when called
-    "explain": {"plan", "importers", "present", "export"},  # importers.inplace is the table of ops; methods hand over
-    "diff": {"plan", "explain", "present", "export"},
-    "importers": {"plan", "export"},  # plan_files and plan_json read plans; export.json names their format
+    # Facts about plans, each looking at those above it.
+    "slots": set(),
+    "plan": {"slots", *SHOWN_BY},  # methods that hand over to them, imported when called
+    "usage": {"plan"},
+    "network": {"plan", "slots"},
+    "buffer_info": {"plan", "slots", "network"},
+    "explain": {
+        "plan",
+        "slots",
+        "usage",
+        "network",
+        "importers",
+        "present",
+        "export",
+    },  # importers.inplace: a table of ops
+    "diff": {"plan", "slots", "explain", "present", "export"},
+    # What shows and writes them.
+    "export": {"plan", "slots", "usage", "buffer_info", "compare", "sweep"},
+    "present": {"plan", "slots", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
+    "importers": {"plan", "usage", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
     "compare": {"api", "plan", "planners", "export", "present"},
     "sweep": {"api", "compare", "export", "present"},
@@ -261,6 +275,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "api",
         "inductor",
         "plan",
+        "slots",
         "planners",
         "importers",
         "present",
@@ -309,6 +324,13 @@ def test_imports_point_upstream_only(path: Path) -> None:
     package = package_of(path)
     common = {"_core", "errors", "dtypes", package}
     assert imported(path) - common <= PYTHON_UPSTREAM[package]
+
+
+def test_facts_know_nothing_of_what_shows_them() -> None:
+    for name in ("slots", "usage", "network", "buffer_info"):
+        assert not PYTHON_UPSTREAM[name] & SHOWN_BY
+    for path in (PACKAGE / "explain").glob("[!_]*.py"):  # its __init__ has methods that hand over, imported when called
+        assert "export" not in imported(path)
 
 
 def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:

@@ -767,9 +767,28 @@ def test_wrong_options_of_pictures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(lifetimes.parent)
-    assert run("plan", lifetimes, *options) == 2
+    assert run("plan", lifetimes, "--csv", "p.csv", *options) == 2
     assert message in capsys.readouterr().err
     assert not Path("p.png").exists()
+    assert not Path("p.csv").exists()
+
+
+def test_names_of_pictures_are_looked_up_before_the_search(
+    lifetimes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr("memplan.cli.plan._planned", lambda *_: searched.append("searched"))
+    assert run("plan", lifetimes, "--plot", tmp_path / "p.png", "--highlight", "none") == 2
+    assert searched == []
+
+
+def test_plan_finds_a_missing_bokeh_before_it_writes(
+    lifetimes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+    assert run("plan", lifetimes, "--csv", tmp_path / "p.csv", "--html", tmp_path / "p.html") == 2
+    assert "pip install 'memplan[page]'" in capsys.readouterr().err
+    assert not (tmp_path / "p.csv").exists()
 
 
 def test_plan_writes_traces(lifetimes: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What colours a buffer in a picture, and where a buffer comes from."""
+"""What colours a buffer in pictures and on pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.origins import layers_of, module_path, origins_of
-from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, faded
+from memplan.buffer_info import buffer_infos, layers_of, paths_of
+from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, colourings, faded
 
 
 def tensor(name: str, bytes_: int, kind: str = "intermediate", **more: Any) -> dict[str, Any]:
@@ -48,51 +48,25 @@ def by_name(plan: memplan.Plan, values: list[Any]) -> dict[str, Any]:
     return {plan.problem.name(b): value for b, value in enumerate(values)}
 
 
-def test_where_buffers_come_from(plan: memplan.Plan) -> None:
-    origins = by_name(plan, origins_of(plan))
-    assert {name: (o.kind, o.op, o.op_type) for name, o in origins.items()} == {
-        "x": ("input", "", "input"),
-        "a": ("intermediate", "body.0.conv", "Conv"),
-        "b": ("intermediate", "body.1.conv", "Conv"),
-        "c": ("intermediate", "head.relu", "Relu"),
-        "y": ("output", "backward.body.0.conv", "ConvBackward"),
-        "body.0.conv.workspace": ("workspace", "body.0.conv", "Conv"),
-    }
-    assert (origins["a"].shape, origins["a"].dtype) == ((2,), "float32")
-    assert origins["b"].shape is None
-    assert origins_of(memplan.plan(([1], [0], [1]))) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("layer1.0.conv1.convolution", ("layer1", "0", "conv1")),
-        ("backward.layer1.0.conv1.add", ("layer1", "0", "conv1")),
-        ("backward", ()),
-        ("relu", ()),
-        ("/layer1/layer1.0/conv1/Conv", ("layer1", "layer1.0", "conv1")),
-        ("", ()),
-    ],
-)
-def test_module_paths(name: str, path: tuple[str, ...]) -> None:
-    assert module_path(name) == path
+def layers(plan: memplan.Plan) -> list[str]:
+    return layers_of(paths_of(plan, buffer_infos(plan)), plan.problem.size.tolist())
 
 
 def test_layers_end_where_none_has_more_than_half_of_the_bytes(plan: memplan.Plan) -> None:
-    layers = by_name(plan, layers_of(plan))  # "body" has 21 of 26 bytes, and "body.0" 15
-    assert layers["x"] == ""
-    assert layers["a"] == layers["body.0.conv.workspace"] == layers["y"] == "body.0"
-    assert layers["b"] == "body.1"
-    assert layers["c"] == "head"
+    found = by_name(plan, layers(plan))  # "body" has 21 of 26 bytes, and "body.0" 15
+    assert found["x"] == ""
+    assert found["a"] == found["body.0.conv.workspace"] == found["y"] == "body.0"
+    assert found["b"] == "body.1"
+    assert found["c"] == "head"
 
 
 def test_layers_of_a_problem_are_in_its_names() -> None:
     names = ["l1.conv.0", "l1.conv.1", "l2.conv", "plain"]
     plan = memplan.plan(memplan.Problem([2, 1, 3, 1], [0] * 4, [1] * 4, 1, names))
-    assert layers_of(plan) == ["l1", "l1", "l2", ""]
+    assert layers(plan) == ["l1", "l1", "l2", ""]
     assert list(colouring(plan, "layer").legend) == ["l1", "l2", "no module"]
     with pytest.raises(ValueError, match=r"layers need names with a module path.*none has one"):
-        layers_of(memplan.plan(memplan.Problem([1, 1], [0, 0], [1, 1], 1, ["conv.1", "relu"])))
+        layers(memplan.plan(memplan.Problem([1, 1], [0, 0], [1, 1], 1, ["conv.1", "relu"])))
 
 
 def test_kinds_and_types_have_the_palette_by_bytes(plan: memplan.Plan) -> None:
@@ -173,3 +147,39 @@ def test_faded() -> None:
     assert faded("#000000") == "#CCCCCC"
     assert faded("#FF0000") == "#FFCCCC"
     assert faded("#FFFFFF") == "#FFFFFF"
+
+
+def test_plans_have_the_same_scale() -> None:
+    plans = [memplan.plan(([1, 1024], [0, 0], [1, 1])), memplan.plan(([32, 0], [0, 0], [1, 3]))]
+    one, other = colourings(plans, "lifetime")
+    assert one.limits == other.limits == (1, 3)
+    assert one.colours == [other.colours[0]] * 2 != other.colours
+    one, other = colourings(plans, "size")
+    assert one.limits == other.limits == (32, 1024)
+    assert one.colours[1] not in other.colours == [one.colours[0]] * 2
+
+
+def test_a_name_has_the_same_colour_in_all_plans() -> None:
+    names = ("abc", "dcb")
+    plans = [memplan.plan(memplan.Problem([2, 1, 3], [0, 1, 2], [3, 3, 3], 1, list(own))) for own in names]
+    one, other = (dict(zip(own, c.colours, strict=True)) for own, c in zip(names, colourings(plans), strict=True))
+    assert list(one.values()) == list(PALETTE[:3])
+    assert other == {"b": one["b"], "c": one["c"], "d": PALETTE[3]}
+
+
+def test_plans_have_the_same_legend(plan: memplan.Plan) -> None:
+    alone = memplan.plan({"tensors": [tensor("z", 99)], "ops": [op("o", "Gelu", [], ["z"])], "outputs": []})
+    listed = memplan.plan(memplan.Problem([1], [0], [1], 1, ["z"]))
+    found = colourings([plan, alone, listed], "op_type")
+    assert all(c.legend == found[0].legend for c in found)
+    assert list(found[0].legend) == ["Gelu", "Conv", "Relu", "input", "ConvBackward", "no type"]
+    assert found[1].colours == [PALETTE[0]]
+    assert found[2].colours == [OTHERS]
+
+
+def test_long_legends_list_some() -> None:
+    names = [f"layers.{k}.conv" for k in range(60)]
+    result = colouring(memplan.plan(memplan.Problem([1] * 60, [0] * 60, [1] * 60, 1, names)), "layer")
+    entries, every = result.entries()
+    assert every == 3
+    assert [name for name, _ in entries] == [f"layers.{k}" for k in range(0, 60, 3)]

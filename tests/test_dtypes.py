@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memplan.dtypes import bits, nbytes
+from memplan.dtypes import bits, nbytes, typed_shape
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,10 @@ def test_bits_of_an_element():
     assert [bits(dtype) for dtype in ("float32", "bool", "int4", "float6_e2m3", "complex128")] == [32, 8, 4, 6, 128]
     with pytest.raises(ValueError, match=r"dtype must be one of .*; got 'float12'"):
         bits("float12")
+
+
+def test_a_dtype_with_its_shape() -> None:
+    assert typed_shape("float32", (2, 3)) == "float32[2,3]"
+    assert typed_shape("float32", []) == "float32[]"
+    assert typed_shape("float32", None) == "float32"
+    assert typed_shape("", None) == ""

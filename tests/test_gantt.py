@@ -27,8 +27,8 @@ import oracle
 from memplan import generate
 from memplan.present.colours import OTHERS, PALETTE, colouring, faded
 from memplan.present.gantt import save_plot
-from memplan.present.highlight import peak_step
 from memplan.present.outline import outline
+from memplan.usage import step_of_peak
 from strategies import BOUNDED, shaped_problems
 
 MIB = 2**20
@@ -298,12 +298,12 @@ def test_the_peak_is_marked_at_its_step(plan: memplan.Plan, ax: Axes) -> None:
 def test_the_step_of_the_peak_is_one_of_those_alive_at_the_top() -> None:
     problem = memplan.Problem([5, 5, 4, 3], [0, 4, 5, 2], [3, 9, 8, 4])
     plan = replace(memplan.plan(problem), offsets=np.array([0, 0, 5, 7]), peak=10)  # the load is highest at 5
-    assert peak_step(plan) == 2
+    assert step_of_peak(plan) == 2
     parts = [(0, 0, 1, 0, 9), (0, 3, 4, 3, 5)]  # at step 7, with the highest load, its upper part is not in use
     shaped = replace(memplan.plan(memplan.Problem([4, 2], [0, 7], [9, 8], 1, None, parts)), offsets=np.array([0, 1]))
-    assert (shaped.peak, peak_step(shaped)) == (4, 3)
-    assert peak_step(memplan.plan(([], [], []))) is None
-    assert peak_step(memplan.plan(([0], [0], [1]))) is None
+    assert (shaped.peak, step_of_peak(shaped)) == (4, 3)
+    assert step_of_peak(memplan.plan(([], [], []))) is None
+    assert step_of_peak(memplan.plan(([0], [0], [1]))) is None
 
 
 def test_what_is_highlighted_keeps_its_colour_and_is_labelled(plan: memplan.Plan, ax: Axes) -> None:
@@ -391,6 +391,16 @@ def test_zoom_shows_the_steps_asked_for(ax: Axes) -> None:
         assert 10 < text.get_position()[0] < 12
     plan.plot(ax, zoom=(-5, np.int64(3)))
     assert ax.get_xlim() == (0, 3)
+
+
+def test_what_is_highlighted_out_of_sight_is_named_at_the_edge(ax: Axes) -> None:
+    problem = memplan.Problem([4, 4, 4], [0, 40, 98], [2, 60, 100], 1, ["early", "middle", "late"])
+    memplan.plan(problem).plot(ax, zoom=(30, 70), highlight=["early", "late"])
+    FigureCanvasAgg(ax.figure).draw()
+    assert names(ax) == {"early, 4 B, in steps 0 to 1", "late, 4 B, in steps 98 to 99"}
+    early, late = (next(text for text in ax.texts if text.get_text().startswith(name)) for name in ("early", "late"))
+    assert (early.xy[0], late.xy[0]) == (30, 70)  # type: ignore[attr-defined]  # where their lines point to
+    assert all(ax.bbox.x0 <= Text.get_window_extent(text).x0 <= ax.bbox.x1 for text in (early, late))
 
 
 def test_zoom_to_the_peak(ax: Axes) -> None:

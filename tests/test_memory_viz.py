@@ -123,7 +123,7 @@ def test_stacks_name_buffer_tensor_and_op(plan: memplan.Plan) -> None:
             "line": position,
             "name": f"t, 32 bytes at {slot.offset} in steps {slot.first} to {slot.last - 1}",
         },
-        {"filename": "tensor", "line": position, "name": "float32[2, 4], intermediate"},
+        {"filename": "tensor", "line": position, "name": "float32[2,4], intermediate"},
         {"filename": "op", "line": 0, "name": "a (A)"},
     ]
     assert trace[0]["action"] == "segment_alloc"

@@ -18,8 +18,8 @@ from matplotlib.image import imread
 
 import memplan
 from memplan import cli, generate
-from memplan.present.colouring import COLOURS
-from test_facts import GRAPH
+from memplan.present.colours import PALETTE, colouring
+from test_buffer_info import GRAPH
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
 
@@ -181,7 +181,7 @@ def test_boxes_lie_where_the_plan_says_in_their_colours(opened: Opened) -> None:
     page = opened(plan, title="four buffers")
     assert page.title() == page.inner_text("h1") == "four buffers"
     for k, slot in enumerate(plan):
-        assert colour_at(page, "gantt0", *corner(slot)) == COLOURS[k]
+        assert colour_at(page, "gantt0", *corner(slot)) == PALETTE[k]
     assert colour_at(page, "gantt0", 0.4, 450 * KIB) == "#FFFFFF"
     load, nothing = (colour_at(page, "load0", 3.3, size) for size in (600 * KIB, 720 * KIB))
     assert load != nothing == "#FFFFFF"
@@ -195,9 +195,9 @@ def test_the_heading_has_the_figures(opened: Opened) -> None:
 
 
 def test_a_tooltip_tells_of_the_box_under_the_pointer(opened: Opened) -> None:
-    plan = memplan.plan(GRAPH, "first_fit")
+    plan = memplan.plan(GRAPH, "first_fit", place=("input", "intermediate", "output", "workspace"))
     page = opened(plan)
-    for name in ("a", "b", "conv_1.workspace"):
+    for name in ("x", "a", "b", "conv_1.workspace"):
         slot = plan[name]
         buffer = next(buffer for buffer in plan if buffer.name == name)
         page.mouse.move(*pixel(page, "gantt0", slot.first + 0.5, slot.offset + slot.bytes * 0.4))
@@ -206,12 +206,16 @@ def test_a_tooltip_tells_of_the_box_under_the_pointer(opened: Opened) -> None:
         assert told["offset"] == f"{slot.offset} B"
         assert told["size"] == f"{slot.bytes} B"
         assert told["lives in steps"] == f"[{buffer.first}, {buffer.last})"
+        if name == "x":
+            assert (told["made by"], told["last read by"]) == ("graph input", "add (Add)")
+        if name == "b":
+            assert told["last read by"] == "the caller (a graph output)"
         if name == "a":
-            assert told["type"] == "float32[4, 4]"
+            assert told["type"] == "float32[4,4]"
             assert told["made by"] == "conv_1 (Conv)"
             assert told["last read by"] == "add (Add)"
             assert told["also in its bytes"] == "view [1, 3)"
-    assert page.inner_text(".reading") == "step 0 (conv_1): 192 B in use"
+    assert page.inner_text(".reading") == "step 0 (conv_1): 256 B in use"
 
 
 def test_a_shaped_buffer_is_drawn_by_its_parts(opened: Opened) -> None:
@@ -221,8 +225,8 @@ def test_a_shaped_buffer_is_drawn_by_its_parts(opened: Opened) -> None:
     page = opened(plan)
     low = plan["steps"].offset
     colours = [colour_at(page, "gantt0", step, low + at * KIB) for step, at in ((0.3, 0.4), (0.3, 3.6), (3.8, 0.4))]
-    assert colours == [COLOURS[0]] * 3
-    assert colour_at(page, "gantt0", 3.8, low + 3.6 * KIB) == COLOURS[1]
+    assert colours == [PALETTE[0]] * 3
+    assert colour_at(page, "gantt0", 3.8, low + 3.6 * KIB) == PALETTE[1]
     page.mouse.move(*pixel(page, "gantt0", 1.0, low + 3 * KIB))
     told = tooltip(page)
     assert told["size"] == "4.00 KiB (4,096 bytes)"
@@ -271,23 +275,27 @@ def test_a_search_finds_what_lies_inside_another_and_zooms_to_it(opened: Opened)
     assert sides == [view.first, view.last, view.offset, view.end]
 
 
-def test_colours_can_be_switched(opened: Opened) -> None:
+def test_colours_can_be_switched_and_are_those_of_pictures(opened: Opened) -> None:
     plan = memplan.plan(GRAPH, "first_fit")
     page = opened(plan)
     legends = page.locator("#legends > :not([hidden])")
-    assert legends.inner_text() == "in turn, by birth: neighbours differ"
-    page.get_by_role("button", name="kind").click()
+    shown = {"order": "in turn, by birth: neighbours differ", "size": "≤ 16 B128 B", "lifetime": "13 steps"}
+    for title in ("order", "size", "lifetime", "kind", "op type"):
+        page.get_by_role("button", name=title, exact=True).click()
+        settle(page)
+        colours = colouring(plan, title.replace(" ", "_"))
+        assert legends.inner_text() == shown.get(title, "\n".join(colours.legend))
+        for slot, colour in zip(plan, colours.colours, strict=True):
+            assert colour_at(page, "gantt0", *corner(slot)) == colour.upper()
+    assert page.get_by_role("button", name="layer").count() == 0
+
+
+def test_layers_are_shown_where_names_have_them(opened: Opened) -> None:
+    plan = memplan.plan(memplan.Problem([2, 1], [0, 1], [3, 3], 1, ["body.conv", "head.conv"]), "first_fit")
+    page = opened(plan)
+    page.get_by_role("button", name="layer").click()
     settle(page)
-    assert legends.inner_text().split() == ["output", "intermediate", "workspace"]
-    seen = [colour_at(page, "gantt0", *corner(plan[name])) for name in ("b", "a", "conv_1.workspace")]
-    assert seen == list(COLOURS[:3])
-    page.get_by_role("button", name="size").click()
-    settle(page)
-    assert legends.inner_text() == "16 B128 B"
-    assert colour_at(page, "gantt0", *corner(plan["conv_1.workspace"])) == "#FFE945"
-    page.get_by_role("button", name="type of op").click()
-    settle(page)
-    assert {"Conv", "Add", "other"} <= set(legends.inner_text().split())
+    assert page.locator("#legends > :not([hidden])").inner_text().split() == ["body", "head"]
 
 
 def test_charts_move_together(opened: Opened) -> None:
@@ -302,7 +310,7 @@ def test_charts_move_together(opened: Opened) -> None:
     assert zoomed[0] > 0
     assert zoomed[1] < 10
     conv_b = plans[1]["conv_b"]
-    assert colour_at(page, "gantt1", 2.5, conv_b.offset + 0.15 * conv_b.bytes) == COLOURS[1]
+    assert colour_at(page, "gantt1", 2.5, conv_b.offset + 0.15 * conv_b.bytes) == PALETTE[1]
     x, y = pixel(page, "load1", 3, 300 * KIB)
     page.mouse.move(x, y)
     page.mouse.down()
@@ -343,7 +351,7 @@ def test_names_are_text_wherever_they_are_shown(opened: Opened) -> None:
     assert told["type"] == EVIL
     assert told["made by"] == f"{EVIL} ({EVIL})"
     assert EVIL in page.inner_text(".reading")
-    page.get_by_role("button", name="type of op").click()
+    page.get_by_role("button", name="op type").click()
     assert EVIL in page.inner_text("#legends")
     page.locator("input").fill("onerror")
     page.keyboard.press("End")

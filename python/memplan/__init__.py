@@ -24,12 +24,12 @@ from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .inductor import InductorCapture, capture_inductor
-from .plan import Plan, Sharing, Slot
+from .plan import Plan
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
-from .present.html import show_in_notebooks as _show_in_notebooks
 from .present.page import write_page
 from .refutation import Refutation
+from .slots import Sharing, Slot
 from .sweep import Sweep, sweep
 
 __all__ = [
@@ -71,5 +71,3 @@ __all__ = [
     "sweep",
     "write_page",
 ]
-
-_show_in_notebooks()

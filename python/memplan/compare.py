@@ -177,9 +177,10 @@ class Comparison:
         """Write a page with the table and the picture, which needs no other file."""
         from .export.files import write_text
         from .present.compare import picture
-        from .present.tables import html_page
+        from .present.tables import html_image, html_page
 
-        write_text(path, html_page(self.source, self._repr_html_(), picture(self)))
+        alt = f"{self.source}: peaks as bars, and plans side by side"
+        write_text(path, html_page(self.source, self._repr_html_(), html_image(picture(self), alt)))
 
     def markdown(self) -> str:
         """The table as Markdown."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from .explain import Alive, Moment, explain
 
 if TYPE_CHECKING:
-    from .plan import Plan, Slot
+    from .plan import Plan
+    from .slots import Slot
 
 KINDS = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
 
@@ -83,21 +84,24 @@ class PlanDiff:
     at_load: tuple[AtLoad, ...]
 
     def __str__(self) -> str:
-        from .present.diff import diff_text
+        from .present.diff import diff_report
+        from .present.tables import report_text
 
-        return diff_text(self)
+        return report_text(diff_report(self))
 
     def _repr_html_(self) -> str:
-        from .present.diff import diff_html
+        from .present.diff import diff_report
+        from .present.tables import report_html
 
-        return diff_html(self)
+        return report_html(diff_report(self))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that needs no other file."""
         from .export.files import write_text
-        from .present.diff import diff_page
+        from .present.diff import diff_report
+        from .present.tables import report_page
 
-        write_text(path, diff_page(self))
+        write_text(path, report_page(diff_report(self)))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON."""

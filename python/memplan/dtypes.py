@@ -66,6 +66,11 @@ def nbytes(dtype: str, shape: Sequence[int]) -> int:
     return (elements * width + 7) // 8
 
 
+def typed_shape(dtype: str, shape: Sequence[int] | None) -> str:
+    """For people: "float32[2,3]", which no table breaks; what is not known is left out."""
+    return dtype + ("" if shape is None else f"[{','.join(map(str, shape))}]")
+
+
 def bits(dtype: str) -> int:
     """Bits of one element of a dtype; ValueError if it is unknown (the message lists the known ones)."""
     width = _BITS.get(dtype.replace("_", "")) if isinstance(dtype, str) else None

@@ -14,58 +14,13 @@ import numpy.typing as npt
 
 from . import _core
 from .errors import LISTED, invalid_plan
+from .slots import Sharing, Slot, Slots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .diff import PlanDiff
     from .explain import Explanation, Reuse
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last).
-
-    A shaped buffer uses only parts of these, which `problem.parts` lists.
-    """
-
-    name: str
-    offset: int
-    bytes: int
-    first: int
-    last: int
-    alignment: int
-
-    @property
-    def end(self) -> int:
-        """The byte after the last."""
-        return self.offset + self.bytes
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """Two tensors of an op that share bytes by choice.
-
-    ``how`` is "inplace": the output takes these bytes of the input over; "slice": the output is these bytes of the
-    input; or "concat": the input lives in these bytes of the output. ``op``, ``output`` and ``input`` are names;
-    ``offset`` is where, in bytes, the inner tensor begins inside the outer one.
-    """
-
-    how: str
-    op: str
-    output: str
-    input: str
-    offset: int
-
-    @property
-    def inner(self) -> str:
-        """The tensor that lies in the other's bytes."""
-        return self.input if self.how == "concat" else self.output
-
-    @property
-    def outer(self) -> str:
-        """The tensor in whose bytes the other lies."""
-        return self.output if self.how == "concat" else self.input
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,22 +124,16 @@ class Plan:
             for how, op, output, source, offset in self.buffers.shared
         )
 
+    @cached_property
+    def _slots(self) -> Slots:
+        return Slots(self.problem, self.offsets, self.graph, self.buffers)
+
     def __len__(self) -> int:
         return len(self.problem)
 
     def __iter__(self) -> Iterator[Slot]:
         """The buffers' slots, in the problem's order."""
-        columns = (
-            self.offsets,
-            self.problem.size,
-            self.problem.first,
-            self.problem.last,
-            self.problem.alignment,
-        )
-        for i, (offset, size, first, last, alignment) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
-        ):
-            yield Slot(self.problem.name(i), offset, size, first, last, alignment)
+        return iter(self._slots)
 
     def __getitem__(self, key: str | int) -> Slot:
         """The slot of a tensor or buffer by name, or of a buffer by position.
@@ -194,12 +143,7 @@ class Plan:
         the same name as the tensor that owns the bytes, lives as long as any of them. ``plan["t"]`` is the tensor;
         iteration and positions give buffers.
         """
-        if isinstance(key, str):
-            return self._slot_by_name(key)
-        position = operator.index(key)
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"buffer {position} is out of range: the plan has {len(self)} buffers")
-        return self._slot(position % len(self))
+        return self._slots.named(key) if isinstance(key, str) else self._slots.at(key)
 
     def __contains__(self, key: object) -> bool:
         """Whether `plan[key]` gives a slot."""
@@ -208,61 +152,9 @@ class Plan:
         except (KeyError, IndexError):
             return False
 
-    def _slot(self, buffer: int) -> Slot:
-        p = self.problem
-        return Slot(
-            p.name(buffer),
-            int(self.offsets[buffer]),
-            int(p.size[buffer]),
-            int(p.first[buffer]),
-            int(p.last[buffer]),
-            int(p.alignment[buffer]),
-        )
-
-    def _slot_by_name(self, name: str) -> Slot:
-        tensor = self.graph.index(name) if self.graph is not None else None
-        if tensor is not None:
-            return self._slot_of_tensor(name, tensor)
-        buffer = self._buffer_by_name.get(name)
-        if buffer is None:
-            raise KeyError(f"the plan has no tensor or buffer named {name!r}")
-        return self._slot(buffer)
-
-    def _slot_of_tensor(self, name: str, tensor: int) -> Slot:
-        assert self.graph is not None
-        assert self.buffers is not None
-        buffer = int(self.buffers.buffer_of_tensor[tensor])
-        info = self.graph.tensor(tensor)
-        if buffer < 0:
-            raise KeyError(f"{self._label(tensor)} is not placed in the arena; see the option `place`")
-        whole = self._slot(buffer)
-        offset = whole.offset + int(self.buffers.offset_in_buffer[tensor])
-        first, last = self._lifetimes[name]
-        return Slot(name, offset, info.bytes, first, last, whole.alignment)
-
-    @cached_property
-    def _lifetimes(self) -> dict[str, tuple[int, int]]:
-        return tensor_lifetimes(self.graph) if self.graph is not None else {}
-
-    @cached_property
-    def _buffer_by_name(self) -> dict[str, int]:
-        return {self.problem.name(i): i for i in range(len(self))}
-
-    def _label(self, tensor: int) -> str:
-        assert self.graph is not None
-        assert self.buffers is not None
-        root = int(self.buffers.root_of_tensor[tensor])
-        name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
-        return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
-
     def buffer_of(self, key: str | int) -> int:
         """The position of the buffer in which a tensor lies, or of a buffer; as in `plan[key]`."""
-        if not isinstance(key, str):
-            return range(len(self))[operator.index(key)]
-        tensor = self.graph.index(key) if self.graph is not None else None
-        if tensor is None or self.buffers is None:
-            return self._buffer_by_name[key]
-        return int(self.buffers.buffer_of_tensor[tensor])
+        return self._slots.buffer_named(key) if isinstance(key, str) else range(len(self))[operator.index(key)]
 
     def reuse(self, key: str | int) -> Reuse:
         """Who has the bytes of a tensor or buffer before and after it, and what shares them with it by choice.
@@ -429,7 +321,7 @@ class Plan:
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
 
     def _repr_html_(self) -> str:
-        from .present.html import plan_html
+        from .present.notebook import plan_html
 
         return plan_html(self)
 
@@ -452,32 +344,3 @@ class Plan:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def tensor_lifetimes(graph: _core.Graph) -> dict[str, tuple[int, int]]:
-    """Per tensor, the half-open steps from its write to its last read.
-
-    Inputs and weights live from 0; outputs and weights to the end.
-    """
-    ops, end = graph.ops, max(len(graph.ops), 1)
-    uses: list[tuple[str, int]] = []
-    for tensor in graph.tensors:
-        uses += [(tensor.name, 0)] * (tensor.kind in ("input", "weight"))
-        uses += [(tensor.name, end - 1)] * (tensor.kind == "weight")
-    for step, op in enumerate(ops):
-        uses += [(name, step) for name in (*op.inputs, *op.outputs)]
-    uses += [(name, end - 1) for name in graph.outputs]
-    lifetimes: dict[str, tuple[int, int]] = {}
-    for name, step in uses:
-        first, last = lifetimes.get(name, (step, step + 1))
-        lifetimes[name] = min(first, step), max(last, step + 1)
-    return lifetimes
-
-
-def parts_by_buffer(problem: _core.Problem) -> dict[int, list[tuple[int, int, int, int]]]:
-    """The parts of each shaped buffer: bytes [begin, end), counted from where it starts, in the steps [first, last)."""
-    parts: dict[int, list[tuple[int, int, int, int]]] = {}
-    rows = problem.parts
-    for buffer, begin, end, first, last in rows.tolist() if rows is not None else []:
-        parts.setdefault(buffer, []).append((begin, end, first, last))
-    return parts

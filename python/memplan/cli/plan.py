@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
     plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
+    _check_picture(options, source)
     try:
         result = _planned(options, source)
     except InfeasibleError as error:
@@ -76,6 +77,15 @@ def run(options: argparse.Namespace) -> int:
     if result.interrupted:
         return interrupted("this is the best plan until then")
     return OK
+
+
+def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None:
+    """Refuse names, colours and steps that the source does not have before the search, by a plan that needs none."""
+    from ..api import plan
+    from ..present.gantt import check_options
+
+    if wanted := picture(options):
+        check_options(plan(source, "naive", **planning(options)), **wanted)
 
 
 def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
@@ -109,6 +119,10 @@ def _check_targets(options: argparse.Namespace) -> None:
     if options.plot is None and picture(options):
         raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
     check_picture(options.plot)
+    if options.html is not None:
+        from ..present.page import require_bokeh
+
+        require_bokeh()
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..network import Network
+from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .inplace import Blocked, blocked_at
-from .network import Network
 from .reuse import Chain, Reuse, Shared, chains, reuse_of, shared_by_choice
-from .usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -109,21 +109,26 @@ class Explanation:
     curve: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
-        from ..present.explain import explanation_text
+        from ..present.explain import explanation_report
+        from ..present.tables import report_text
 
-        return explanation_text(self)
+        return report_text(explanation_report(self))
 
     def _repr_html_(self) -> str:
-        from ..present.explain_html import explanation_html
+        from ..present.curve import load_svg
+        from ..present.explain import explanation_report
+        from ..present.tables import report_html
 
-        return explanation_html(self)
+        return report_html(explanation_report(self), load_svg(self))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that needs no other file."""
         from ..export.files import write_text
-        from ..present.explain_html import explanation_page
+        from ..present.curve import load_svg
+        from ..present.explain import explanation_report
+        from ..present.tables import report_page
 
-        write_text(path, explanation_page(self))
+        write_text(path, report_page(explanation_report(self), load_svg(self)))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON; see docs/explain.md."""
@@ -146,7 +151,7 @@ def explain(plan: Plan) -> Explanation:
         return Explanation(**figures)
     network = Network(plan) if plan.graph is not None else None
     step, load = load_curve(rows)
-    at = int(np.searchsorted(step, step_of_peak(plan, rows)))
+    at = int(np.searchsorted(step, step_of_peak(plan) or 0))
     top = at if load[at] == load.max() else int(np.argmax(load))
     other = next_hill(step, load, top)
     peak_step, load_step = _moment(network, step, load, at), _moment(network, step, load, top)

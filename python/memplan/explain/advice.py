@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import _core
 from ..importers.inplace import INPLACE_OPS, matches, with_inplace
+from ..network import Network
 from .inplace import Blocked, may_be_over_inputs
-from .network import Network
 
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from .. import _core
-from .network import Network
-from .usage import BEGIN, BUFFER, END, Ints, Span, at_step, cut, joined, length
+from ..network import Network
+from ..usage import BEGIN, BUFFER, END, Ints, Span, at_step, cut, joined, length
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def _value(network: Network, value: int, shown: list[int], size: int, peak: int)
     reader, why = "", ""
     if last in network.kept:
         why = "weight" if network.tensors[last].kind == "weight" else "graph output"
-    elif network.uses[last] and network.uses[last][-1] > network.maker[last]:
-        reader = network.ops[dies - 1].name
-        why = f"read by {network.ops[dies - 1].name}"
+    elif (step := network.last_read(last)) >= 0:
+        reader = network.ops[step].name
+        why = f"read by {reader}"
     else:
         why = "nothing reads it"
     via = network.tensors[last].name if last != value else ""

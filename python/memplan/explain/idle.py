@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
+from ..network import Network
+from ..usage import BEGIN, BUFFER, END, FIRST, LAST, Ints, at_step, load_curve, load_of, without
 from .advice import Advice
 from .inplace import reads_for_others
-from .network import Network
-from .usage import BEGIN, BUFFER, END, FIRST, LAST, Ints, at_step, load_curve, load_of, without
 
 _BY_CHANCE = ("rand", "dropout", "native_dropout", "bernoulli", "multinomial", "normal", "uniform", "rrelu")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .. import _core
 from ..importers.inplace import INPLACE_OPS, matches
-from .network import Network
+from ..network import Network
 
 # From the rule that is lifted most easily to those that no option lifts.
 RULES = ("disabled", "not donated", "not listed", "harmful", "reads for others", "read later", "kept", "too small")

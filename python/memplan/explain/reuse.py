@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from .usage import BEGIN, BUFFER, END, FIRST, LAST, joined, length, rectangles
+from ..usage import BEGIN, BUFFER, END, FIRST, LAST, joined, length, rectangles
 
 if TYPE_CHECKING:
-    from ..plan import Plan, Sharing, Slot
+    from ..plan import Plan
+    from ..slots import Sharing, Slot
 
 
 @dataclass(frozen=True)

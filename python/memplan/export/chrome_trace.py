@@ -13,12 +13,13 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..origins import origins_of
-from ..plan import parts_by_buffer
+from ..buffer_info import buffer_infos
+from ..usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
 from .files import write_text
 
 if TYPE_CHECKING:
-    from ..plan import Plan, Slot
+    from ..plan import Plan
+    from ..slots import Slot
 
 Event = dict[str, Any]
 
@@ -85,8 +86,7 @@ def _complete(process: int, row: int, name: str, kind: str, time: tuple[int, int
 def _buffers(plan: Plan, origin: int) -> Iterator[Event]:
     slots = list(plan)
     rows = _rows(slots)
-    origins = origins_of(plan)
-    tensors = _tensors_by_buffer(plan)
+    infos = buffer_infos(plan)
     parts = parts_by_buffer(plan.problem)
     for row in sorted(set(rows.values())):
         yield from _row(_ARENA, _FIRST_ROW + row, f"row {row + 1}")
@@ -99,24 +99,20 @@ def _buffers(plan: Plan, origin: int) -> Iterator[Event]:
             "first step": slot.first,
             "last step": slot.last - 1,
         }
-        kind = "buffer"
-        if origins:
-            kind = origins[b].kind
-            args |= {"op": origins[b].op, "op type": origins[b].op_type, "dtype": origins[b].dtype}
-            args |= {"shape": list(origins[b].shape or [])}
-            args |= {"tensors": tensors.get(b, [])}
+        info = infos[b]
+        if plan.graph is not None:
+            args |= {"op": info.writer.name if info.writer else "", "op type": info.op_type, "dtype": info.dtype}
+            args |= {"shape": list(info.shape or []), "tensors": list(info.tensors)}
         if b in parts:
             args["parts"] = [f"bytes {p[0]} to {p[1]} in steps {p[2]} to {p[3] - 1}" for p in parts[b]]
-        yield _complete(_ARENA, _FIRST_ROW + row, slot.name, kind, (slot.first - origin, slot.last - slot.first), args)
-
-
-def _tensors_by_buffer(plan: Plan) -> dict[int, list[str]]:
-    """The names of the tensors in each buffer of a graph."""
-    names: dict[int, list[str]] = {}
-    if plan.graph is not None and plan.buffers is not None:
-        for tensor, buffer in zip(plan.graph.tensors, plan.buffers.buffer_of_tensor.tolist(), strict=True):
-            names.setdefault(buffer, []).append(tensor.name)
-    return names
+        yield _complete(
+            _ARENA,
+            _FIRST_ROW + row,
+            slot.name,
+            info.kind or "buffer",
+            (slot.first - origin, slot.last - slot.first),
+            args,
+        )
 
 
 def _rows(slots: list[Slot]) -> dict[int, int]:
@@ -162,13 +158,9 @@ def _counter(name: str, time: int, bytes_: int) -> Event:
 
 def _tops(plan: Plan) -> Iterator[tuple[int, int]]:
     """The highest byte in use, at each step at which that changes."""
-    shapes = parts_by_buffer(plan.problem)
-    lives = sorted(
-        (first, last, slot.offset + end)
-        for b, slot in enumerate(plan)
-        for _, end, first, last in shapes.get(b, [(0, slot.bytes, slot.first, slot.last)])
-        if slot.bytes
-    )
+    rows = rectangles(plan.problem)
+    ends = plan.offsets[rows[:, BUFFER]] + rows[:, END]
+    lives = sorted(zip(rows[:, FIRST].tolist(), rows[:, LAST].tolist(), ends.tolist(), strict=True))
     alive: list[tuple[int, int]] = []  # minus the end address, and the end of life: the highest first
     births = iter(lives)
     birth = next(births, None)

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal
 
-from ..plan import Slot, parts_by_buffer
+from ..slots import Slot
+from ..usage import parts_by_buffer
 from .files import replacing
 
 if TYPE_CHECKING:

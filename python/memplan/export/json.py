@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..plan import parts_by_buffer
+from ..usage import parts_by_buffer
 from .files import replacing
 
 if TYPE_CHECKING:

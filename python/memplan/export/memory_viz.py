@@ -11,8 +11,9 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..origins import origins_of
-from ..plan import parts_by_buffer
+from ..buffer_info import buffer_infos
+from ..dtypes import typed_shape
+from ..usage import rectangles
 from .files import replacing
 
 if TYPE_CHECKING:
@@ -63,30 +64,24 @@ def memory_snapshot(plan: Plan) -> dict[str, Any]:
 
 
 def _allocations(plan: Plan) -> list[_Allocation]:
-    shapes = parts_by_buffer(plan.problem)
-    frames = _frames(plan)
-    allocations = []
-    for b, slot in enumerate(plan):
-        for begin, end, first, last in shapes.get(b, [(0, slot.bytes, slot.first, slot.last)]):
-            if begin < end:
-                allocations.append(_Allocation(first, last, BASE + slot.offset + begin, end - begin, frames[b]))
-    return allocations
+    offsets, frames = plan.offsets.tolist(), _frames(plan)
+    return [
+        _Allocation(first, last, BASE + offsets[b] + begin, end - begin, frames[b])
+        for b, begin, end, first, last in rectangles(plan.problem).tolist()
+    ]
 
 
 def _frames(plan: Plan) -> list[Frames]:
     """Per buffer, the innermost first: the buffer with its position as line, then the op with its step."""
-    origins = origins_of(plan)
     step = {op.name: k for k, op in enumerate(plan.graph.ops)} if plan.graph is not None else {}
     frames = []
-    for b, slot in enumerate(plan):
+    for b, (slot, info) in enumerate(zip(plan, buffer_infos(plan), strict=True)):
         what = f"{slot.bytes} bytes at {slot.offset} in steps {slot.first} to {slot.last - 1}"
         stack = [_frame("buffer", b, f"{slot.name}, {what}")]
-        if origins:
-            made = origins[b]
-            if made.shape is not None:
-                stack.append(_frame("tensor", b, f"{made.dtype}{list(made.shape)}, {made.kind}"))
-            if made.op:
-                stack.append(_frame("op", step[made.op], f"{made.op} ({made.op_type})"))
+        if info.shape is not None:
+            stack.append(_frame("tensor", b, f"{typed_shape(info.dtype, info.shape)}, {info.kind}"))
+        if info.writer is not None:
+            stack.append(_frame("op", step[info.writer.name], f"{info.writer.name} ({info.writer.type})"))
         frames.append(stack)
     return frames
 

@@ -159,7 +159,7 @@ def _box_tips(boxes: Mapping[str, Any], drawn: Any) -> Any:
     first, last, offset = ("first", "last", "offset") if shaped else ("left", "right", "bottom")
     rows = [
         ("tensor", "@name", "name"),
-        ("type", "@shape", "shape"),
+        ("type", "@type", "type"),
         ("made by", "@made_by", "made_by"),
         ("last read by", "@last_read", "last_read"),
         ("offset", f"@{offset}{{custom}}", offset),

@@ -1,4 +1,4 @@
-"""The colours of pictures: a palette that people with any colour vision can tell apart, and what colours a buffer."""
+"""The colours of pictures and pages: a palette, and what colours a buffer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..origins import layers_of, origins_of
+from ..buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -21,6 +21,10 @@ OTHERS = "#BBBBBB"  # what has no colour of its own
 SCALE = "viridis"  # of sizes, lives and long rows of layers: from dark to light, so for any colour vision too
 
 COLOUR_BY = ("order", "size", "lifetime", "kind", "op_type", "layer")
+_NO_GROUP = {"kind": "no graph", "op_type": "no type", "layer": "no module"}
+_MOST_ENTRIES = 24  # of a legend
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,36 +49,68 @@ class Colouring:
     legend: dict[str, str] = field(default_factory=dict)
     limits: tuple[int, int] | None = None
 
+    @property
+    def title(self) -> str:
+        """What the colours tell, in words."""
+        return self.by.replace("_", " ")
+
+    def entries(self) -> tuple[list[tuple[str, str]], int]:
+        """The groups to list, with their colours: all, or one of so many that a legend has room for it."""
+        every = -(-len(self.legend) // _MOST_ENTRIES) or 1
+        return list(self.legend.items())[::every], every
+
 
 def colouring(plan: Plan, by: str = "order") -> Colouring:
-    """Colour the buffers of a plan.
+    """Colour the buffers of a plan; see `colourings`."""
+    return colourings([plan], by)[0]
+
+
+def colourings(
+    plans: Sequence[Plan], by: str = "order", infos: Sequence[Sequence[BufferInfo]] | None = None
+) -> list[Colouring]:
+    """Colour the buffers of plans, with the same legend and limits for all of them.
 
     Parameters
     ----------
     by
-        "order": the palette's colours in turn, by birth and address, so that neighbours differ; "size" in bytes and
-        "lifetime" in steps, on a logarithmic scale; "kind" of the tensor that owns the bytes; "op_type" of the op
-        that writes it first; "layer": the module path in the op's name, or in the buffer's where there is no graph.
+        "order": the palette's colours in turn, by birth and address, so that neighbours differ; a name has the colour
+        that it has in the first plan. "size" in bytes and "lifetime" in steps, on a logarithmic scale; "kind" of
+        tensor; "op_type" of the op that writes it first; "layer": the module path in the op's name, or in the buffer's
+        where there is no graph.
+    infos
+        What `buffer_infos` says of the plans, if it was asked already.
 
     Raises
     ------
     ValueError
-        `by` is none of these; or "kind" and "op_type" of a plan without a graph, or "layer" without paths in names.
+        `by` is none of these; or "kind" and "op_type" of plans without a graph, or "layer" without paths in names.
     """
     if by not in COLOUR_BY:
         raise ValueError(f"colour_by must be one of {', '.join(COLOUR_BY)}, got {by!r}")
-    if by == "order":
-        return Colouring(by, _in_turn(plan))
-    if by == "size":
-        return _scaled(by, plan.problem.size, _least_that_counts(plan.problem.size))
-    if by == "lifetime":
-        lifetime = plan.problem.last - plan.problem.first
-        return _scaled(by, lifetime, int(lifetime.min(initial=1)) if len(plan) else 1)
-    if by == "layer":
-        return _in_sequence(layers_of(plan), plan.problem.size)
-    if plan.graph is None:
+    if by in ("kind", "op_type") and all(plan.graph is None for plan in plans):
         raise ValueError(f"colour_by={by!r} needs the plan of a graph; this one is of a problem, which has no ops")
-    return _by_weight(by, [getattr(origin, by) for origin in origins_of(plan)], plan.problem.size)
+    if by == "order":
+        return [Colouring(by, colours) for colours in _in_turn(plans)]
+    size = np.concatenate([plan.problem.size for plan in plans])
+    if by == "size":
+        return _scaled(plans, by, size, _least_that_counts(size))
+    if by == "lifetime":
+        lifetime = np.concatenate([plan.problem.last - plan.problem.first for plan in plans])
+        return _scaled(plans, by, lifetime, int(lifetime.min()) if len(lifetime) else 1)
+    known = [buffer_infos(plan) for plan in plans] if infos is None else infos
+    if by == "layer":
+        paths = [path for plan, told in zip(plans, known, strict=True) for path in paths_of(plan, told)]
+        groups = layers_of(paths, size.tolist())
+        legend = _in_sequence(groups, size)
+    else:
+        groups = [getattr(info, by) for told in known for info in told]
+        legend = _by_weight(groups, size)
+    colours = [legend.get(group, OTHERS) for group in groups]
+    if others := len(set(groups) - {"", *legend}):
+        legend[f"{others} others"] = OTHERS
+    if "" in groups:
+        legend[_NO_GROUP[by]] = OTHERS
+    return [Colouring(by, own, legend) for own in _by_plan(plans, colours)]
 
 
 def samples(places: npt.NDArray[np.float64]) -> list[str]:
@@ -85,24 +121,35 @@ def samples(places: npt.NDArray[np.float64]) -> list[str]:
     return [to_hex(colour) for colour in colormaps[SCALE](places)]
 
 
-def _in_turn(plan: Plan) -> list[str]:
-    colours = np.empty(len(plan), dtype=object)
-    order = np.lexsort((plan.offsets, plan.problem.first))
-    shown = order[plan.problem.size[order] > 0]
-    colours[:] = OTHERS
-    colours[shown] = np.array(PALETTE, dtype=object)[np.arange(len(shown)) % len(PALETTE)]
-    return [str(colour) for colour in colours]
+def _by_plan(plans: Sequence[Plan], colours: Sequence[str]) -> list[list[str]]:
+    """The colours of the buffers of one plan after the other, apart."""
+    ends = np.cumsum([len(plan) for plan in plans]).tolist()
+    return [list(colours[end - len(plan) : end]) for plan, end in zip(plans, ends, strict=True)]
 
 
-def _scaled(by: str, values: npt.NDArray[np.int64], low: int) -> Colouring:
+def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
+    """A colour per name: first those of the first plan in turn, then what only the next has, and so on."""
+    of_name: dict[str, str] = {}
+    colours = []
+    for plan in plans:
+        names, size = [plan.problem.name(b) for b in range(len(plan))], plan.problem.size.tolist()
+        for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
+            if size[b] > 0:
+                of_name.setdefault(names[b], PALETTE[len(of_name) % len(PALETTE)])
+        colours.append([of_name.get(name, OTHERS) for name in names])
+    return colours
+
+
+def _scaled(plans: Sequence[Plan], by: str, values: Ints, low: int) -> list[Colouring]:
     high = max(int(values.max(initial=0)), low)
     span = np.log(high / low) or 1.0
     share = np.log(np.maximum(values, low) / low) / span
     table = samples(np.linspace(0, 1, 256))
-    return Colouring(by, [table[k] for k in np.rint(share * 255).astype(int).tolist()], limits=(low, high))
+    colours = [table[k] for k in np.rint(share * 255).astype(int).tolist()]
+    return [Colouring(by, own, limits=(low, high)) for own in _by_plan(plans, colours)]
 
 
-def _least_that_counts(size: npt.NDArray[np.int64]) -> int:
+def _least_that_counts(size: Ints) -> int:
     """The size from which on buffers hold 99 % of all bytes; at least 1."""
     ordered = np.sort(size)
     below = np.cumsum(ordered, dtype=np.float64)
@@ -110,31 +157,30 @@ def _least_that_counts(size: npt.NDArray[np.int64]) -> int:
     return max(int(counts[0]), 1) if len(counts) else 1
 
 
-def _by_weight(by: str, groups: Sequence[str], size: npt.NDArray[np.int64]) -> Colouring:
-    """The groups with most bytes get the palette's colours, the others share one."""
-    weight: Counter[str] = Counter()
-    for group, bytes_ in zip(groups, size.tolist(), strict=True):
-        weight[group] += bytes_
-    ranked = [group for group, _ in weight.most_common()]
-    few = len(ranked) <= len(PALETTE)
-    own = dict(zip(ranked if few else ranked[: len(PALETTE) - 1], PALETTE, strict=False))
-    legend = own if few else {**own, f"{len(ranked) - len(own)} others": OTHERS}
-    return Colouring(by, [own.get(group, OTHERS) for group in groups], legend)
+def _by_weight(groups: Sequence[str], size: Ints) -> dict[str, str]:
+    """The palette's colours for the groups with most bytes; where they are too many, the last is for none of them."""
+    ranked = [group for group, _ in _weights(groups, size).most_common()]
+    own = ranked if len(ranked) <= len(PALETTE) else ranked[: len(PALETTE) - 1]
+    return dict(zip(own, PALETTE, strict=False))
 
 
-def _in_sequence(groups: Sequence[str], size: npt.NDArray[np.int64]) -> Colouring:
+def _in_sequence(groups: Sequence[str], size: Ints) -> dict[str, str]:
     """Groups by first appearance: the palette's colours where it has enough, else those of the scale.
 
     The more bytes a group has, the further are its neighbours from it on the scale.
     """
-    weight = dict.fromkeys((group for group in groups if group), 0)
+    weight = _weights(groups, size)
+    colours = PALETTE if len(weight) <= len(PALETTE) else samples(_places(list(weight.values())))
+    return dict(zip(weight, colours, strict=False))
+
+
+def _weights(groups: Sequence[str], size: Ints) -> Counter[str]:
+    """Per group its bytes, in the order of first appearance."""
+    weight: Counter[str] = Counter()
     for group, bytes_ in zip(groups, size.tolist(), strict=True):
         if group:
             weight[group] += bytes_
-    colours = PALETTE if len(weight) <= len(PALETTE) else samples(_places(list(weight.values())))
-    own = dict(zip(weight, colours, strict=False))
-    legend = own if "" not in groups else {**own, "no module": OTHERS}
-    return Colouring("layer", [own.get(group, OTHERS) for group in groups], legend)
+    return weight
 
 
 def _places(weights: Sequence[int]) -> npt.NDArray[np.float64]:

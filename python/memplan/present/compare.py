@@ -42,9 +42,9 @@ def comparison_table(comparison: Comparison) -> Table:
         columns.append(("pools", True, [f"{row.pools:,}" if row.pools else "" for row in rows]))
     if any(map(_note, rows)):
         columns.append(("note", False, [_note(row) for row in rows]))
-    titles, right, cells = zip(*columns, strict=True)
-    numbers = frozenset(k for k, is_number in enumerate(right) if is_number)
-    return Table(_title(comparison), titles, tuple(zip(*cells, strict=True)), numbers)
+    titles, _, cells = zip(*columns, strict=True)
+    numbers = frozenset(title for title, is_number, _ in columns if is_number)
+    return Table(_title(comparison), titles, tuple(zip(*cells, strict=True)), numbers, most={"planner": None})
 
 
 def size(count: int | None) -> str:

@@ -5,36 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .report import Report, Section, report_html, report_page, report_text
+from .tables import Report, Table
 from .units import format_bytes, op_label
 
 if TYPE_CHECKING:
     from ..diff import Change, Figures, PlanDiff
-    from ..plan import Slot
+    from ..slots import Slot
 
 LISTED = 20  # rows of a table; the others are counted
 _NAMED = 3
 
 
-def diff_text(diff: PlanDiff) -> str:
-    """The report as text."""
-    return report_text(diff_report(diff))
-
-
-def diff_html(diff: PlanDiff) -> str:
-    """The report as a piece of a page, for notebooks."""
-    return report_html(diff_report(diff))
-
-
-def diff_page(diff: PlanDiff) -> str:
-    """The report as a page that needs no other file."""
-    return report_page(diff_report(diff))
-
-
 def diff_report(diff: PlanDiff) -> Report:
     """The difference as sentences and tables."""
-    sections = (_figures(diff), _at_load(diff), _changes(diff))
-    return Report("From one plan to another", (_peaks(diff), _loads(diff), _counts(diff)), sections)
+    tables = (_figures(diff), _at_load(diff), _changes(diff))
+    return Report("From one plan to another", (_peaks(diff), _loads(diff), _counts(diff)), tables)
 
 
 def _peaks(diff: PlanDiff) -> str:
@@ -68,7 +53,7 @@ def _order(kinds: list[str]) -> Iterator[str]:
     return (kind for kind in KINDS if kind in kinds)
 
 
-def _figures(diff: PlanDiff) -> Section:
+def _figures(diff: PlanDiff) -> Table:
     one, other = diff.before, diff.after
     rows = [("planner", one.planner, other.planner, ""), ("buffers", f"{one.buffers:,}", f"{other.buffers:,}", "")]
     if one.shared or other.shared:
@@ -78,27 +63,27 @@ def _figures(diff: PlanDiff) -> Section:
     for name, field in (("naive", "naive"), ("load", "load"), ("lower bound", "lower_bound"), ("peak", "peak")):
         before, after = getattr(one, field), getattr(other, field)
         rows.append((name, format_bytes(before), format_bytes(after), _signed(after - before)))
-    return Section("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
+    return Table("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
 
 
-def _at_load(diff: PlanDiff) -> Section:
+def _at_load(diff: PlanDiff) -> Table:
     rows = [
         (a.name, format_bytes(a.before), format_bytes(a.after), _signed(a.after - a.before))
         for a in diff.at_load[:LISTED]
     ]
     rest = diff.at_load[LISTED:]
-    note = f"and {len(rest):,} more: {_signed(sum(a.after - a.before for a in rest))}" if rest else ""
+    notes = (f"and {len(rest):,} more: {_signed(sum(a.after - a.before for a in rest))}",) if rest else ()
     columns = ("tensor" if diff.of_tensors else "buffer", "before", "after", "change")
-    most = {columns[0]: 60}
-    return Section("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), note, most)
+    most: dict[str, int | None] = {columns[0]: 60}
+    return Table("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), notes, most)
 
 
-def _changes(diff: PlanDiff) -> Section:
+def _changes(diff: PlanDiff) -> Table:
     rows = [(change.name, ", ".join(change.kinds), *_cells(change)) for change in diff.changes[:LISTED]]
     rest = len(diff.changes) - LISTED
     columns = ("tensor" if diff.of_tensors else "buffer", "what", "size", "steps", "offset")
-    note = f"and {rest:,} more" if rest > 0 else ""
-    return Section("What changed", columns, tuple(rows), frozenset(columns[2:]), note, {columns[0]: 44})
+    notes = (f"and {rest:,} more",) if rest > 0 else ()
+    return Table("What changed", columns, tuple(rows), frozenset(columns[2:]), notes, {columns[0]: 44})
 
 
 def _cells(change: Change) -> tuple[str, str, str]:

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .report import Report, Section, report_text
-from .units import format_bytes, op_label
+from ..dtypes import typed_shape
+from .tables import Report, Table, report_text
+from .units import SHARES, format_bytes, op_label
 
 if TYPE_CHECKING:
     from ..explain import Advice, Alive, Explanation, Moment, Reuse
-    from ..plan import Slot
+    from ..slots import Slot
 
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3
@@ -21,19 +22,14 @@ _WORTH, _LISTED = 0.01, 0.0005  # of the load: less is not worth a sentence wher
 _OPTIONS = ("donate", "inplace", "zero_copy", "disable_inplace_ops", "INPLACE_OPS", "inplace_ops")
 
 
-def explanation_text(explanation: Explanation) -> str:
-    """The report as text."""
-    return report_text(explanation_report(explanation))
-
-
 def explanation_report(e: Explanation) -> Report:
     """The explanation as sentences and tables."""
     title = f"{e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
     if e.peak_step is None or e.load_step is None:
         return Report(title, ("No buffer has bytes: there is nothing to place.",))
-    sections = [
-        _alive_section(e, e.alive, f"In use at {_at(e.peak_step)}, which makes the peak"),
-        _types_section(e, e.alive),
+    tables = [
+        _alive_table(e, e.alive, f"In use at {_at(e.peak_step)}, which makes the peak"),
+        _types_table(e, e.alive),
     ]
     if e.load_step != e.peak_step:
         there = {a.name for a in e.alive}
@@ -41,15 +37,15 @@ def explanation_report(e: Explanation) -> Report:
         title = (
             f"In use at {_at(e.load_step)}, which makes the load of {format_bytes(e.load)}, and not at the peak's step"
         )
-        sections.append(_alive_section(e, only, title))
-    sections += [
+        tables.append(_alive_table(e, only, title))
+    tables += [
         _distance(e, e.load_step),
-        _advice_section(e, e.load_step),
-        _idle_section(e),
-        _blocked_section(e),
-        _chains_section(e),
+        _advice_table(e, e.load_step),
+        _idle_table(e),
+        _blocked_table(e),
+        _chains_table(e),
     ]
-    return Report(title, (_what(e), _how_far(e), _what_helps(e)), tuple(sections))
+    return Report(title, (_what(e), _how_far(e), _what_helps(e)), tuple(tables))
 
 
 # Sentences
@@ -125,32 +121,40 @@ def _change(advice: Advice) -> str:
 # Tables
 
 
-def _alive_section(e: Explanation, alive: Sequence[Alive], title: str) -> Section:
+def _alive_table(e: Explanation, alive: Sequence[Alive], title: str) -> Table:
     shown, rest = alive[:LISTED], alive[LISTED:]
     columns: tuple[str, ...] = ("tensor", "size", "of peak", "steps", "made by", "dtype and shape", "last read by")
     rows: list[tuple[str, ...]] = [
-        (a.name, format_bytes(a.bytes), f"{a.share:.1%}", f"{a.born}-{a.dies - 1}", _made(a), _shape(a), _needed(a))
+        (
+            a.name,
+            format_bytes(a.bytes),
+            f"{a.share:.1%}",
+            f"{a.born}-{a.dies - 1}",
+            _made(a),
+            typed_shape(a.dtype, a.shape),
+            _needed(a),
+        )
         for a in shown
     ]
     if not e.of_graph:
         columns, rows = ("buffer", *columns[1:4]), [row[:4] for row in rows]
     elif not any(row[5] for row in rows):
         columns, rows = (*columns[:5], columns[6]), [(*row[:5], row[6]) for row in rows]
-    most = {columns[0]: 32, "made by": 24, "last read by": 28}
+    most: dict[str, int | None] = {columns[0]: 32, "made by": 24, "last read by": 28}
     others = sum(a.bytes for a in rest)
-    note = f"and {len(rest):,} smaller: {format_bytes(others)}, {others / e.peak:.1%}" if rest else ""
-    return Section(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), note, most)
+    notes = (f"and {len(rest):,} smaller: {format_bytes(others)}, {others / e.peak:.1%}",) if rest else ()
+    return Table(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), notes, most)
 
 
-def _types_section(e: Explanation, alive: Sequence[Alive]) -> Section:
+def _types_table(e: Explanation, alive: Sequence[Alive]) -> Table:
     groups = _by_type(alive) if e.of_graph else []
     rows = [(name, f"{count:,}", format_bytes(size), f"{size / e.peak:.1%}") for name, count, size in groups]
     right = frozenset({"tensors", "size", "of peak"})
     title = "The same by what made it"
-    return Section(title, ("made by", "tensors", "size", "of peak"), tuple(rows[:LISTED]), right)
+    return Table(title, ("made by", "tensors", "size", "of peak"), tuple(rows[:LISTED]), right)
 
 
-def _distance(e: Explanation, load_step: Moment) -> Section:
+def _distance(e: Explanation, load_step: Moment) -> Table:
     free = sum(size for _, size in e.holes)
     largest = max((size for _, size in e.holes), default=0)
     saved = f", {1 - e.peak / e.naive:.1%} below naive" if e.naive else ""
@@ -174,7 +178,7 @@ def _distance(e: Explanation, load_step: Moment) -> Section:
         rows.append((f"next-highest: {_at(e.next_step)}", format_bytes(e.next_step.load), won))
     crowded = f"{e.crowded:,} of {e.steps:,}"
     rows.append(("steps within 10% of the load", f"{e.crowded / e.steps:.0%}", crowded))
-    return Section(
+    return Table(
         "How far from the best possible", ("figure", "bytes", "which means"), tuple(rows), frozenset({"bytes"})
     )
 
@@ -187,7 +191,7 @@ def _unavoidable(e: Explanation) -> str:
     return f"at most {format_bytes(e.peak - e.lower_bound)} could be won"
 
 
-def _advice_section(e: Explanation, load_step: Moment) -> Section:
+def _advice_table(e: Explanation, load_step: Moment) -> Table:
     rows = [
         (_change(a), format_bytes(a.load), f"{1 - a.load / e.load:.1%}", format_bytes(max(a.bytes, 0)))
         for a in e.advice
@@ -195,11 +199,11 @@ def _advice_section(e: Explanation, load_step: Moment) -> Section:
     ]
     right = frozenset({"load", "less", "at that step"})
     title = f"What would lower the load, which is at {_at(load_step)}"
-    note = "" if rows else "nothing that was tried alone"
-    return Section(title, ("with", "load", "less", "at that step"), tuple(rows), right, note)
+    notes = () if rows else ("nothing that was tried alone",)
+    return Table(title, ("with", "load", "less", "at that step"), tuple(rows), right, notes)
 
 
-def _idle_section(e: Explanation) -> Section:
+def _idle_table(e: Explanation) -> Table:
     columns = ("tensor", "size", "idle in steps", "steps", "size x steps", "load without it", "can be recomputed")
     rows = [
         (
@@ -214,21 +218,21 @@ def _idle_section(e: Explanation) -> Section:
         for i in e.idle
     ]
     shown, rest = rows[:LISTED], e.idle[LISTED:]
-    note = f"and {len(rest):,} more: {format_bytes(sum(i.bytes for i in rest))}" if rest else ""
+    notes = (f"and {len(rest):,} more: {format_bytes(sum(i.bytes for i in rest))}",) if rest else ()
     if e.of_graph:
         right = frozenset(columns[1:6])
-        return Section("Alive there, but not used", columns, tuple(shown), right, note, {"tensor": 48})
+        return Table("Alive there, but not used", columns, tuple(shown), right, notes, {"tensor": 48})
     title, names = "Alive there, from before it until after it", ("buffer", "size", "alive in steps", *columns[3:6])
-    return Section(title, names, tuple(row[:6] for row in shown), frozenset(names[1:]), note, {"buffer": 48})
+    return Table(title, names, tuple(row[:6] for row in shown), frozenset(names[1:]), notes, {"buffer": 48})
 
 
-def _blocked_section(e: Explanation) -> Section:
+def _blocked_table(e: Explanation) -> Table:
     rows = [(b.output, format_bytes(b.bytes), b.op_type.removesuffix(".default") or b.op, b.reason) for b in e.blocked]
     title, columns = "Outputs at the highest load that are not in place", ("tensor", "size", "made by", "because")
-    return Section(title, columns, tuple(rows[:LISTED]), frozenset({"size"}), most={"tensor": 36, "made by": 24})
+    return Table(title, columns, tuple(rows[:LISTED]), frozenset({"size"}), most={"tensor": 36, "made by": 24})
 
 
-def _chains_section(e: Explanation) -> Section:
+def _chains_table(e: Explanation) -> Table:
     words = {"inplace": "in place", "slice": "slices", "concat": "parts of concatenations"}
     rows = []
     for how, word in words.items():
@@ -238,9 +242,9 @@ def _chains_section(e: Explanation) -> Section:
             rows.append((f"{word}: {names}", f"{len(own):,}", format_bytes(sum(s.bytes for s in own))))
     for chain in e.chains[:_CHAINS]:
         rows.append((" → ".join(_ends(chain.buffers)), f"{len(chain.buffers):,}", format_bytes(chain.saved)))
-    note = f"naive - peak: {format_bytes(e.naive - e.peak)}" if rows else ""
-    return Section(
-        "Which reuse saves most", ("who", "how many", "saves"), tuple(rows), frozenset({"how many", "saves"}), note
+    notes = (f"naive - peak: {format_bytes(e.naive - e.peak)}",) if rows else ()
+    return Table(
+        "Which reuse saves most", ("who", "how many", "saves"), tuple(rows), frozenset({"how many", "saves"}), notes
     )
 
 
@@ -254,11 +258,10 @@ def reuse_text(reuse: Reuse) -> str:
         for when, s in order
     ]
     columns = ("when", "buffer", "steps", "from byte", "to byte", "in common")
-    section = Section(title, columns, tuple(rows), frozenset(columns[2:]))
-    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
-    shares = [f"{s.inner} is {words[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
-    note = Section("by choice", note="; ".join(shares)) if shares else Section("")
-    return report_text(Report("", (), (section, note)))
+    table = Table(title, columns, tuple(rows), frozenset(columns[2:]))
+    shares = [f"{s.inner} is {SHARES[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
+    choice = Table("by choice", notes=("; ".join(shares),) if shares else ())
+    return report_text(Report("", (), (table, choice)))
 
 
 # Words
@@ -276,11 +279,6 @@ def _made(alive: Alive) -> str:
 
 def _needed(alive: Alive) -> str:
     return alive.reader or f"({alive.why})"
-
-
-def _shape(alive: Alive) -> str:
-    """A dtype with its shape: "float32[2,3]"."""
-    return alive.dtype + ("" if alive.shape is None else f"[{','.join(map(str, alive.shape))}]")
 
 
 def _things(e: Explanation) -> str:

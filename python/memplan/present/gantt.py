@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..export.files import replacing
-from ..plan import parts_by_buffer
+from ..usage import Part, parts_by_buffer, step_of_peak
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
-from .highlight import Mark, Steps, marks, peak_step, window
+from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
-from .outline import Part, outline
+from .outline import outline
 from .units import format_bytes, printable, tick, unit_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _MANY = 500  # boxes, from which on their borders are thin
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
-_MOST_ENTRIES = 24  # of a legend
 
 
 def plot_plan(
@@ -54,7 +53,7 @@ def plot_plan(
         Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade. A tensor
         that lies in a buffer with others is drawn over it.
     colour_by
-        "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colouring`. All but the first come
+        "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first come
         with a legend or a colour bar.
     zoom
         "peak" for the steps around the peak, or the steps (first, last) to show, half-open; all when None.
@@ -128,6 +127,15 @@ def plot_plans(
         ax.set_title(titles[k] if titles is not None else _title(plan, "\n") + moved, loc="left", fontsize="medium")
     _legend(axes[-1], first)
     return axes
+
+
+def check_options(
+    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "order", zoom: str | Sequence[int] | None = None
+) -> None:
+    """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
+    marks(plan, highlight)
+    colouring(plan, colour_by)
+    window(plan, zoom)
 
 
 def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
@@ -247,7 +255,7 @@ def _draw_lines(plan: Plan, ax: Axes, steps: Steps) -> None:
     halo = [patheffects.withStroke(linewidth=3, foreground="white")]
     highest = f"load, at most {format_bytes(plan.load)}"
     ax.step(step, load, where="post", color="black", linewidth=1.2, path_effects=halo, label=highest, zorder=4)
-    at, where = peak_step(plan), ""
+    at, where = step_of_peak(plan), ""
     if at is not None:
         where = f" at step {at:,}"
         ax.plot([at + 0.5], [plan.peak], "v", color="black", markeredgecolor="white", markersize=9, zorder=5)
@@ -294,10 +302,9 @@ def _legend(ax: Axes, colours: Colouring) -> None:
         bar.set_ticks(ticks := _powers_of_two(low, high), labels=[_ticked(tick, colours.by) for tick in ticks])
         bar.minorticks_off()
     elif colours.legend:
-        entries = list(colours.legend.items())
-        every = -(-len(entries) // _MOST_ENTRIES)
-        patches = [Patch(color=colour, label=printable(group)) for group, colour in entries[::every]]
-        title = colours.by.replace("_", " ") + (f", every {every}." if every > 1 else "")
+        entries, every = colours.entries()
+        patches = [Patch(color=colour, label=printable(group)) for group, colour in entries]
+        title = colours.title + (f", every {every}." if every > 1 else "")
         lines = ax.get_legend()
         ax.legend(
             handles=patches, title=title, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small", frameon=False

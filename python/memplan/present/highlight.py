@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..plan import parts_by_buffer
+from ..usage import step_of_peak
 
 if TYPE_CHECKING:
-    from ..plan import Plan, Slot
+    from ..plan import Plan
+    from ..slots import Slot
 
 Steps = tuple[int, int]  # half-open
 
@@ -40,7 +39,7 @@ def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
 
 
 def _mark(plan: Plan, name: str) -> Mark:
-    slot, buffer = _slot(plan, name), _buffer(plan, name)
+    slot, buffer = _slot(plan, name), plan.buffer_of(name)
     whole = plan.problem.name(buffer) == name
     return Mark(plan[buffer] if whole else slot, buffer, whole)
 
@@ -53,13 +52,6 @@ def _slot(plan: Plan, name: str) -> Slot:
         known += [] if plan.graph is None else [tensor.name for tensor in plan.graph.tensors]
         near = difflib.get_close_matches(name, [other for other in known if other != name], n=1)
         raise ValueError(f"highlight: {error.args[0]}" + (f"; there is {near[0]!r}" if near else "")) from None
-
-
-def _buffer(plan: Plan, name: str) -> int:
-    tensor = plan.graph.index(name) if plan.graph is not None else None
-    if tensor is not None and plan.buffers is not None:
-        return int(plan.buffers.buffer_of_tensor[tensor])
-    return next(b for b in range(len(plan)) if plan.problem.name(b) == name)
 
 
 def steps_of(plan: Plan) -> Steps:
@@ -80,7 +72,7 @@ def window(plan: Plan, zoom: str | Sequence[int] | None) -> Steps:
     if zoom is None:
         return begin, end
     if zoom == "peak":
-        step = peak_step(plan)
+        step = step_of_peak(plan)
         reach = max(8, (end - begin) // 20)
         return (max(begin, step - reach), min(end, step + reach + 1)) if step is not None else (begin, end)
     what = f"zoom must be 'peak' or two steps (first, last) with first < last, that overlap [{begin}, {end})"
@@ -91,24 +83,3 @@ def window(plan: Plan, zoom: str | Sequence[int] | None) -> Steps:
     if not (first < last and first < end and last > begin):
         raise ValueError(f"{what}, got {zoom!r}")
     return max(first, begin), min(last, end)
-
-
-def peak_step(plan: Plan) -> int | None:
-    """The step that makes the peak: of those at which bytes that end there are in use, the one with the highest load.
-
-    None in a plan without bytes.
-    """
-    problem = plan.problem
-    shapes = parts_by_buffer(problem)
-    lives: list[Steps] = []
-    for b in np.flatnonzero(plan.offsets + problem.size == plan.peak).tolist():
-        size, first, last = int(problem.size[b]), int(problem.first[b]), int(problem.last[b])
-        lives += [part[2:] for part in shapes.get(b, [(0, size, first, last)]) if part[1] == size]
-    step, load = problem.load_curve()
-    best: tuple[int, int] | None = None  # bytes and minus the step
-    for first, last in lives:
-        k = max(int(np.searchsorted(step, first, side="right")) - 1, 0)
-        highest = k + int(np.argmax(load[k : int(np.searchsorted(step, last))]))
-        found = (int(load[highest]), -max(int(step[highest]), first))
-        best = found if best is None else max(best, found)
-    return None if best is None or plan.peak == 0 else -best[1]

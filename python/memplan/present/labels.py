@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .outline import Part
+from ..usage import Part
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
@@ -46,16 +46,18 @@ def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axe
 
 
 def label_marks(marks: Sequence[Mark], ax: Axes) -> None:
-    """Write name and bytes of each mark: into its box, or near it with a line where that is too small."""
+    """Write name and bytes of each mark: into its box, or near it with a line where that is too small.
+
+    Of what is out of sight, its steps are written near the edge behind which it lies.
+    """
     font = 9.0
     across, up = _points_per_unit(ax)
     (low, high), (floor, ceiling) = ax.get_xlim(), ax.get_ylim()
     taken: list[Area] = []
     for slot in (mark.slot for mark in marks):
-        first, last = max(slot.first, low), min(slot.last, high)
-        if first >= last:
-            continue
+        first, last = min(max(slot.first, low), high), max(min(slot.last, high), low)
         text = f"{printable(slot.name)}, {format_bytes(slot.bytes)}"
+        text += f", in steps {slot.first:,} to {slot.last - 1:,}" if first == last else ""
         middle = (first / 2 + last / 2, slot.offset / 2 + slot.end / 2)
         length = _length(text, font)
         if slot.bytes * up > 1.4 * font and length <= (last - first) * across:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import StringIO
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .. import _core
-from ..plan import parts_by_buffer, tensor_lifetimes
-from .units import format_bytes, printable
+from ..buffer_info import tenants_of
+from ..usage import parts_by_buffer
+from .tables import WIDTH, printed
+from .units import SHARES, format_bytes, printable
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -49,8 +50,7 @@ def layout_rows(plan: Plan) -> Iterator[Row]:
 
     A buffer lives as long as any of its tensors; theirs are their own lives.
     """
-    tenants = _tenants_by_buffer(plan)
-    lifetimes = tensor_lifetimes(plan.graph) if plan.graph is not None else {}
+    tenants, why = tenants_of(plan), _reasons(plan)
     shapes = parts_by_buffer(plan.problem)
     successor = _core.reused_by(plan.problem, plan.offsets).tolist()
     names = plan.problem.name
@@ -59,41 +59,23 @@ def layout_rows(plan: Plan) -> Iterator[Row]:
         notes = [f"{len(shapes[b])} part{'s' * (len(shapes[b]) > 1)}"] if b in shapes else []
         notes += [f"reused by {names(successor[b])}"] if successor[b] >= 0 else []
         yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, ", ".join(notes))
-        for name, size, inside, note in tenants.get(b, []):
-            first, last = lifetimes[name]
-            yield Row(name, size, first, last, slot.offset + inside, note)
-
-
-def _tenants_by_buffer(plan: Plan) -> dict[int, list[tuple[str, int, int, str]]]:
-    """Per buffer, the tensors that live in another's bytes: name, bytes, offset inside, and why they are there."""
-    tenants: dict[int, list[tuple[str, int, int, str]]] = {}
-    if plan.graph is None or plan.buffers is None:
-        return tenants
-    tensors, buffers = plan.graph.tensors, plan.buffers
-    why = _reasons(plan)
-    columns = (buffers.buffer_of_tensor, buffers.root_of_tensor, buffers.offset_in_buffer)
-    for tensor, buffer, root, offset in zip(tensors, *(column.tolist() for column in columns), strict=True):
-        owner = tensors[root].name
-        if buffer >= 0 and tensor.name != owner:
-            note = ", ".join(why.get(tensor.name, [f"inside {owner}"]))
-            tenants.setdefault(buffer, []).append((tensor.name, tensor.bytes, offset, note))
-    return tenants
+        for tenant in tenants.get(b, ()):
+            note = ", ".join(why.get(tenant.name, [f"inside {slot.name}"]))
+            yield Row(tenant.name, tenant.bytes, tenant.first, tenant.last, tenant.offset, note)
 
 
 def _reasons(plan: Plan) -> dict[str, list[str]]:
     """Per tensor, what the ops say of whose bytes it lies in; nothing for one that is there because of others."""
-    assert plan.graph is not None
     why: dict[str, list[str]] = {}
     shows: dict[str, str] = {}  # per alias, what it is a view of in the end
-    for op in plan.graph.ops:
+    for op in plan.graph.ops if plan.graph is not None else ():
         for output, source, _ in op.aliases:
             shows[output] = shows.get(source, source)
             why.setdefault(output, []).append(f"alias of {shows[output]}")
         for output, source, _ in op.overwrites:
             why.setdefault(output, []).append(f"overwrites {source}")
-    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
     for sharing in plan.sharing:
-        why.setdefault(sharing.inner, []).append(f"{words[sharing.how]} {sharing.outer}")
+        why.setdefault(sharing.inner, []).append(f"{SHARES[sharing.how]} {sharing.outer}")
     return why
 
 
@@ -103,7 +85,7 @@ def layout_text(plan: Plan, limit: int | None = None) -> str:
         raise ValueError(f"limit must be >= 0 or None, got {limit}")
     if limit is None:
         return _aligned([HEADER, *(row.cells() for row in layout_rows(plan))])
-    total = len(plan) + sum(map(len, _tenants_by_buffer(plan).values()))
+    total = len(plan) + sum(map(len, tenants_of(plan).values()))
     return _shown(list(islice(layout_rows(plan), limit)), total - limit)
 
 
@@ -120,7 +102,6 @@ def _aligned(table: list[tuple[str, ...]]) -> str:
 
 def _shown(rows: list[Row], hidden: int) -> str:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, caption=f"… and {hidden} more" if hidden > 0 else None)
@@ -132,11 +113,7 @@ def _shown(rows: list[Row], hidden: int) -> str:
     for row in rows:
         name, _, *others = row.cells()
         table.add_row(name, format_bytes(row.size), *others)
-    buffer = StringIO()
-    Console(
-        file=buffer, width=120, force_jupyter=False, color_system=None, markup=False, highlight=False, emoji=False
-    ).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
+    return printed([table], WIDTH)
 
 
 def summary_rows(plan: Plan) -> list[tuple[str, str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-Part = tuple[int, int, int, int]  # bytes [begin, end) in the steps [first, last)
+from ..usage import Part
+
 Point = tuple[int, int]  # step, byte
 
 

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..buffer_info import BufferInfo, buffer_infos
+from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..export.files import write_text
-from ..plan import parts_by_buffer
+from ..usage import rectangles
 from .charts import Axes, gantt_chart, load_chart, small
-from .colouring import Colouring, colourings
-from .facts import Facts, facts_of
+from .colours import COLOUR_BY, Colouring, colourings, samples
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
+    from .. import _core
     from ..plan import Plan
 
 _BESIDE = 3  # charts in a row
@@ -34,7 +37,8 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
 
     Steps go across and addresses up, one box per buffer, with the load below; all charts zoom and pan together. A
     tooltip says what a buffer is and which ops make and read it, a search finds tensors by a part of their name, and
-    colours tell the order of birth, size, kind, or type of op. The file opens from a disk and never uses a network.
+    colours tell the order of birth, size, lifetime, kind, type of op or layer, the same as in `plot_plans`. The file
+    opens from a disk and never uses a network.
 
     Parameters
     ----------
@@ -55,12 +59,12 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
     plans = list(plans) if isinstance(plans, Sequence) else [plans]
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
-    _require_bokeh()
+    require_bokeh()
     write_text(path, _page(plans, printable(title)))
 
 
-def _require_bokeh() -> None:
-    """Tooltips of older ones take names for HTML."""
+def require_bokeh() -> None:
+    """MissingDependencyError where a page cannot be written; tooltips of older versions take names for HTML."""
     try:
         from bokeh import __version__ as version
     except ImportError as error:
@@ -78,10 +82,10 @@ def _page(plans: Sequence[Plan], title: str) -> str:
     from bokeh.resources import Resources
     from jinja2 import Environment
 
-    facts = [facts_of(plan) for plan in plans]
-    known = colourings(plans, facts)
-    views = _views(plans, facts, known)
-    fills = [_fill(k, colouring) for k, colouring in enumerate(known)]
+    infos = [buffer_infos(plan) for plan in plans]
+    known = _paints(plans, infos)
+    views = _views(plans, infos, known)
+    fills = [_fill(k, paint) for k, paint in enumerate(known)]
     controls = _controls(known)
     document = Document(title=title)
     for root in (*controls.values(), *(view[chart] for view in views for chart in ("gantt", "load"))):
@@ -105,25 +109,70 @@ def _page(plans: Sequence[Plan], title: str) -> str:
     return html
 
 
-def _views(plans: Sequence[Plan], facts: Sequence[Sequence[Facts]], known: Sequence[Colouring]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Paint:
+    """A way to colour the boxes of all plans: per plan a code per buffer, which counts in the palette, and its legend.
+
+    The legend is a text, a ramp of colours between two texts, or entries of names and colours.
+    """
+
+    name: str
+    palette: list[str]
+    codes: list[npt.NDArray[Any]]
+    text: str = ""
+    ramp: tuple[str, list[str], str] | None = None
+    entries: tuple[tuple[str, str], ...] = ()
+
+
+def _paints(plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]]) -> list[_Paint]:
+    """All that tell something of these plans."""
+    paints = []
+    for by in COLOUR_BY:
+        try:
+            found = colourings(plans, by, infos)
+        except ValueError:  # they have no graphs, or no layers
+            continue
+        if by == "order" or found[0].limits is not None or len(found[0].legend) > 1:
+            paints.append(_paint(found))
+    return paints
+
+
+def _paint(found: Sequence[Colouring]) -> _Paint:
+    palette = sorted({colour for colouring in found for colour in colouring.colours}) or ["white"]
+    code = {colour: k for k, colour in enumerate(palette)}
+    kind = np.uint8 if len(palette) <= 256 else np.uint16
+    codes = [np.array([code[colour] for colour in colouring.colours], dtype=kind) for colouring in found]
+    first = found[0]
+    if first.limits is not None:
+        low, high = (format_bytes(n) if first.by == "size" else f"{n:,}" for n in first.limits)
+        ends = (f"≤ {low}", high) if first.by == "size" else (low, f"{high} steps")
+        return _Paint(first.title, palette, codes, ramp=(ends[0], samples(np.linspace(0, 1, 18)), ends[1]))
+    entries, every = first.entries()
+    text = "in turn, by birth: neighbours differ" if first.by == "order" else f"every {every}." if every > 1 else ""
+    return _Paint(first.title, palette, codes, text, entries=tuple((printable(name), c) for name, c in entries))
+
+
+def _views(
+    plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], known: Sequence[_Paint]
+) -> list[dict[str, Any]]:
     """Per plan, the models of its charts."""
     axes = Axes.of(plans)
     views = []
     for k, plan in enumerate(plans):
-        boxes = _box_columns(plan, facts[k], [colouring.codes[k] for colouring in known])
-        view = gantt_chart(plan, boxes, _tenant_columns(facts[k]), _fill(0, known[0]), axes, f"gantt{k}")
+        boxes = _box_columns(plan, infos[k], [paint.codes[k] for paint in known])
+        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), _fill(0, known[0]), axes, f"gantt{k}")
         views.append(view | load_chart(plan, axes, f"load{k}"))
     return views
 
 
-def _fill(k: int, colouring: Colouring) -> Any:
+def _fill(k: int, paint: _Paint) -> Any:
     """The colour of a box, from its code."""
     from bokeh.transform import linear_cmap
 
-    return linear_cmap(f"code{k}", list(colouring.palette), -0.5, len(colouring.palette) - 0.5)
+    return linear_cmap(f"code{k}", paint.palette, -0.5, len(paint.palette) - 0.5)
 
 
-def _controls(known: Sequence[Colouring]) -> dict[str, Any]:
+def _controls(known: Sequence[_Paint]) -> dict[str, Any]:
     """The search box, and the choice of colours."""
     from bokeh.models import AutocompleteInput, RadioButtonGroup
 
@@ -157,13 +206,9 @@ def _figures(plan: Plan) -> list[tuple[str, str, str]]:
     ]
 
 
-def _box_columns(plan: Plan, facts: Sequence[Facts], codes: Sequence[npt.NDArray[np.uint8]]) -> dict[str, Any]:
+def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
     """A row per box: a buffer with bytes, or a part of one that is shaped, with what is told of the buffer."""
-    problem, parts = plan.problem, parts_by_buffer(plan.problem)
-    plain = np.zeros((len(plan), 5), dtype=np.int64)
-    plain[:, 0], plain[:, 2], plain[:, 3], plain[:, 4] = np.arange(len(plan)), problem.size, problem.first, problem.last
-    shown = plain[(problem.size > 0) & ~np.isin(plain[:, 0], list(parts))]
-    rows = shown if problem.parts is None else np.concatenate([shown, problem.parts])
+    problem, rows = plan.problem, rectangles(plan.problem)
     buffer, begin, end, first, last = rows.T
     offset = plan.offsets[buffer]
     columns: dict[str, Any] = {
@@ -175,24 +220,44 @@ def _box_columns(plan: Plan, facts: Sequence[Facts], codes: Sequence[npt.NDArray
         "name": [printable(problem.name(b)) for b in buffer.tolist()],
         **{f"code{k}": code[buffer] for k, code in enumerate(codes)},
     }
-    if parts:
+    if problem.parts is not None:
         columns |= {"first": small(problem.first[buffer]), "last": small(problem.last[buffer])}
         columns["offset"] = offset.astype(float)
-    told = {"shape": [fact.shape for fact in facts], "made_by": [fact.made_by for fact in facts]}
-    told |= {"last_read": [fact.last_read for fact in facts], "tenants": [_tenants(fact) for fact in facts]}
-    columns |= {name: [texts[b] or "-" for b in buffer.tolist()] for name, texts in told.items() if any(texts)}
+    told = {"type": _type, "made_by": _made_by, "last_read": _last_read, "tenants": _tenants}
+    texts = {name: [say(info) for info in infos] for name, say in told.items()}
+    columns |= {name: [said[b] or "-" for b in buffer.tolist()] for name, said in texts.items() if any(said)}
     return columns
 
 
-def _tenants(fact: Facts) -> str:
-    names = [f"{printable(slot.name)} [{slot.first}, {slot.last})" for slot in fact.tenants[:_TENANTS]]
-    hidden = len(fact.tenants) - len(names)
+def _type(info: BufferInfo) -> str:
+    return printable(typed_shape(info.dtype, info.shape))
+
+
+def _made_by(info: BufferInfo) -> str:
+    if info.writer is None:
+        return f"graph {info.kind}" if info.kind else ""
+    return _op(info.writer)
+
+
+def _last_read(info: BufferInfo) -> str:
+    if info.returned:
+        return "the caller (a graph output)"
+    return "" if info.reader is None else _op(info.reader)
+
+
+def _op(op: _core.Op) -> str:
+    return printable(f"{op.name} ({op.type})" if op.type else op.name)
+
+
+def _tenants(info: BufferInfo) -> str:
+    names = [f"{printable(slot.name)} [{slot.first}, {slot.last})" for slot in info.tenants[:_TENANTS]]
+    hidden = len(info.tenants) - len(names)
     return ", ".join([*names, f"and {hidden} more"] if hidden > 0 else names)
 
 
-def _tenant_columns(facts: Sequence[Facts]) -> dict[str, Any]:
+def _tenant_columns(infos: Sequence[BufferInfo]) -> dict[str, Any]:
     """A row per tensor that lies in the bytes of another: where a search finds it."""
-    slots = [slot for fact in facts for slot in fact.tenants]
+    slots = [slot for info in infos for slot in info.tenants]
     return {
         "name": [printable(slot.name) for slot in slots],
         "left": [slot.first for slot in slots],

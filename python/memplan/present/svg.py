@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 
 from .. import _core
-from ..plan import parts_by_buffer
+from ..usage import parts_by_buffer, rectangles
 from .colours import PALETTE, colouring
 from .curve import load_shown
 from .highlight import steps_of
@@ -124,13 +124,11 @@ def _add_image(picture: Element, plan: Plan, scale: _Scale) -> None:
 
 def _rectangles(plan: Plan, scale: _Scale) -> Iterator[tuple[int, int, int, int, int]]:
     """Per used rectangle, the buffer and its pixels, at least one: left, right, bottom, top; from the corner."""
-    shapes = parts_by_buffer(plan.problem)
-    for b, slot in enumerate(plan):
-        for begin, end, first, last in shapes.get(b, [(0, slot.bytes, slot.first, slot.last)]):
-            if begin < end:
-                left, right = int(scale.x(first) - _LEFT), round(scale.x(last) - _LEFT)
-                top, bottom = int(scale.y(slot.offset + end) - _TOP), round(scale.y(slot.offset + begin) - _TOP)
-                yield b, left, max(right, left + 1), max(bottom, top + 1), top
+    offsets = plan.offsets.tolist()
+    for b, begin, end, first, last in rectangles(plan.problem).tolist():
+        left, right = int(scale.x(first) - _LEFT), round(scale.x(last) - _LEFT)
+        top, bottom = int(scale.y(offsets[b] + end) - _TOP), round(scale.y(offsets[b] + begin) - _TOP)
+        yield b, left, max(right, left + 1), max(bottom, top + 1), top
 
 
 def _add_axes(picture: Element, scale: _Scale) -> None:

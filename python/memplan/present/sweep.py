@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..export.files import replacing
 from .compare import PROVEN, comparison_table, gap, percent, reason_of
-from .tables import WIDTH, Table, html, html_page, text
+from .tables import WIDTH, Table, html, html_image, html_page, text
 from .units import printable
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def gap_table(sweep: Sweep) -> Table:
         lines[0][0] = "source"
     header, *cells_by_line = map(tuple, lines)
     title = TITLE + (", interrupted" if sweep.interrupted else "")
-    return Table(title, header, tuple(cells_by_line), frozenset(range(1, len(header))), _notes(sweep))
+    return Table(title, header, tuple(cells_by_line), frozenset(header[1:]), _notes(sweep), {header[0]: None})
 
 
 def ranked(sweep: Sweep) -> list[str]:
@@ -94,7 +95,7 @@ def gap_tables(sweep: Sweep, width: int) -> list[Table]:
             parts.append([0])
         parts[-1].append(column)
     cut = [table.only(part) for part in parts]
-    return [Table(t.title if t is cut[0] else "", t.header, t.rows, t.right, t.notes * (t is cut[-1])) for t in cut]
+    return [replace(t, title=t.title if t is cut[0] else "", notes=t.notes if t is cut[-1] else ()) for t in cut]
 
 
 def sweep_text(sweep: Sweep, width: int = WIDTH) -> str:
@@ -107,7 +108,7 @@ def sweep_page(sweep: Sweep) -> str:
     tables = [gap_table(sweep), *map(comparison_table, sweep)]
     buffer = BytesIO()
     _figure(sweep).savefig(buffer, format="png", dpi=110)
-    return html_page(TITLE, "\n".join(map(html, tables)), buffer.getvalue())
+    return html_page(TITLE, *map(html, tables), html_image(buffer.getvalue(), f"{TITLE}, as a map"))
 
 
 def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None) -> Axes:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import math
 
+SHARES = {
+    "inplace": "in place of",
+    "slice": "slice of",
+    "concat": "part of",
+}  # how the inner of a Sharing lies in the outer
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 

@@ -7,11 +7,11 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..plan import tensor_lifetimes
+from .slots import tensor_lifetimes
 
 if TYPE_CHECKING:
-    from .. import _core
-    from ..plan import Plan
+    from . import _core
+    from .plan import Plan
 
 
 class Network:
@@ -25,8 +25,6 @@ class Network:
         self.tensors: list[_core.Tensor] = plan.graph.tensors
         self.end = max(len(self.ops), 1)
         self.index = {tensor.name: t for t, tensor in enumerate(self.tensors)}
-        lives = tensor_lifetimes(plan.graph)
-        self.lives = [lives.get(tensor.name, (0, 0)) for tensor in self.tensors]
         self.kept = {self.index[name] for name in plan.graph.outputs}  # for the caller
         self.kept |= {t for t, tensor in enumerate(self.tensors) if tensor.kind == "weight"}
         self.buffer: list[int] = plan.buffers.buffer_of_tensor.tolist()
@@ -42,6 +40,12 @@ class Network:
                 self.uses[self.index[name]].append(step)
             for name in op.outputs:
                 self.maker[self.index[name]] = step
+
+    @cached_property
+    def lives(self) -> list[tuple[int, int]]:
+        """The steps [first, last) of each tensor, as of `tensor_lifetimes`."""
+        lives = tensor_lifetimes(self.graph)
+        return [lives.get(tensor.name, (0, 0)) for tensor in self.tensors]
 
     @cached_property
     def mutated(self) -> dict[int, int]:
@@ -74,6 +78,11 @@ class Network:
     def span(self, tensor: int) -> tuple[int, int]:
         """The bytes [begin, end) of its storage in which a tensor lies."""
         return self.offset[tensor], self.offset[tensor] + self.tensors[tensor].bytes
+
+    def last_read(self, tensor: int) -> int:
+        """The step that reads a tensor last; -1 where none does."""
+        uses = self.uses[tensor]
+        return uses[-1] if uses and uses[-1] > self.maker[tensor] else -1
 
     def type_of(self, tensor: int) -> str:
         """The type of the op that writes a tensor; "" where there is none."""

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement
 
 from .. import _core
 from .layout import summary_rows
 from .svg import curve_svg, gantt_svg
+from .tables import written
 from .units import format_bytes, shortened
 
 if TYPE_CHECKING:
     from ..plan import Plan
 
 _MOST_TYPES = 8
-
-
-def show_in_notebooks() -> None:
-    """Let graphs and problems show themselves; a Plan does so by its own method."""
-    _core.Graph._repr_html_ = graph_html  # type: ignore[attr-defined]
-    _core.Problem._repr_html_ = problem_html  # type: ignore[attr-defined]
 
 
 def plan_html(plan: Plan) -> str:
@@ -79,7 +74,7 @@ def _page(kind: str, parts: Sequence[Element]) -> str:
     page = Element("div", {"style": "max-width: 60em"})
     SubElement(page, "strong").text = f"memplan.{kind}"
     page.extend(parts)
-    return tostring(page, encoding="unicode", method="html")
+    return written(page)
 
 
 def _columns(parts: Sequence[Element]) -> Element:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from .. import _core
-    from ..plan import Plan
+    from . import _core
+    from .plan import Plan
 
 Ints = npt.NDArray[np.int64]
 Span = tuple[int, int]  # bytes [begin, end)
+Part = tuple[int, int, int, int]  # bytes [begin, end) in the steps [first, last)
 
 BUFFER, BEGIN, END, FIRST, LAST = range(5)  # columns of rectangles
 
@@ -29,6 +30,15 @@ def rectangles(problem: _core.Problem) -> Ints:
     columns = (buffer, np.zeros_like(buffer), problem.size[buffer], problem.first[buffer], problem.last[buffer])
     rows = np.column_stack(columns).astype(np.int64)
     return rows if parts is None else np.concatenate([rows, parts])
+
+
+def parts_by_buffer(problem: _core.Problem) -> dict[int, list[Part]]:
+    """The parts of each shaped buffer: bytes [begin, end), counted from where it starts, in the steps [first, last)."""
+    parts: dict[int, list[Part]] = {}
+    rows = problem.parts
+    for buffer, begin, end, first, last in rows.tolist() if rows is not None else []:
+        parts.setdefault(buffer, []).append((begin, end, first, last))
+    return parts
 
 
 def load_curve(rows: Ints) -> tuple[Ints, Ints]:
@@ -61,16 +71,22 @@ def without(rows: Ints, buffer: int, first: int, last: int) -> Ints:
     return np.concatenate([rows[~own], *kept])
 
 
-def step_of_peak(plan: Plan, rows: Ints) -> int:
-    """The step with most bytes in use among those at which a buffer that ends at the peak is; the first of several."""
+def step_of_peak(plan: Plan) -> int | None:
+    """The step that makes the peak: of those at which bytes that end there are in use, the first with the highest load.
+
+    None in a plan without bytes.
+    """
+    rows = rectangles(plan.problem)
+    if len(rows) == 0:
+        return None
     ends = plan.offsets[rows[:, BUFFER]] + rows[:, END]
     step, load = load_curve(rows)
-    best: tuple[int, int] = (-1, 0)
-    for row in rows[ends == ends.max()]:
-        low, high = np.searchsorted(step, row[[FIRST, LAST]])
+    highest = []
+    for first, last in rows[ends == ends.max()][:, [FIRST, LAST]].tolist():
+        low, high = np.searchsorted(step, [first, last])
         k = int(low + np.argmax(load[low:high]))
-        best = max(best, (int(load[k]), -int(step[k])))
-    return -best[1]
+        highest.append((-int(load[k]), int(step[k])))
+    return min(highest)[1]
 
 
 def holes(plan: Plan, rows: Ints, step: int) -> list[tuple[int, int]]:

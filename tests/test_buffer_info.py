@@ -1,0 +1,95 @@
+"""What a graph says of the buffers of its plan."""
+
+from __future__ import annotations
+
+import pytest
+
+import memplan
+from memplan.buffer_info import BufferInfo, buffer_infos, module_path
+
+GRAPH = memplan.Graph(
+    [
+        memplan.Tensor("x", 64, "input", [4, 4], "float32"),
+        memplan.Tensor("a", 64, shape=[4, 4], dtype="float32"),
+        memplan.Tensor("view", 32, shape=[8], dtype="float32"),
+        memplan.Tensor("b", 64),
+        memplan.Tensor("unread", 16),
+    ],
+    [
+        memplan.Op("conv_1", "Conv", ["x"], ["a"], workspace=128),
+        memplan.Op("cut", "View", ["a"], ["view"], aliases=[("view", "a", 32)]),
+        memplan.Op("add", "Add", ["view", "x"], ["b"]),
+        memplan.Op("log", "", ["b"], ["unread"]),
+    ],
+    ["b"],
+)
+
+
+def by_name(plan: memplan.Plan) -> dict[str, BufferInfo]:
+    return {slot.name: info for slot, info in zip(plan, buffer_infos(plan), strict=True)}
+
+
+def test_kinds_shapes_and_the_ops_that_write_and_read_a_buffer() -> None:
+    plan = memplan.plan(GRAPH, place=("input", "intermediate", "output", "workspace"))
+    infos = by_name(plan)
+    rows = {
+        name: (
+            info.kind,
+            info.dtype,
+            info.shape,
+            info.writer and info.writer.name,
+            info.op_type,
+            info.reader and info.reader.name,
+            info.returned,
+        )
+        for name, info in infos.items()
+    }
+    assert rows == {
+        "x": ("input", "float32", (4, 4), None, "input", "add", False),
+        "a": ("intermediate", "float32", (4, 4), "conv_1", "Conv", "add", False),
+        "b": ("output", "", None, "add", "Add", "log", True),
+        "unread": ("intermediate", "", None, "log", "", None, False),
+        "conv_1.workspace": ("workspace", "", None, "conv_1", "Conv", "conv_1", False),
+    }
+    assert infos["a"].tensors == ("a", "view")
+    assert infos["a"].tenants == (plan["view"],)
+    assert infos["a"].tenants[0].offset == plan["a"].offset + 32
+
+
+def test_a_concatenation_is_written_first_by_the_op_of_its_first_part() -> None:
+    graph = {
+        "tensors": [{"name": name, "bytes": size} for name, size in (("a", 4), ("b", 4), ("y", 8))],
+        "ops": [
+            {"name": "first", "type": "A", "inputs": [], "outputs": ["a"]},
+            {"name": "second", "type": "B", "inputs": [], "outputs": ["b"]},
+            {
+                "name": "cat",
+                "type": "Concat",
+                "inputs": ["a", "b"],
+                "outputs": ["y"],
+                "concat": [{"output": "y", "input": "a"}, {"output": "y", "input": "b", "offset": 4}],
+            },
+        ],
+        "outputs": ["y"],
+    }
+    (info,) = buffer_infos(memplan.plan(graph))
+    assert (info.op_type, info.kind, info.returned, info.tensors) == ("A", "output", True, ("a", "b", "y"))
+
+
+def test_nothing_is_known_of_the_buffers_of_a_problem() -> None:
+    assert buffer_infos(memplan.plan(([8, 4, 0], [0, 1, 0], [2, 3, 3]))) == [BufferInfo()] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("layer1.0.conv1.convolution", ("layer1", "0", "conv1")),
+        ("backward.layer1.0.conv1.add", ("layer1", "0", "conv1")),
+        ("backward", ()),
+        ("relu", ()),
+        ("/layer1/layer1.0/conv1/Conv", ("layer1", "layer1.0", "conv1")),
+        ("", ()),
+    ],
+)
+def test_module_paths(name: str, path: tuple[str, ...]) -> None:
+    assert module_path(name) == path
