@@ -148,6 +148,8 @@ def plan(
         See `on_interrupt`.
     MissingDependencyError
         The planner needs a package that is not installed; names the extra that brings it.
+    PlannerError
+        A planner of another package cannot be used, or does not do what a planner has to.
     """
     kinds = _checked_place(place)
     storage = (
@@ -242,7 +244,7 @@ def _plan_graph(
     on_improvement: _OnPlan | None,
 ) -> Plan:
     def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
-        return Plan.of(solution, buffers.problem, graph, buffers)
+        return Plan.of(solution, buffers.problem, graph, buffers, storage)
 
     tell = None if on_improvement is None else _teller(on_improvement, plan_of)
     try:

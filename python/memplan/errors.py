@@ -20,6 +20,11 @@ class MissingDependencyError(ImportError):
     """A package that an importer or planner needs is not installed; the message names the extra that brings it."""
 
 
+class PlannerError(RuntimeError):
+    """A planner written in Python cannot be used, or does not do what a planner has to; the message names it, and the
+    package that brings it."""
+
+
 class InfeasibleError(ValueError):
     """No plan fits the capacity, or none was found that does.
 
@@ -84,6 +89,7 @@ __all__ = [
     "InfeasibleError",
     "InvalidPlanError",
     "MissingDependencyError",
+    "PlannerError",
     "ProblemError",
     "SourceError",
     "UnsupportedError",

@@ -6,12 +6,11 @@
 //      spilled: moved to the end of the arena, where it lies for the whole of its life
 //   3. new bytes at the end of the arena
 //
-//     offset ▲     spilled ┌────────┐          1 would have gone to the end for its short life; it takes the place of
-//     0,
-//            │             │   0    │          and what 0 leaves beside it serves others while 0 lives
+//     offset ▲     spilled ┌────────┐          1 would have gone to the end for its short life; it takes the place
+//            │             │   0    │          of 0, and what 0 leaves beside it serves others while 0 lives
 //            │ ┌────────┐  └────────┘
 //            │ │   0    │ ─▶ ┌──┐
-//            └─┴────────┴──  ┴1─┴──▶ step
+//            └─┴────────┴────┴1─┴──▶ step
 //
 // Step 2 is what a scan with a bounded number of registers does when none is left; with an arena that may grow it
 // trades bytes at the end for smaller free regions below. Unlike best_fit, an arena that grows does not begin in the

@@ -2,8 +2,8 @@
 // it, is at most the capacity given, or when the effort is spent or the time is up.
 //
 //     first_fit ─▶ rounds of   valley          runs at the bound: an optimum, or the proof that there is none there
-//                squeaky_wheel   an order, repaired
-//                valley          runs between the bound and the best peak
+//                              squeaky_wheel   an order, repaired
+//                              valley          runs between the bound and the best peak
 //
 // In a round each member works for an equal slice of work, from the best plan at the beginning of the round, and the
 // best of what they find is kept, ties to the first of them. Slices are counted in work, not in time, so what comes out

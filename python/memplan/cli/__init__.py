@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import plan, planners, verify
+from ..errors import PlannerError
+from . import compare, diff, explain, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, verify, planners)
+COMMANDS = (plan, compare, explain, diff, verify, planners)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except KeyboardInterrupt:
         return interrupted()
-    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, PlannerError) as error:
         print(f"memplan: error: {_one_line(error)}", file=sys.stderr)
         return ERROR
 

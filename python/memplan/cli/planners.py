@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
-from .. import planners
+from ..planners import survey
 from .arguments import Commands, new_command
 from .terminal import OK, console, readers_may_leave
 
 if TYPE_CHECKING:
-    from ..planners import Parameter
+    from ..planners import Parameter, PlannerInfo
 
 EXAMPLES = "memplan planners"
 
@@ -28,13 +29,20 @@ def run(_: argparse.Namespace) -> int:
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("name", "what it does", "exact", "supports", "complexity", "source"):
         table.add_column(title, overflow="fold")
-    for row in planners():
+    rows, faults = survey()
+    for row in rows:
         exact = "yes" if row.exact else "no"
         title = "\n".join([row.title, *map(_parameter, row.parameters)])
-        table.add_row(row.name, title, exact, ", ".join(row.supports), row.complexity, row.source)
+        table.add_row(row.name, title, exact, ", ".join(row.supports), row.complexity, _source(row))
     with readers_may_leave():
         console().print(table)
+    for fault in faults:
+        print(f"memplan: left out: {fault}", file=sys.stderr)
     return OK
+
+
+def _source(row: PlannerInfo) -> str:
+    return f"{row.source}\npackage {row.package}" if row.package else row.source
 
 
 def _parameter(parameter: Parameter) -> str:

@@ -1,19 +1,34 @@
-"""The registry of planners: the core's rows, then those of planners written in Python."""
+"""The registry of planners: the core's rows, then those of planners written in Python, here and elsewhere.
+
+To write one, ``from memplan.planners import Options, Parameter, Placement, PlannerInfo, register``. `register` adds it
+for the time of a script or notebook; a package brings it with an entry point of the group ``memplan.planners``, whose
+name is the planner's and whose object is its PlannerInfo.
+"""
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Callable
-from dataclasses import replace
-
-import numpy as np
 
 from .. import _core
-from ..errors import UnsupportedError, invalid_plan
-from . import cp_sat
+from ..errors import PlannerError, invalid_plan
+from . import cp_sat, packages
+from .in_python import solved
 from .row import Options, Parameter, Placement, PlannerInfo
 
-__all__ = ["Options", "Parameter", "Placement", "PlannerInfo", "choose", "planners", "solve_graph", "solve_problem"]
+__all__ = [
+    "Options",
+    "Parameter",
+    "Placement",
+    "PlannerInfo",
+    "choose",
+    "names",
+    "planners",
+    "register",
+    "solve_graph",
+    "solve_problem",
+    "survey",
+]
 
 
 def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
@@ -22,12 +37,86 @@ def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
 
 
 IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
-IN_PYTHON = (cp_sat.ROW,)  # planners of other packages would join here
+IN_PYTHON = (cp_sat.ROW,)
+FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
+_registered: dict[str, PlannerInfo] = {}
 
 
 def planners() -> list[PlannerInfo]:
-    """The registry's rows, in its order."""
+    """The registry's rows: memplan's own, those that were registered, and those of other packages by name.
+
+    Packages that bring planners are imported. One that cannot be used is left out, with a RuntimeWarning that says
+    what is wrong with it and in which package; asking for it raises that as a PlannerError.
+    """
+    rows, faults = survey()
+    for fault in faults:
+        warnings.warn(f"left out: {fault}", RuntimeWarning, stacklevel=2)
+    return rows
+
+
+def survey() -> tuple[list[PlannerInfo], list[PlannerError]]:
+    """The registry's rows, and what is wrong with the planners of other packages that are left out of them."""
+    rows, faults = [*_own(), *_registered.values()], []
+    for name in packages.names():
+        try:
+            rows.append(_of_package(name))
+        except PlannerError as fault:
+            faults.append(fault)
+    return rows, faults
+
+
+def names() -> list[str]:
+    """What may be asked for, in the registry's order; no package is imported, so that some may prove broken."""
+    rows = [*_own(), *_registered.values()]
+    return list(dict.fromkeys([*(row.name for row in rows), *packages.names()]))
+
+
+def register(row: PlannerInfo) -> None:
+    """Add a planner written in Python to the registry, until the process ends.
+
+    It can then be asked for by its name wherever planners are; what it gives is verified like any other's. One that
+    was registered before under the same name is replaced.
+
+    Raises
+    ------
+    TypeError
+        Not a PlannerInfo, or one without a function to run.
+    ValueError
+        The name is that of a planner of memplan or of an installed package, or `supports` names no feature.
+    """
+    if not isinstance(row, PlannerInfo):
+        raise TypeError(f"register takes a PlannerInfo, got {row!r}")
+    if row.name in packages.names():
+        raise ValueError(f"planner '{row.name}' cannot be registered: the name is taken by an installed package")
+    _check(row)
+    _registered[row.name] = row
+
+
+def _own() -> list[PlannerInfo]:
     return [*IN_CORE, *IN_PYTHON]
+
+
+def _check(row: PlannerInfo) -> None:
+    """Refuses what could not be planned with."""
+    if row.run is None:
+        raise TypeError(f"planner '{row.name}' has no run: a function from a Problem and Options to a Placement")
+    if any(row.name == own.name for own in _own()):
+        raise ValueError(f"the name '{row.name}' is taken by memplan's own planner")
+    for feature in row.supports:
+        if feature not in FEATURES:
+            raise ValueError(f"supports must be among {', '.join(FEATURES)}, got {feature!r}")
+
+
+def _of_package(name: str) -> PlannerInfo:
+    return packages.load(name, _check)
+
+
+def _find(name: str) -> PlannerInfo | None:
+    """The row of that name; of other packages, only the one that brings it is imported."""
+    rows = {row.name: row for row in (*_registered.values(), *_own())}
+    if name in rows or name not in packages.names():
+        return rows.get(name)
+    return _of_package(name)
 
 
 def choose(text: str) -> tuple[PlannerInfo, dict[str, int | str]]:
@@ -37,11 +126,13 @@ def choose(text: str) -> tuple[PlannerInfo, dict[str, int | str]]:
     ------
     ValueError
         Lists the names, the parameters, or the values that it takes.
+    PlannerError
+        The package that brings the planner is broken.
     """
     name, _, rest = text.partition(":")
-    row = next((row for row in planners() if row.name == name), None)
+    row = _find(name)
     if row is None:
-        raise ValueError(f"planner must be one of {', '.join(row.name for row in planners())}, got {name!r}")
+        raise ValueError(f"planner must be one of {', '.join(names())}, got {name!r}")
     if row.run is None:
         return row, {}
     settings = {parameter.name: parameter.standard for parameter in row.parameters}
@@ -92,7 +183,7 @@ def solve_problem(
         return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, True)
     if capacity is not None:
         _core.require_room(problem, capacity)
-    solution = _solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
+    solution = solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
     if capacity is not None:
         _core.require_fit(problem, capacity, solution)
     return solution
@@ -118,7 +209,7 @@ def solve_graph(
 
     def replayed(solution: _core.Solution) -> None:
         if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
-            raise invalid_plan(f"the plan of planner '{row.name}'", faults)
+            raise invalid_plan(f"the plan of {row.label}", faults)
 
     def tell_replayed(solution: _core.Solution) -> None:
         assert tell is not None
@@ -126,63 +217,8 @@ def solve_graph(
         tell(buffers, solution)
 
     options = Options(time_limit, seed, threads, settings, capacity)
-    solution = _solved(row, planner, buffers.problem, options, tell_replayed if tell is not None else None)
+    solution = solved(row, planner, buffers.problem, options, tell_replayed if tell is not None else None)
     replayed(solution)
     if capacity is not None:
         _core.require_fit(buffers.problem, capacity, solution, buffers)
     return buffers, solution
-
-
-def _solved(
-    row: PlannerInfo,
-    planner: str,
-    problem: _core.Problem,
-    options: Options,
-    tell: Callable[[_core.Solution], None] | None,
-) -> _core.Solution:
-    """What a planner in Python makes of a problem, verified, whether it fits the capacity or not."""
-    assert row.run is not None
-    given = _with_what_it_supports(row, problem)
-    lowest: int | None = None  # peak that was told of
-    begin = time.perf_counter()
-
-    def judged(placement: Placement) -> _core.Solution:
-        seconds = time.perf_counter() - begin
-        offsets = np.asarray(placement.offsets, dtype=np.int64)
-        bound = placement.lower_bound if given is problem else 0
-        cut = placement.interrupted
-        return _core.judge(problem, offsets, row.name, planner, seconds, bound, placement.pools, cut)
-
-    def hear(solution: _core.Solution) -> None:
-        nonlocal lowest
-        if tell is not None and (lowest is None or solution.peak < lowest):
-            lowest = solution.peak
-            tell(solution)
-
-    if tell is not None:
-        options = replace(options, tell=lambda offsets, bound: hear(judged(Placement(offsets, bound))))
-    placement = row.run(given, options)
-    solution = judged(placement)
-    try:
-        hear(solution)
-    except KeyboardInterrupt:
-        return judged(replace(placement, interrupted=True))
-    return solution
-
-
-def _with_what_it_supports(row: PlannerInfo, problem: _core.Problem) -> _core.Problem:
-    """The problem, as plain rectangles where the planner supports no shapes; what else it lacks is refused by name."""
-    asked = [
-        name
-        for name, is_asked in [
-            ("alignment", bool((problem.alignment > 1).any())),
-            ("conflicts", problem.conflicts is not None),
-        ]
-        if is_asked and name not in row.supports
-    ]
-    if asked:
-        raise UnsupportedError(f"planner '{row.name}' does not support {', '.join(asked)}, which this problem asks for")
-    if "shapes" in row.supports or problem.parts is None:
-        return problem
-    columns = (problem.size, problem.first, problem.last, problem.alignment)
-    return _core.Problem(*columns, problem.names or None, None, problem.conflicts)

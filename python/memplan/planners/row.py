@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import _core
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number or a word that a planner takes, as in "beam:k=16"."""
+    """A number or a word that a planner takes, as in "beam:k=16".
+
+    Attributes
+    ----------
+    name, title : str
+    standard : int or str
+        The value unless another is given.
+    least, most : int
+        What a number can be, both included.
+    words : tuple of str
+        What a word can be; empty for a number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A name that is no word, or a standard that it cannot be.
+    """
 
     name: str
     title: str
-    standard: int | str  # used unless another is given
+    standard: int | str
     least: int = 0
     most: int = 0
-    words: tuple[str, ...] = ()  # what it can be; empty for a number in [least, most]
+    words: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, r"\w+")
+        _check_tuple("words", self.words, str)
+        if self.words:
+            if self.standard not in self.words:
+                raise ValueError(f"standard must be one of {', '.join(self.words)}, got {self.standard!r}")
+        elif not isinstance(self.standard, int) or not self.least <= self.standard <= self.most:
+            raise ValueError(f"standard must be an integer in [{self.least}, {self.most}], got {self.standard!r}")
 
 
 @dataclass(frozen=True)
@@ -62,12 +90,21 @@ class Placement:
     interrupted : bool
         A KeyboardInterrupt ended the search, and these are its best offsets until then. A planner that has none yet
         lets it pass.
+
+    Raises
+    ------
+    TypeError
+        A bound or number of pools that is no integer.
     """
 
     offsets: Sequence[int]
     lower_bound: int = 0
     pools: int = 0
     interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("lower_bound", "pools"):
+            object.__setattr__(self, name, _integer(name, getattr(self, name)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,6 +125,14 @@ class PlannerInfo:
     parameters : tuple of Parameter
     run : callable or None
         For a planner written in Python: from a Problem and Options to a Placement. None for the core's.
+    package : str
+        The package that brings it, with its version; empty for memplan's own, and for what `register` adds. It is
+        filled in where the planner is found.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A field that is not of its type, or a name that is no word.
     """
 
     name: str
@@ -98,6 +143,39 @@ class PlannerInfo:
     source: str
     parameters: tuple[Parameter, ...] = ()
     run: Callable[[_core.Problem, Options], Placement] | None = None
+    package: str = ""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, r"\w[\w.-]*")
+        for name in ("title", "complexity", "source"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a str, got {getattr(self, name)!r}")
+        _check_tuple("supports", self.supports, str)
+        _check_tuple("parameters", self.parameters, Parameter)
+        if self.run is not None and not callable(self.run):
+            raise TypeError(f"run must be callable with a Problem and Options, got {self.run!r}")
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return f"planner '{self.name}'" + (f" of package '{self.package}'" if self.package else "")
 
     def __repr__(self) -> str:
         return f"<memplan planner '{self.name}'>"
+
+
+def _check_name(name: Any, pattern: str) -> None:
+    if not isinstance(name, str) or not re.fullmatch(pattern, name):
+        raise ValueError(f"name must be a word such as 'first_fit', got {name!r}")
+
+
+def _check_tuple(field: str, values: Any, kind: type) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
+        raise TypeError(f"{field} must be a tuple of {kind.__name__}, got {values!r}")
+
+
+def _integer(field: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{field} must be an integer, got {value!r}") from None

@@ -1,0 +1,164 @@
+"""What pages say that is taken from the project itself while the site is built, so that it holds.
+
+A page has a line `[[name]]` where such text goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import memplan
+from memplan.cli import COMMANDS, main
+from memplan.planners import Parameter, PlannerInfo
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PLANNERS = ROOT / "cpp" / "src" / "planners"
+FILE_OF = {"auto": "portfolio"}  # where it is not the planner's name
+
+
+def planner_table() -> str:
+    """A row per planner, each with a link to its section."""
+    lines = ["| planner | what it does | exact | supports | complexity |", "|---|---|---|---|---|"]
+    for row in memplan.planners():
+        exact = "yes" if row.exact else ""
+        cells = (f"[`{row.name}`](#{row.name})", row.title, exact, ", ".join(row.supports), row.complexity)
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def planner_sections() -> str:
+    """A section per planner: its row, its parameters, and the head of its source."""
+    return "\n\n".join(_section(row) for row in memplan.planners())
+
+
+def _section(row: PlannerInfo) -> str:
+    facts = [
+        ("Exact", "yes: an optimum, given time" if row.exact else "no"),
+        ("Supports", ", ".join(row.supports) or "sizes and lifetimes only"),
+        ("Complexity", row.complexity),
+        ("Source", row.source),
+        *((f"`{parameter.name}={parameter.standard}`", _parameter(parameter)) for parameter in row.parameters),
+    ]
+    table = "\n".join(f"| {_cell(name)} | {_cell(text)} |" for name, text in facts)
+    idea = _head(row).removeprefix(f"{row.name}: ") or f"{row.title}."
+    return f"## `{row.name}`\n\n| | |\n|---|---|\n{table}\n\n{_markdown(idea[:1].upper() + idea[1:])}"
+
+
+def _parameter(parameter: Parameter) -> str:
+    values = ", ".join(f"`{word}`" for word in parameter.words) or f"{parameter.least:,} to {parameter.most:,}"
+    return f"{parameter.title}; {values}"
+
+
+def _head(row: PlannerInfo) -> str:
+    """The comment or docstring at the head of the planner's source: idea, guarantee, complexity, drawings."""
+    if row.run is not None:
+        return inspect.cleandoc(sys.modules[row.run.__module__].__doc__ or "")
+    source = (PLANNERS / f"{FILE_OF.get(row.name, row.name)}.cpp").read_text(encoding="utf-8")
+    lines = []
+    for line in source.splitlines():
+        if not line.startswith("//"):
+            break
+        lines.append(line[2:].removeprefix(" "))
+    return "\n".join(lines)
+
+
+def _markdown(comment: str) -> str:
+    """Plain text as Markdown: what is indented, drawings and lists, as it stands; the rest as paragraphs."""
+    parts = re.split(r"((?:^ .*\n?(?:\n(?= ))*)+)", comment, flags=re.MULTILINE)
+    prose, drawings = parts[0::2], parts[1::2]
+    texts = [_escaped(prose[0])]
+    for drawing, text in zip(drawings, prose[1:], strict=True):
+        texts += [f"```text\n{textwrap.dedent(drawing).rstrip()}\n```", _escaped(text)]
+    return "\n\n".join(texts)
+
+
+def _escaped(prose: str) -> str:
+    """Nothing but `code` is markup."""
+    spans = prose.strip().split("`")
+    spans[0::2] = [re.sub(r"([\\*_<>\[\]|#])", r"\\\1", span) for span in spans[0::2]]
+    return "`".join(spans)
+
+
+def commands() -> str:
+    """The help of the command line and of each command."""
+    os.environ["COLUMNS"] = "100"
+    names = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+    return "\n\n".join(f"## memplan {name}\n\n```text\n{_help(name)}\n```" for name in names)
+
+
+def _help(command: str) -> str:
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        main([command, "--help"])
+    return text.getvalue().strip()
+
+
+def other_names() -> str:
+    """Public names that the page of the interface has no place for yet."""
+    page = (DOCS / "api.rst").read_text(encoding="utf-8")
+    missing = [name for name in memplan.__all__ if not re.search(rf":: {name}\b", page) and name != "__version__"]
+    if not missing:
+        return ""
+    return "\n".join(["Further names", "-------------", "", *map(_entry, missing)])
+
+
+def _entry(name: str) -> str:
+    value = getattr(memplan, name)
+    if inspect.isclass(value):
+        kind = "exception" if issubclass(value, Exception) else "class"
+        return f".. auto{kind}:: {name}\n   :members:\n"
+    return f".. autofunction:: {name}\n" if callable(value) else f".. autodata:: {name}\n   :no-value:\n"
+
+
+def other_pages() -> str:
+    """Pages that the contents do not name yet, for a list of contents."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8").split()
+    return "\n".join(sorted(page.stem for page in DOCS.glob("*.md") if page.stem not in {*index, "index", "README"}))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*")
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "planner table": planner_table,
+    "planner sections": planner_sections,
+    "commands": commands,
+    "other names": other_names,
+    "other pages": other_pages,
+}
+
+
+def fill_in(app: Any, docname: str, source: list[str]) -> None:
+    """Put the texts where a page asks for them."""
+    source[0] = re.sub(r"^\[\[([a-z ]+)\]\]$", lambda match: TEXTS[match[1]](), source[0], flags=re.MULTILINE)
+
+
+def resolve_public(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """A link to where a class is documented, whichever module it is defined in: memplan._core.Graph, Graph."""
+    if node.get("refdomain") != "py":
+        return None
+    name = node["reftarget"].rpartition(".")[2]
+    for target in (f"memplan.{name}", f"memplan.planners.{name}"):
+        found = env.domains["py"].objects.get(target)
+        if found is not None and found.objtype in ("class", "exception", "data"):
+            arguments = (env, node["refdoc"], app.builder, found.objtype, target, node, contnode)
+            return env.domains["py"].resolve_xref(*arguments)
+    return None
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("source-read", fill_in)
+    app.connect("missing-reference", resolve_public)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

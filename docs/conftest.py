@@ -1,0 +1,30 @@
+"""The code of the pages runs as it stands: what has prompts gives what is shown."""
+
+import os
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+
+def elsewhere(namespace: dict[str, Any]) -> None:
+    """What a page writes goes to a folder that is removed after it."""
+    namespace["_scratch"] = scratch = TemporaryDirectory()
+    namespace["_before"] = Path.cwd()
+    os.chdir(scratch.name)
+
+
+def back(namespace: dict[str, Any]) -> None:
+    os.chdir(namespace["_before"])
+    namespace["_scratch"].cleanup()
+
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],
+    patterns=["quickstart.md", "concepts.md", "extend.md", "faq.md"],
+    setup=elsewhere,
+    teardown=back,
+).pytest()
