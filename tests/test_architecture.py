@@ -267,6 +267,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "present": {"plan", "slots", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
     "importers": {"plan", "usage", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
+    "inductor": {"api", "plan", "importers", "present"},
     "compare": {"api", "plan", "planners", "export", "present"},
     "sweep": {"api", "compare", "export", "present"},
     "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
