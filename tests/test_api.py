@@ -240,7 +240,7 @@ import sys
 before = set(sys.modules)
 import memplan
 memplan.plan(([4, 5], [0, 1], [2, 3])).verify()
-for heavy in ("torch", "onnx", "matplotlib", "rich", "ortools"):
+for heavy in ("torch", "onnx", "matplotlib", "rich", "ortools", "bokeh"):
     assert heavy not in sys.modules, heavy
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -715,3 +716,119 @@ def test_one_file_is_not_named_twice(lifetimes: Path, tmp_path: Path, capsys: py
 def test_a_capacity_beyond_int64_is_one_line(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", lifetimes, lifetimes, "--capacity", "9" * 20) == 2
     assert "--capacity: must be below 2^63 - 1" in capsys.readouterr().err
+
+
+# pictures and traces
+
+
+def test_plan_draws_what_is_asked_for(tmp_path: Path) -> None:
+    source = "example:resnet50_infer"
+    options = (
+        "--highlight",
+        "convolution_3",
+        "--highlight",
+        "convolution_4",
+        "--colour-by",
+        "op_type",
+        "--zoom",
+        "5:40",
+    )
+    assert run("plan", source, "--plot", tmp_path / "plain.svg") == 0
+    assert run("plan", source, "--plot", tmp_path / "drawn.svg", *options) == 0
+    assert run("plan", source, "--plot", tmp_path / "peak.svg", "--zoom", "peak") == 0
+    drawn = (tmp_path / "drawn.svg").read_text()
+    assert "<!-- convolution_3, " in drawn
+    assert "<!-- convolution_4, " in drawn
+    assert "<!-- aten.convolution.default -->" in drawn
+    assert "<!-- op type -->" not in (tmp_path / "plain.svg").read_text()
+    assert "<!-- op type -->" not in (tmp_path / "peak.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--zoom", "peak"], "--highlight, --colour-by and --zoom need a picture to draw: --plot F"),
+        (["--plot", "p.png", "--zoom", "3"], "argument --zoom: must be 'peak' or steps A:B, got '3'"),
+        (["--plot", "p.png", "--zoom", "9:"], "argument --zoom: must be 'peak' or steps A:B, got '9:'"),
+        (["--plot", "p.png", "--zoom", "9:3"], "zoom must be 'peak' or two steps (first, last)"),
+        (
+            ["--plot", "p.png", "--highlight", "aa"],
+            "highlight: the plan has no tensor or buffer named 'aa'; there is 'a'",
+        ),
+        (["--plot", "p.png", "--colour-by", "kind"], "colour_by='kind' needs the plan of a graph"),
+        (["--plot", "p.png", "--colour-by", "hue"], "argument --colour-by: invalid choice: 'hue'"),
+    ],
+)
+def test_wrong_options_of_pictures(
+    options: list[str],
+    message: str,
+    lifetimes: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(lifetimes.parent)
+    assert run("plan", lifetimes, *options) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("p.png").exists()
+
+
+def test_plan_writes_traces(lifetimes: Path, tmp_path: Path) -> None:
+    trace, snapshot = tmp_path / "trace.json", tmp_path / "memory.pickle"
+    assert run("plan", lifetimes, "--chrome-trace", trace, "--memory-viz", snapshot) == 0
+    assert {e["name"] for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"} == {"a", "b", "c"}
+    assert len(pickle.loads(snapshot.read_bytes())["segments"]) == 1
+    assert run("plan", lifetimes, "--chrome-trace", trace, "--memory-viz", trace) == 2
+
+
+# explain and diff
+
+
+def test_explain_prints_and_writes(lifetimes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(
+            "explain", lifetimes, "--planner", "first_fit", "--json", tmp_path / "e.json", "--html", tmp_path / "e.html"
+        )
+        == 0
+    )
+    explanation = memplan.plan(lifetimes, "first_fit").explain()
+    assert capsys.readouterr().out == f"{explanation}\n"
+    assert json.loads((tmp_path / "e.json").read_text(encoding="utf-8"))["peak"] == explanation.peak == 16
+    assert "best possible" in (tmp_path / "e.html").read_text(encoding="utf-8")
+
+
+def test_explain_takes_what_plan_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "example:gpt2_infer", "--inplace-ops", "default", "--planner", "first_fit") == 0
+    plan = memplan.plan("example:gpt2_infer", "first_fit", inplace_ops=memplan.INPLACE_OPS)
+    assert capsys.readouterr().out == f"{plan.explain()}\n"
+
+
+def test_diff_prints_and_writes(lifetimes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = memplan.plan(lifetimes, "naive"), memplan.plan(lifetimes)
+    before.to_json(tmp_path / "before.json")
+    after.to_csv(tmp_path / "after.csv")
+    files = (tmp_path / "before.json", tmp_path / "after.csv")
+    assert run("diff", *files, "--json", tmp_path / "d.json", "--html", tmp_path / "d.html") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("The peak falls from 24 B to 16 B")
+    assert json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["after"]["peak"] == 16
+    assert "24 B" in (tmp_path / "d.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("explain", "LIFETIMES", "--json", "LIFETIMES"), "is named twice"),
+        (("explain", "LIFETIMES", "--planner", "nope"), "nope"),
+        (("explain", "LIFETIMES", "--html", "/nowhere/e.html"), "the folder /nowhere does not exist"),
+        (("diff", "LIFETIMES", "LIFETIMES"), "offset"),
+        (("diff", "LIFETIMES", "LIFETIMES", "--html", "LIFETIMES"), "is named twice"),
+        (("diff", "missing.json", "missing.json"), "missing.json"),
+    ],
+)
+def test_explain_and_diff_refuse_in_one_line(
+    arguments: tuple[str, ...], message: str, lifetimes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*(str(lifetimes) if a == "LIFETIMES" else a for a in arguments)) == 2
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert message in err

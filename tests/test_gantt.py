@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,18 @@ import pytest
 from hypothesis import given
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 import memplan
 import oracle
 from memplan import generate
-from memplan.present.gantt import PALETTE, save_plot
+from memplan.present.colours import OTHERS, PALETTE, colouring, faded
+from memplan.present.gantt import save_plot
+from memplan.present.highlight import peak_step
 from memplan.present.outline import outline
 from strategies import BOUNDED, shaped_problems
 
@@ -155,7 +161,7 @@ def test_load_and_peak(plan: memplan.Plan, ax: Axes) -> None:
     assert line(ax, "peak")[1] == [plan.peak, plan.peak]
     legend = ax.get_legend()
     assert legend is not None
-    assert {text.get_text() for text in legend.get_texts()} == {"load, at most 6.00 MiB", "peak 6.00 MiB"}
+    assert {text.get_text() for text in legend.get_texts()} == {"load, at most 6.00 MiB", "peak 6.00 MiB at step 2"}
     (staircase,) = [line for line in ax.lines if str(line.get_label()).startswith("load")]
     assert staircase.get_drawstyle() == "steps-post"
 
@@ -268,3 +274,205 @@ def test_no_screen_is_needed(tmp_path: Path) -> None:
     environment = {"MPLCONFIGDIR": str(tmp_path), "MPLBACKEND": "TkAgg", "PATH": ""}
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "plan.png")], check=True, env=environment)
     assert (tmp_path / "plan.png").stat().st_size > 0
+
+
+def colours_of(collection: PolyCollection) -> list[str]:
+    return [matplotlib.colors.to_hex(colour).upper() for colour in collection.get_facecolors()]
+
+
+def polys(ax: Axes) -> list[PolyCollection]:
+    return [c for c in ax.collections if isinstance(c, PolyCollection)]
+
+
+def legends(ax: Axes) -> list[list[str]]:
+    found = [child for child in ax.get_children() if isinstance(child, Legend)]
+    return [[text.get_text() for text in legend.get_texts()] for legend in found]
+
+
+def test_the_peak_is_marked_at_its_step(plan: memplan.Plan, ax: Axes) -> None:
+    plan.plot(ax)
+    (mark,) = [line for line in ax.lines if line.get_marker() == "v"]
+    assert (list(mark.get_xdata()), list(mark.get_ydata())) == ([2.5], [plan.peak])
+
+
+def test_the_step_of_the_peak_is_one_of_those_alive_at_the_top() -> None:
+    problem = memplan.Problem([5, 5, 4, 3], [0, 4, 5, 2], [3, 9, 8, 4])
+    plan = replace(memplan.plan(problem), offsets=np.array([0, 0, 5, 7]), peak=10)  # the load is highest at 5
+    assert peak_step(plan) == 2
+    parts = [(0, 0, 1, 0, 9), (0, 3, 4, 3, 5)]  # at step 7, with the highest load, its upper part is not in use
+    shaped = replace(memplan.plan(memplan.Problem([4, 2], [0, 7], [9, 8], 1, None, parts)), offsets=np.array([0, 1]))
+    assert (shaped.peak, peak_step(shaped)) == (4, 3)
+    assert peak_step(memplan.plan(([], [], []))) is None
+    assert peak_step(memplan.plan(([0], [0], [1]))) is None
+
+
+def test_what_is_highlighted_keeps_its_colour_and_is_labelled(plan: memplan.Plan, ax: Axes) -> None:
+    own = colouring(plan).colours
+    plan.plot(ax, highlight="b")
+    everything, strong = polys(ax)
+    assert colours_of(everything) == [faded(own[b]) for b in (0, 1, 3)]
+    assert colours_of(strong) == [own[1]]
+    assert strong.get_zorder() > everything.get_zorder()
+    (extent,) = [path.get_extents() for path in strong.get_paths()]
+    assert (extent.x0, extent.y0, extent.x1, extent.y1) == (2, plan["b"].offset, 8, plan["b"].end)
+    assert names(ax) == {"b, 2.00 MiB"}
+
+
+INSIDE = {
+    "tensors": [{"name": "t", "bytes": 8}, {"name": "view", "bytes": 4}, {"name": "y", "bytes": 4, "kind": "output"}],
+    "ops": [
+        {"name": "o", "inputs": [], "outputs": ["t"]},
+        {"name": "v", "inputs": ["t"], "outputs": ["view"], "alias": [{"output": "view", "input": "t", "offset": 4}]},
+        {"name": "p", "inputs": ["view"], "outputs": ["y"]},
+    ],
+    "outputs": ["y"],
+}
+
+
+def test_a_tensor_is_drawn_over_the_buffer_that_it_lies_in(ax: Axes) -> None:
+    plan = memplan.plan(INSIDE)
+    plan.plot(ax, highlight=["view"])
+    _, buffer = polys(ax)
+    assert buffer.get_alpha() == 0.4
+    (patch,) = ax.patches
+    slot = plan["view"]
+    assert (patch.get_xy(), patch.get_width(), patch.get_height()) == ((slot.first, slot.offset), 2, 4)
+    assert names(ax) == {"view, 4 B"}
+
+
+def test_names_of_what_is_small_stand_beside_and_apart(ax: Axes) -> None:
+    names_ = [f"encoder.layer.{k}.attention.output" for k in range(8)] + ["rest"]
+    problem = memplan.Problem([1] * 8 + [10_000], [0] * 9, [2] * 8 + [100], 1, names_)
+    memplan.plan(problem).plot(ax, highlight=names_[:8])
+    FigureCanvasAgg(ax.figure).draw()
+    boxes_ = [Text.get_window_extent(text).padded(2) for text in ax.texts]
+    assert len(boxes_) == 8
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes_) for b in boxes_[:k])
+    assert all(ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 for box in boxes_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"highlight": "bb"}, r"highlight: the plan has no tensor or buffer named 'bb'; there is 'b'"),
+        ({"highlight": ["a", "zzz"]}, r"highlight: the plan has no tensor or buffer named 'zzz'$"),
+        ({"colour_by": "kind"}, "needs the plan of a graph"),
+        ({"colour_by": "hue"}, "colour_by must be one of"),
+        ({"zoom": "top"}, r"zoom must be 'peak' or two steps \(first, last\) with first < last.*\[0, 8\), got 'top'"),
+        ({"zoom": (3,)}, r"got \(3,\)"),
+        ({"zoom": (3, 3)}, r"got \(3, 3\)"),
+        ({"zoom": (8, 9)}, r"got \(8, 9\)"),
+        ({"zoom": (0.5, 2)}, r"got \(0\.5, 2\)"),
+        ({"zoom": 7}, "got 7"),
+    ],
+)
+def test_wrong_options_are_refused(plan: memplan.Plan, ax: Axes, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan.plot(ax, **options)
+    assert not ax.collections
+
+
+def test_what_is_not_placed_cannot_be_highlighted(ax: Axes) -> None:
+    graph = {
+        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, {"name": "y", "bytes": 4, "kind": "output"}],
+        "ops": [{"name": "o", "inputs": ["x"], "outputs": ["y"]}],
+        "outputs": ["y"],
+    }
+    with pytest.raises(ValueError, match=r"highlight: 'x' \(input\) is not placed in the arena"):
+        memplan.plan(graph).plot(ax, highlight="x")
+
+
+def test_zoom_shows_the_steps_asked_for(ax: Axes) -> None:
+    plan = memplan.plan(([1] * 100, list(range(100)), list(range(2, 102))))
+    plan.plot(ax, zoom=(10, 12))
+    assert ax.get_xlim() == (10, 12)
+    assert len(boxes(ax).get_paths()) == 3  # alive in [10, 12)
+    for text in ax.texts:
+        assert 10 < text.get_position()[0] < 12
+    plan.plot(ax, zoom=(-5, np.int64(3)))
+    assert ax.get_xlim() == (0, 3)
+
+
+def test_zoom_to_the_peak(ax: Axes) -> None:
+    plan = memplan.plan(([1] * 100 + [50], [*range(100), 70], [*range(1, 101), 71]))
+    plan.plot(ax, zoom="peak")
+    assert ax.get_xlim() == (62, 79)
+    memplan.plan(([], [], [])).plot(ax, zoom="peak")
+
+
+def test_groups_are_listed_and_scales_have_a_bar(ax: Axes) -> None:
+    plan = memplan.plan(INSIDE)
+    plan.plot(ax, colour_by="kind")
+    assert sorted(map(sorted, legends(ax))) == [
+        ["intermediate", "output"],
+        ["load, at most 8 B", "peak 8 B at step 0"],
+    ]
+    sized = Figure(figsize=(12, 7), layout="constrained").add_subplot()
+    plan.plot(sized, colour_by="size")
+    (bar,) = [other for other in sized.figure.axes if other is not sized]
+    assert [label.get_text() for label in bar.get_yticklabels()] == ["4 B", "8 B"]
+    assert colours_of(boxes(sized)) == [colour.upper() for colour in colouring(plan, "size").colours]
+
+
+def test_a_legend_of_many_layers_lists_some(ax: Axes) -> None:
+    problem = memplan.Problem([1] * 60, [0] * 60, [1] * 60, 1, [f"layers.{k}.conv" for k in range(60)])
+    memplan.plan(problem).plot(ax, colour_by="layer")
+    groups = max(legends(ax), key=len)
+    assert groups == [f"layers.{k}" for k in range(0, 60, 3)]
+
+
+def test_long_loads_keep_their_highest_steps(ax: Axes) -> None:
+    random = np.random.default_rng(3)
+    first = np.arange(20_000)
+    plan = memplan.plan((random.integers(1, 1000, 20_000), first, first + 3), "first_fit")
+    plan.plot(ax)
+    steps, load = line(ax, "load")
+    assert len(steps) < 4000
+    assert max(load) == plan.load
+    exact = dict(zip(*(column.tolist() for column in plan.problem.load_curve()), strict=True))
+    for (begin, end), highest in zip(pairwise(steps), load, strict=False):
+        assert highest == max(exact[step] for step in range(int(begin), int(end)))
+
+
+def test_many_boxes_are_an_image_in_a_vector_file(tmp_path: Path) -> None:
+    plan = memplan.plan(generate.layered(6000), "first_fit")
+    save_plot(plan, tmp_path / "plan.svg")
+    assert (tmp_path / "plan.svg").stat().st_size < 1_500_000
+    assert b"<image" in (tmp_path / "plan.svg").read_bytes()
+
+
+def test_plans_side_by_side_colour_a_buffer_the_same() -> None:
+    problem = memplan.Problem([3, 2, 4, 1], [0, 1, 2, 0], [2, 4, 5, 5], 1, list("abcd"))
+    other = memplan.Problem([1, 3, 2, 4, 9], [0, 0, 1, 2, 0], [5, 2, 4, 6, 1], 1, list("dabce"))
+    plans = [memplan.plan(problem, "naive"), memplan.plan(problem, "first_fit"), memplan.plan(other, "first_fit")]
+    axes = memplan.plot_plans(plans)
+    try:
+        assert len({ax.figure for ax in axes}) == 1
+        assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes} == {((0, 6), (0, 13 * 1.02))}
+        first, second, third = (colours_of(boxes(ax)) for ax in axes)
+        assert first == second
+        assert third == [first[3], first[0], first[1], first[2], OTHERS]
+        moved = sum(a != b for a, b in zip(plans[0].offsets, plans[1].offsets, strict=True))
+        assert axes[1].get_title(loc="left").endswith(f"\n{moved} buffers elsewhere than in the first")
+        assert "elsewhere" not in axes[0].get_title(loc="left")
+    finally:
+        plt.close(axes[0].figure)
+
+
+def test_plans_side_by_side_take_the_same_options() -> None:
+    plans = [memplan.plan(INSIDE, name) for name in ("naive", "first_fit")]
+    axes = memplan.plot_plans(plans, titles=["one", "two"], highlight="y", colour_by="kind", zoom=(1, 3))
+    try:
+        assert [ax.get_title(loc="left").splitlines()[0] for ax in axes] == ["one", "two"]
+        assert all(names(ax) == {"y, 4 B"} and ax.get_xlim() == (1, 3) for ax in axes)
+        assert [["intermediate", "output"] in legends(ax) for ax in axes] == [False, True]
+    finally:
+        plt.close(axes[0].figure)
+
+
+@pytest.mark.parametrize(("count", "titles"), [(0, None), (1, ["a", "b"])])
+def test_side_by_side_needs_plans_and_their_titles(count: int, titles: Any) -> None:
+    before = plt.get_fignums()
+    with pytest.raises(ValueError, match=f"plot_plans needs at least one plan, .* got {count} plans"):
+        memplan.plot_plans([memplan.plan(([1], [0], [1]))] * count, titles=titles)
+    assert plt.get_fignums() == before

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 import memplan
+import oracle
+from strategies import BOUNDED, shaped_problems
 
 GRAPH: dict[str, Any] = {
     "tensors": [
@@ -355,3 +358,85 @@ def test_verify_lists_as_many_violations_as_told() -> None:
             plan.verify(limit)
         assert len(caught.value.violations) == listed
         assert str(caught.value).endswith("… and more") == (listed < count * (count - 1) // 2)
+
+
+# Who has the bytes when
+
+
+def test_reuse_of_a_buffer(plan: memplan.Plan) -> None:
+    found = plan.reuse("c")
+    assert found.slot == plan["c"]
+    assert [slot.name for slot in found.before] == ["a"]
+    assert found.after == found.sharing == ()
+    assert [slot.name for slot in plan.reuse(0).after] == ["c"]
+    assert plan.reuse(-1) == found
+    assert plan.reuse("b").before == plan.reuse("b").after == ()
+
+
+@given(shaped_problems())
+@BOUNDED
+def test_reuse_is_who_was_and_will_be_in_the_same_bytes(case: Any) -> None:
+    columns, parts, conflicts = case
+    plan = memplan.plan(memplan.Problem(*columns, None, parts or None, conflicts or None), "greedy_by_size")
+    used = [oracle.cells(columns, parts, b) for b in range(len(plan))]
+    for b, slot in enumerate(plan):
+        found = plan.reuse(b)
+        before, after = {}, {}
+        for other, there in enumerate(plan):
+            own = range(slot.offset, slot.end)
+            cells = [(byte, step) for byte, step in used[other] if other != b and there.offset + byte in own]
+            for part in {(byte, step) for byte, step in cells}:
+                if step_of_rows(parts, other, there, part)[1] <= slot.first:
+                    before[other] = max(before.get(other, -99), step_of_rows(parts, other, there, part)[1])
+                if step_of_rows(parts, other, there, part)[0] >= slot.last:
+                    after[other] = min(after.get(other, 99), step_of_rows(parts, other, there, part)[0])
+        assert {s.name for s in found.before} == {plan[o].name for o in before}
+        assert {s.name for s in found.after} == {plan[o].name for o in after}
+        ends = [before[int(s.name[1:])] for s in found.before]
+        assert ends == sorted(ends, reverse=True)
+        begins = [after[int(s.name[1:])] for s in found.after]
+        assert begins == sorted(begins)
+
+
+def step_of_rows(parts: Any, buffer: int, slot: memplan.Slot, cell: tuple[int, int]) -> tuple[int, int]:
+    """The steps of the part, or of the buffer, that a byte at a step belongs to."""
+    own = [part[1:] for part in parts if part[0] == buffer]
+    for begin, end, first, last in own:
+        if begin <= cell[0] < end and first <= cell[1] < last:
+            return first, last
+    return slot.first, slot.last
+
+
+def test_reuse_of_tensors_says_what_they_share_by_choice() -> None:
+    plan = memplan.plan(SHARING)
+    assert [(s.how, s.inner, s.outer) for s in plan.reuse("c").sharing] == [
+        ("concat", "q", "c"),
+        ("concat", "p", "c"),
+        ("inplace", "r", "c"),
+    ]
+    assert plan.reuse("c").before == ()
+    text = str(plan.reuse("r"))
+    assert text.startswith("r: 24 B at 0, steps 3-4")
+    assert "r is in place of c (relu); s is slice of r (cut)" in text
+
+
+def test_reuse_shows_who_comes_before_and_after(plan: memplan.Plan) -> None:
+    lines = [line.split() for line in str(plan.reuse("c")).splitlines()[2:]]
+    assert lines == [["before", "a", "0-1", "0", "10", "8", "B"], ["itself", "c", "3-4", "0", "8", "8", "B"]]
+
+
+@pytest.mark.parametrize(("key", "error"), [("nope", KeyError), (3, IndexError), ("x", KeyError)])
+def test_reuse_of_what_is_not_there(key: Any, error: type[Exception], graph_plan: memplan.Plan) -> None:
+    with pytest.raises(error):
+        graph_plan.reuse(key)
+
+
+def test_what_was_asked_of_the_memory_is_kept() -> None:
+    plan = memplan.plan(SHARING, alignment=4, inplace=False, donate=["x"], disable_inplace_ops=["Relu"])
+    for kept in (plan, pickle.loads(pickle.dumps(plan))):
+        asked = kept.storage
+        assert asked is not None
+        assert (asked.alignment, asked.inplace, asked.zero_copy) == (4, False, True)
+        assert (asked.donate, asked.disable_inplace_ops) == (["x"], ["Relu"])
+        assert asked.place == ["intermediate", "output", "workspace"]
+    assert memplan.plan(([4], [0], [1])).storage is None

@@ -84,6 +84,13 @@ Plan judge_offsets(const Problem& problem, py::handle offsets, const std::string
   return plan;
 }
 
+std::vector<std::string> kinds_of(const Place& place) {
+  std::vector<std::string> kinds;
+  for (int kind = 0; kind < kTensorKinds; ++kind)
+    if (const auto k = static_cast<TensorKind>(kind); place.contains(k)) kinds.emplace_back(to_string(k));
+  return kinds;
+}
+
 void bind_storage_options(py::module_& m) {
   const auto make = [](const std::vector<std::string>& place, Bytes alignment, bool inplace,
                        std::vector<std::string> disable_inplace_ops, std::vector<std::string> donate, bool zero_copy) {
@@ -94,7 +101,23 @@ void bind_storage_options(py::module_& m) {
       .def(py::init(make), py::arg("place") = std::vector<std::string>{"intermediate", "output", "workspace"},
            py::arg("alignment") = 1, py::arg("inplace") = true,
            py::arg("disable_inplace_ops") = std::vector<std::string>{}, py::arg("donate") = std::vector<std::string>{},
-           py::arg("zero_copy") = true);
+           py::arg("zero_copy") = true)
+      .def_property_readonly("place", [](const StorageOptions& o) { return kinds_of(o.place); })
+      .def_readonly("alignment", &StorageOptions::alignment)
+      .def_readonly("inplace", &StorageOptions::inplace)
+      .def_readonly("disable_inplace_ops", &StorageOptions::disable_inplace_ops)
+      .def_readonly("donate", &StorageOptions::donate)
+      .def_readonly("zero_copy", &StorageOptions::zero_copy)
+      .def(py::pickle(
+          [](const StorageOptions& o) {
+            return py::make_tuple(kinds_of(o.place), o.alignment, o.inplace, o.disable_inplace_ops, o.donate,
+                                  o.zero_copy);
+          },
+          [make](const py::tuple& s) {
+            return make(s[0].cast<std::vector<std::string>>(), s[1].cast<Bytes>(), s[2].cast<bool>(),
+                        s[3].cast<std::vector<std::string>>(), s[4].cast<std::vector<std::string>>(),
+                        s[5].cast<bool>());
+          }));
 }
 
 template <class Owner, class T>

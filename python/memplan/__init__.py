@@ -7,6 +7,8 @@ together never overlap; every plan is verified before it is returned.
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .checker import RefutationError
+from .compare import Comparison, compare
+from .diff import PlanDiff
 from .errors import (
     GraphError,
     InfeasibleError,
@@ -17,15 +19,22 @@ from .errors import (
     SourceError,
     UnsupportedError,
 )
+from .explain import Explanation, Reuse
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
+from .present.gantt import plot_plans
+from .present.html import show_in_notebooks as _show_in_notebooks
+from .present.page import write_page
 from .refutation import Refutation
+from .sweep import Sweep, sweep
 
 __all__ = [
     "INPLACE_OPS",
+    "Comparison",
+    "Explanation",
     "Graph",
     "GraphError",
     "InfeasibleError",
@@ -33,22 +42,31 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Plan",
+    "PlanDiff",
     "PlannerError",
     "PlannerInfo",
     "Problem",
     "ProblemError",
     "Refutation",
     "RefutationError",
+    "Reuse",
     "Sharing",
     "Slot",
     "SourceError",
+    "Sweep",
     "Tensor",
     "UnsupportedError",
     "__version__",
     "capture",
+    "compare",
     "plan",
     "planners",
+    "plot_plans",
     "read_plan",
     "read_problem",
     "refute",
+    "sweep",
+    "write_page",
 ]
+
+_show_in_notebooks()

@@ -244,7 +244,7 @@ def _plan_graph(
     on_improvement: _OnPlan | None,
 ) -> Plan:
     def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
-        return Plan.of(solution, buffers.problem, graph, buffers)
+        return Plan.of(solution, buffers.problem, graph, buffers, storage)
 
     tell = None if on_improvement is None else _teller(on_improvement, plan_of)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,9 @@ from .errors import LISTED, invalid_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from .diff import PlanDiff
+    from .explain import Explanation, Reuse
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Plan:
         The graph that was planned, when the source was one.
     buffers : Buffers or None
         For a graph: which tensor lies in which buffer, and where in it.
+    storage : StorageOptions or None
+        For a graph: what was asked of its memory.
     """
 
     problem: _core.Problem
@@ -110,6 +115,7 @@ class Plan:
     buffers: _core.Buffers | None = field(default=None)
     interrupted: bool = False
     found_after: float = 0.0
+    storage: _core.StorageOptions | None = None
 
     @staticmethod
     def of(
@@ -117,6 +123,7 @@ class Plan:
         problem: _core.Problem,
         graph: _core.Graph | None = None,
         buffers: _core.Buffers | None = None,
+        storage: _core.StorageOptions | None = None,
     ) -> Plan:
         """The plan that a planner found for a problem, with the graph that the problem came from."""
         return Plan(
@@ -133,6 +140,7 @@ class Plan:
             buffers=buffers,
             interrupted=solution.interrupted,
             found_after=solution.found_after,
+            storage=storage,
         )
 
     @property
@@ -247,6 +255,44 @@ class Plan:
         name, owner = self.graph.tensor(tensor).name, self.graph.tensor(root)
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
 
+    def buffer_of(self, key: str | int) -> int:
+        """The position of the buffer in which a tensor lies, or of a buffer; as in `plan[key]`."""
+        if not isinstance(key, str):
+            return range(len(self))[operator.index(key)]
+        tensor = self.graph.index(key) if self.graph is not None else None
+        if tensor is None or self.buffers is None:
+            return self._buffer_by_name[key]
+        return int(self.buffers.buffer_of_tensor[tensor])
+
+    def reuse(self, key: str | int) -> Reuse:
+        """Who has the bytes of a tensor or buffer before and after it, and what shares them with it by choice.
+
+        O(n) for n buffers. ``print(plan.reuse("relu_1"))`` shows it as a table.
+
+        Raises
+        ------
+        KeyError, IndexError
+            As `plan[key]`.
+        """
+        from .explain import reuse_of
+
+        return reuse_of(self, key)
+
+    def explain(self) -> Explanation:
+        """What makes the peak, how far it is from the best possible, and what would lower it; as text, HTML or JSON."""
+        from .explain import explain
+
+        return explain(self)
+
+    def diff(self, other: Plan) -> PlanDiff:
+        """What is different in another plan, of a new version of a model perhaps, or by another planner.
+
+        Tensors are matched by name, or buffers where one of the plans has no graph, as those read from files.
+        """
+        from .diff import diff
+
+        return diff(self, other)
+
     def reuse_edges(self) -> list[tuple[str, str]]:
         """Orderings of ops that the plan newly relies on: pairs (before, after) of names.
 
@@ -285,11 +331,49 @@ class Plan:
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
-    def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer; see `present.gantt`."""
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        title: str | None = None,
+        highlight: str | Iterable[str] = (),
+        colour_by: str = "order",
+        zoom: str | Sequence[int] | None = None,
+    ) -> Axes:
+        """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer, with the load and the peak.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; a new figure when not given.
+        title
+            By default planner, peak and gap.
+        highlight
+            Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade.
+        colour_by
+            "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
+        zoom
+            "peak" for the steps around the peak, or the steps (first, last) to show, half-open.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn into; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several plans.
+
+        Raises
+        ------
+        ValueError
+            An unknown name or option, or one that needs a graph; it says which, and what is expected.
+        """
         from .present.gantt import plot_plan
 
-        return plot_plan(self, ax, title=title)
+        return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str = "memory plan") -> None:
+        """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
+        from .present.page import write_page
+
+        write_page(self, path, title=title)
 
     def layout(self, limit: int | None = None) -> str:
         """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""
@@ -322,6 +406,20 @@ class Plan:
 
         write_text(path, self.layout())
 
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the load
+        and the top of the arena as counters. One step is one microsecond."""
+        from .export.chrome_trace import write_chrome_trace
+
+        write_chrome_trace(self, path)
+
+    def to_memory_viz(self, path: str | os.PathLike[str]) -> None:
+        """Write a memory snapshot (pickle) as torch does, for the page pytorch.org/memory_viz: the arena is a segment,
+        buffers are allocated and freed in it at their addresses. Torch is not needed."""
+        from .export.memory_viz import write_memory_viz
+
+        write_memory_viz(self, path)
+
     def __str__(self) -> str:
         return f"{self.summary()}\n\n{self.layout(limit=40)}"
 
@@ -329,6 +427,11 @@ class Plan:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
         state += ", interrupted" if self.interrupted else ""
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+
+    def _repr_html_(self) -> str:
+        from .present.html import plan_html
+
+        return plan_html(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

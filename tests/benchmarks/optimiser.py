@@ -228,7 +228,18 @@ def layered_child(buffers: int, group: str, repeats: int) -> None:
     """Plan in a process of its own, whose memory is then that of planning."""
     problem = next(Settings([0], False, 1, repeats, 0, Peers([], 0)).told(layered(buffers), group))[1]
     trial = tried(f"layered {buffers:,}", problem, repeats=repeats)
-    print(json.dumps(asdict(trial) | {"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+    print(json.dumps(asdict(trial) | {"resident": highest_resident()}))
+
+
+def highest_resident() -> int:
+    """Bytes that this program had in memory at most.
+
+    On Linux getrusage counts what the parent had in memory when it started this process, too.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line[:6] == "VmHWM:")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def from_python(settings: Settings) -> Iterator[Line]:

@@ -74,6 +74,7 @@ def _cp_sat_fits(problem: memplan.Problem, seconds: float, capacity: int, thread
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = threads
+    solver.parameters.catch_sigint_signal = False  # or interrupts end the process from then on
     begin = time.perf_counter()
     status = solver.solve(model)
     spent = time.perf_counter() - begin

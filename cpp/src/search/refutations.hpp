@@ -98,6 +98,7 @@ class Refutations {
 class RefutedFloors {
  public:
   static constexpr Index kMostSections = 32;
+  static constexpr std::int64_t kLeastNodes = 16;  // that it took; what is refuted sooner need not be known
 
   // Of parts of at most so many sections.
   explicit RefutedFloors(Index sections) : stride_(static_cast<std::size_t>(std::min(sections, kMostSections))) {}

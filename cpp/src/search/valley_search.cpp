@@ -99,7 +99,7 @@ ValleySearch::Step ValleySearch::enter() {
   list_children(*valley);
   if (children_.size() > first + 1) probe_children(first, section);
   if (children_.size() == first) {
-    if (use_.refute) refute(state);
+    if (use_.refute) refute(state, 1);
     return Step::failed;
   }
   if (children_.size() == first + 1) {  // nothing to come back to
@@ -108,23 +108,22 @@ ValleySearch::Step ValleySearch::enter() {
     return apply(child, section);
   }
   frames_.push_back(
-      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->at() : 0});
+      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->at() : 0, nodes_});
   if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
 }
 
 bool ValleySearch::is_refuted(const StatePrint& state) const {
-  return end_ - begin_ <= RefutedFloors::kMostSections
-             ? refuted_floors_.contains(state.items, capacity_, floors_.floors(begin_, end_))
-             : refutations_.contains(state.state, capacity_);
+  if (refutations_.contains(state.state, capacity_)) return true;
+  return end_ - begin_ <= RefutedFloors::kMostSections &&
+         refuted_floors_.contains(state.items, capacity_, floors_.floors(begin_, end_));
 }
 
-void ValleySearch::refute(const StatePrint& state) {
-  if (end_ - begin_ <= RefutedFloors::kMostSections) {
+// The state of this part, as it is now, after so many nodes.
+void ValleySearch::refute(const StatePrint& state, std::int64_t nodes) {
+  refutations_.add(state.state, capacity_);
+  if (nodes >= RefutedFloors::kLeastNodes && end_ - begin_ <= RefutedFloors::kMostSections)
     refuted_floors_.add(state.items, capacity_, floors_.floors(begin_, end_));
-  } else {
-    refutations_.add(state.state, capacity_);
-  }
 }
 
 // Gives up the older half of what is left to try, and with it the hope of a proof.
@@ -204,7 +203,7 @@ ValleySearch::Step ValleySearch::next_child() {
   if (frame.next == children_.size()) {
     begin_ = frame.begin;
     end_ = frame.end;
-    if (use_.refute) refute(frame.state);
+    if (use_.refute) refute(frame.state, nodes_ - frame.nodes);
     children_.resize(frame.first);
     frames_.pop_back();
     return Step::failed;
@@ -279,7 +278,7 @@ ValleySearch::Step ValleySearch::split(Index item) {
     parts_[first].state = state_;
     parts_[first].state -= outside_;
     for (std::size_t k = first + 1; k < parts_.size(); ++k) parts_[first].state -= parts_[k].state;
-    frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}, 0});
+    frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}, 0, 0});
     for (std::size_t k = first; k + 1 < parts_.size(); ++k) outside_ += parts_[k].state;
   }
   begin_ = parts_.back().begin;

@@ -98,8 +98,9 @@ class ValleySearch {
     std::size_t first;  // in children_ or parts_
     std::size_t next;   // in children_
     Place place;
-    StatePrint state;  // of the part
-    Index node;        // of the record
+    StatePrint state;    // of the part
+    Index node;          // of the record
+    std::int64_t nodes;  // until it was entered
   };
   struct Part {
     Index begin, end;
@@ -129,7 +130,7 @@ class ValleySearch {
     return use_.weigh ? 1 / (1 + kMostDeaths * share) : 1;
   }
   bool is_refuted(const StatePrint& state) const;
-  void refute(const StatePrint& state);  // that of this part, as it is now
+  void refute(const StatePrint& state, std::int64_t nodes);
   Bytes height_of(const Child& child) const { return child.item == kNone ? child.height : floors_.base(child.item); }
   bool sooner(const Child& a, const Child& b) const;
   Place here() const { return {floors_.mark(), placed_.size(), state_, outside_}; }

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import PlannerError
-from . import plan, planners, verify
+from . import compare, diff, explain, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, verify, planners)
+COMMANDS = (plan, compare, explain, diff, verify, planners)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

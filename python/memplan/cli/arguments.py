@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from .. import INPLACE_OPS
 from ..api import PLACE
-from ..planners import names as planner_names
+from ..planners import names as known_planners
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
 
 def add_planner(command: argparse.ArgumentParser) -> None:
     """--planner."""
-    known = ", ".join(planner_names()).replace("%", "%%")
+    known = ", ".join(known_planners()).replace("%", "%%")
     text = f"one of {known}; parameters as in name:k=16,order=size, see memplan planners"
     command.add_argument("--planner", default="auto", metavar="P", help=text)
 
@@ -89,13 +91,17 @@ def captured(options: argparse.Namespace, source: str) -> Graph | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 
-    return capture(
-        source,
-        dims=_dims(options.dims),
-        train=options.train,
-        inclusive=options.inclusive,
-        inplace_ops=_inplace_ops(options.inplace_ops),
-    )
+    return capture(source, **capturing(options))
+
+
+def capturing(options: argparse.Namespace) -> dict[str, Any]:
+    """What `memplan.capture` takes, of what `add_source` lets its user say."""
+    return {
+        "dims": _dims(options.dims),
+        "train": options.train,
+        "inclusive": options.inclusive,
+        "inplace_ops": _inplace_ops(options.inplace_ops),
+    }
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,6 +119,24 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:
+    """Refuse before any work what could not be written after it."""
+    given, read = [target for target in targets if target is not None], [Path(source) for source in sources]
+    for target in given:
+        if given.count(target) > 1 or target in read:
+            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
+        if not target.parent.is_dir():
+            raise ValueError(f"{target}: the folder {target.parent} does not exist")
+        if target.is_dir():
+            raise ValueError(f"{target}: expected a file to write, got a folder")
+
+
+def check_picture(target: Path | None) -> None:
+    """Refuse a file for --plot of another kind than can be drawn."""
+    if target is not None and target.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
+
+
 def count(text: str) -> int:
     """A number of bytes or things."""
     if not text.isdecimal():
@@ -125,6 +149,18 @@ def count(text: str) -> int:
 def names(text: str) -> list[str]:
     """Names between commas."""
     return [name for name in text.split(",") if name]
+
+
+def planner_names(text: str) -> list[str]:
+    """Planners between commas; what follows a comma and is NAME=VALUE is a parameter of the planner before it."""
+    found: list[str] = []
+    for piece in text.split(","):
+        name, equals, _ = piece.partition("=")
+        if found and equals and ":" not in name:
+            found[-1] += f",{piece}"
+        elif piece:
+            found.append(piece)
+    return found
 
 
 def _dims(pairs: list[str]) -> dict[str, int]:

@@ -8,7 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import InfeasibleError
-from .arguments import Commands, add_planner, add_search, add_source, captured, count, new_command, planning
+from .arguments import (
+    Commands,
+    add_planner,
+    add_search,
+    add_source,
+    captured,
+    check_picture,
+    check_targets,
+    count,
+    new_command,
+    planning,
+)
+from .pictures import add_picture, picture
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
 
 if TYPE_CHECKING:
@@ -17,7 +29,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
+memplan plan model.pt2 --plot peak.svg --zoom peak --colour-by layer --highlight layer1.0.relu
 memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
+memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
@@ -35,6 +49,10 @@ def add(commands: Commands) -> None:
     command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
     command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
     command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
+    add_picture(command)
+    command.add_argument("--chrome-trace", type=Path, metavar="F", help="write a trace for Perfetto (JSON)")
+    command.add_argument("--memory-viz", type=Path, metavar="F", help="write a snapshot for pytorch.org/memory_viz")
+    command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
     command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
     add_search(command)
 
@@ -86,16 +104,11 @@ def _infeasible(error: InfeasibleError) -> int:
 
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
-    targets = [target for target in (options.csv, options.json, options.layout, options.plot) if target is not None]
-    for target in targets:
-        if targets.count(target) > 1 or target == Path(options.source):
-            raise ValueError(f"{target}: is named twice; the source and every file to write must differ")
-        if not target.parent.is_dir():
-            raise ValueError(f"{target}: the folder {target.parent} does not exist")
-        if target.is_dir():
-            raise ValueError(f"{target}: expected a file to write, got a folder")
-    if options.plot is not None and options.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {options.plot}")
+    pictures = [options.plot, options.html, options.chrome_trace, options.memory_viz]
+    check_targets([options.csv, options.json, options.layout, *pictures], [options.source])
+    if options.plot is None and picture(options):
+        raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
+    check_picture(options.plot)
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:
@@ -108,7 +121,13 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
     if options.plot is not None:
         from ..present.gantt import save_plot
 
-        save_plot(result, options.plot)
+        save_plot(result, options.plot, **picture(options))
+    if options.html is not None:
+        result.to_html(options.html, title=options.source)
+    if options.chrome_trace is not None:
+        result.to_chrome_trace(options.chrome_trace)
+    if options.memory_viz is not None:
+        result.to_memory_viz(options.memory_viz)
 
 
 def _print_summary(source: str, result: Plan) -> None:

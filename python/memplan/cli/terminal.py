@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RichCast
     from rich.text import Text
 
     from ..plan import Plan
@@ -70,7 +70,7 @@ class Progress:
 class waiting:
     """A line with a spinner on stderr while something takes more than a second; on a terminal only."""
 
-    def __init__(self, what: str | Progress) -> None:
+    def __init__(self, what: str | RichCast) -> None:
         from threading import Timer
 
         from rich.console import Console

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,23 +13,35 @@ import numpy.typing as npt
 
 from ..export.files import replacing
 from ..plan import parts_by_buffer
+from .colours import OTHERS, SCALE, Colouring, colouring, faded
+from .curve import load_shown
+from .highlight import Mark, Steps, marks, peak_step, window
+from .labels import Shapes, label_boxes, label_marks
 from .outline import Part, outline
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, printable, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
     from matplotlib.path import Path
 
     from ..plan import Plan
 
-Shapes = Mapping[int, Sequence[Part]]
+_MANY = 500  # boxes, from which on their borders are thin
+_RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
+_STAIRS = 1500  # of the load that can be seen apart
+_MOST_ENTRIES = 24  # of a legend
 
-# Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
-PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
-_MOST_LABELS = 300
 
-
-def plot_plan(plan: Plan, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+def plot_plan(
+    plan: Plan,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "order",
+    zoom: str | Sequence[int] | None = None,
+) -> Axes:
     """Draw a plan.
 
     Parameters
@@ -37,69 +50,183 @@ def plot_plan(plan: Plan, ax: Axes | None = None, *, title: str | None = None) -
         Where to draw; a new figure of 12 by 7 inches when not given.
     title
         By default planner, peak and gap.
+    highlight
+        Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade. A tensor
+        that lies in a buffer with others is drawn over it.
+    colour_by
+        "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colouring`. All but the first come
+        with a legend or a colour bar.
+    zoom
+        "peak" for the steps around the peak, or the steps (first, last) to show, half-open; all when None.
 
     Returns
     -------
     matplotlib.axes.Axes
-        With one collection for all buffers, a path for each, names where they fit, the load as a staircase, and the
-        peak as a line. A shaped buffer is the union of its parts, and its name is in the largest.
-    """
-    from matplotlib import pyplot as plt
+        With one collection for all buffers in sight, a path for each, names where they fit, the load as a staircase,
+        and the peak as a line with a mark at its step. A shaped buffer is the union of its parts, and its name is in
+        the largest.
 
+    Raises
+    ------
+    ValueError
+        An unknown name or option, or one that needs a graph; it says which, and what is expected.
+    """
+    found, colours, steps = marks(plan, highlight), colouring(plan, colour_by), window(plan, zoom)
     if ax is None:
-        _, ax = plt.subplots(figsize=(12, 7), layout="constrained")
-    shown = np.flatnonzero(plan.problem.size > 0)
-    shapes = parts_by_buffer(plan.problem)
-    _draw_boxes(plan, shown, shapes, ax)
-    _draw_lines(plan, ax)
-    _scale(plan, ax)
-    _label_boxes(plan, shown, shapes, ax)
-    ax.set_title(title if title is not None else _default_title(plan), loc="left")
+        (ax,) = _new_axes(1)
+    _draw(plan, ax, colours, found, steps, max(plan.peak, 1))
+    _legend(ax, colours)
+    ax.set_title(title if title is not None else _title(plan, ", "), loc="left", fontsize="medium")
     return ax
 
 
-def save_plot(plan: Plan, path: str | os.PathLike[str]) -> None:
-    """Draw a plan into a file; its suffix says the format (png, svg, pdf)."""
+def plot_plans(
+    plans: Sequence[Plan],
+    *,
+    titles: Sequence[str] | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "order",
+    zoom: str | Sequence[int] | None = None,
+) -> list[Axes]:
+    """Draw plans of one network side by side, on the same axes: a buffer has the same colour in all of them.
+
+    Parameters
+    ----------
+    plans
+        One or more. The first says colours and, for ``zoom="peak"``, the steps; a buffer that it does not have, by
+        name, is grey in the others.
+    titles
+        One for each plan; by default its planner, peak and gap, and how many buffers lie elsewhere than in the first.
+    highlight, colour_by, zoom
+        As in `plot_plan`.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        One for each plan, in a new figure: ``axes[0].figure.savefig(path)`` writes it.
+
+    Raises
+    ------
+    ValueError
+        No plans, not as many titles as plans, or as `plot_plan`.
+    """
+    if not plans or (titles is not None and len(titles) != len(plans)):
+        got = f"{len(plans)} plans" if titles is None else f"{len(plans)} plans and {len(titles)} titles"
+        raise ValueError(f"plot_plans needs at least one plan, and one title for each if any, got {got}")
+    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    found, steps = [marks(plan, names) for plan in plans], window(plans[0], zoom)
+    if zoom is None:
+        every = [window(plan, None) for plan in plans]
+        steps = min(begin for begin, _ in every), max(end for _, end in every)
+    first = colouring(plans[0], colour_by)
+    axes = _new_axes(len(plans))
+    for k, (plan, ax) in enumerate(zip(plans, axes, strict=True)):
+        colours = _as_in(plans[0], first, plan)
+        _draw(plan, ax, colours, found[k], steps, max(max(other.peak for other in plans), 1))
+        ax.label_outer()
+        moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
+        ax.set_title(titles[k] if titles is not None else _title(plan, "\n") + moved, loc="left", fontsize="medium")
+    _legend(axes[-1], first)
+    return axes
+
+
+def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
+    """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 7), layout="constrained")
     FigureCanvasAgg(figure)
-    plot_plan(plan, figure.add_subplot())
+    plot_plan(plan, figure.add_subplot(), **options)
     with replacing(path) as beside, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(beside, dpi=150)
 
 
-def _default_title(plan: Plan) -> str:
+def _new_axes(count: int) -> list[Axes]:
+    from matplotlib import pyplot as plt
+
+    width = 12 if count == 1 else min(8 * count, 32)
+    _, axes = plt.subplots(1, count, figsize=(width, 7), layout="constrained", sharex=True, sharey=True, squeeze=False)
+    return list(axes[0])
+
+
+def _title(plan: Plan, separator: str) -> str:
     state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
-    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}, {state}"
+    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 
 
-def _draw_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
+def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
+    """The colours that buffers of these names have in another plan."""
+    if plan is model:
+        return colours
+    of_name = {model.problem.name(b): colour for b, colour in enumerate(colours.colours)}
+    return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
+
+
+def _moved(model: Plan, plan: Plan) -> str:
+    there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
+    offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
+    count = sum(there.get(name) != offset for name, offset in offsets.items())
+    return f"{count:,} buffers elsewhere than in the first"
+
+
+def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps: Steps, top: int) -> None:
+    """Everything inside the axes, which show these steps and `top` bytes."""
+    problem = plan.problem
+    in_sight = (problem.size > 0) & (problem.first < steps[1]) & (problem.last > steps[0])
+    shown = np.flatnonzero(in_sight)
+    shapes = parts_by_buffer(problem)
+    strong = {mark.buffer for mark in found if mark.whole}
+    palette = colours.colours if not found else [faded(colour) for colour in colours.colours]
+    ax.add_collection(boxes := _boxes(plan, shown, shapes, palette))
+    if found:
+        boxes.set_edgecolor(OTHERS)
+    for buffer in sorted({mark.buffer for mark in found} & set(shown.tolist())):
+        of_it = _boxes(plan, np.array([buffer]), shapes, colours.colours)
+        of_it.set(zorder=3, linewidths=1.6, alpha=1 if buffer in strong else 0.4)
+        ax.add_collection(of_it)
+    for mark in found:
+        if not mark.whole:
+            _draw_inside(mark, colours.colours[mark.buffer], ax)
+    _draw_lines(plan, ax, steps)
+    _scale(steps, top, ax)
+    if found:
+        label_marks(found, ax)
+    else:
+        label_boxes(plan, shown, shapes, ax)
+
+
+def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:
+    """A tensor over the buffer that it lies in."""
+    from matplotlib.patches import Rectangle
+
+    slot = mark.slot
+    corner, size = (slot.first, slot.offset), (slot.last - slot.first, slot.bytes)
+    ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="black", linewidth=1.6, zorder=3.5))
+
+
+def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Sequence[str]) -> PolyCollection:
     from matplotlib.collections import PolyCollection
 
     problem = plan.problem
     left, right = problem.first[shown], problem.last[shown]
     bottom, top = plan.offsets[shown], plan.offsets[shown] + problem.size[shown]
     corners = np.stack([left, bottom, left, top, right, top, right, bottom], axis=1).reshape(-1, 4, 2)
-    rank = np.empty(len(shown), dtype=np.int64)
-    rank[np.lexsort((bottom, left))] = np.arange(len(shown))
-    colours = np.array(PALETTE, dtype=object)[rank % len(PALETTE)]
-    width = 0.6 if len(shown) <= 500 else 0.15
     boxes = PolyCollection(
         corners,  # type: ignore[arg-type]  # an array is what it is made for
-        facecolors=colours.tolist(),
+        facecolors=[colours[b] for b in shown.tolist()],
         edgecolors="black",
-        linewidths=width,
+        linewidths=0.6 if len(shown) <= _MANY else 0.15,
         alpha=0.85,
     )
+    boxes.set_rasterized(len(shown) > _RASTER)
     if shapes:
         drawn = zip(shown.tolist(), boxes.get_paths(), strict=True)
         paths = [_outline(shapes[b], int(plan.offsets[b])) if b in shapes else path for b, path in drawn]
         codes: list[Any] = [path.codes for path in paths]
         boxes.set_verts_and_codes([path.vertices for path in paths], codes)
-    ax.add_collection(boxes)
+    return boxes
 
 
 def _outline(parts: Sequence[Part], offset: int) -> Path:
@@ -112,89 +239,69 @@ def _outline(parts: Sequence[Part], offset: int) -> Path:
     return Path(np.array(corners, dtype=np.float64), codes)
 
 
-def _draw_lines(plan: Plan, ax: Axes) -> None:
+def _draw_lines(plan: Plan, ax: Axes, steps: Steps) -> None:
+    """The load, and the peak with a mark at its step."""
     from matplotlib import patheffects
 
-    step, load = plan.problem.load_curve()
+    step, load = load_shown(plan.problem, *steps, _STAIRS)
     halo = [patheffects.withStroke(linewidth=3, foreground="white")]
-    ax.step(
-        step,
-        load,
-        where="post",
-        color="black",
-        linewidth=1.2,
-        path_effects=halo,
-        label=f"load, at most {format_bytes(plan.load)}",
-    )
-    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=f"peak {format_bytes(plan.peak)}")
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, borderaxespad=0.2)
+    highest = f"load, at most {format_bytes(plan.load)}"
+    ax.step(step, load, where="post", color="black", linewidth=1.2, path_effects=halo, label=highest, zorder=4)
+    at, where = peak_step(plan), ""
+    if at is not None:
+        where = f" at step {at:,}"
+        ax.plot([at + 0.5], [plan.peak], "v", color="black", markeredgecolor="white", markersize=9, zorder=5)
+    label = f"peak {format_bytes(plan.peak)}{where}"
+    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=label, zorder=4)
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0.2)
 
 
-def _scale(plan: Plan, ax: Axes) -> None:
+def _scale(steps: Steps, highest: int, ax: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-    problem = plan.problem
-    begin, end = (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
-    ax.set_xlim(begin, end)
-    ax.set_ylim(0, max(plan.peak, 1) * 1.02)
+    ax.set_xlim(*steps)
+    ax.set_ylim(0, highest * 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    scale, unit = unit_of(max(plan.peak, 1))
-    ax.yaxis.set_major_locator(MultipleLocator(_tick(max(plan.peak, 1) / scale) * scale))
+    scale, unit = unit_of(highest)
+    ax.yaxis.set_major_locator(MultipleLocator(tick(highest / scale) * scale))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
     ax.set_ylabel(f"address ({unit})")
 
 
-def _tick(span: float) -> float:
-    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
-    return float(2.0 ** np.floor(np.log2(span / 4)))
+def _powers_of_two(low: int, high: int) -> list[int]:
+    """At most 8 powers of two, evenly apart, from `low` to `high`; `low` where there are none."""
+    powers = range((low - 1).bit_length(), high.bit_length())
+    return [1 << power for power in powers[:: -(-len(powers) // 8) or 1]] or [low]
 
 
-def _label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
-    """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
-    font = 7.0
-    area = ax.get_window_extent()
-    points = 72 / float(ax.figure.get_dpi())
-    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
-    bottom, top, left, right = _rooms(plan, shown, shapes)
-    width = (right - left) * (area.width * points / (x1 - x0))
-    height = (top - bottom) * (area.height * points / (y1 - y0))
-    candidates = np.flatnonzero((height > 1.4 * font) & (width > 1.4 * font))
-    labels = 0
-    for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
-        name = printable(plan.problem.name(int(shown[k])))
-        length = (len(name) + 1) * 0.6 * font
-        if length <= max(width[k], height[k]):
-            middle = (left[k] / 2 + right[k] / 2, bottom[k] / 2 + top[k] / 2)
-            _write(ax, middle, name, fontsize=font, rotation=0 if length <= width[k] else 90)
-            labels += 1
-        if labels == _MOST_LABELS:
-            break
+def _ticked(tick: int, by: str) -> str:
+    scale, unit = unit_of(tick)
+    return f"{tick / scale:g} {unit}" if by == "size" else f"{tick:,}"
 
 
-def _rooms(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes) -> tuple[npt.NDArray[np.int64], ...]:
-    """Per shown buffer, the largest rectangle in it that is used as a whole: bottom, top, left, right."""
-    problem, offsets = plan.problem, plan.offsets[shown]
-    begin, end = np.zeros(len(shown), dtype=np.int64), problem.size[shown]
-    first, last = problem.first[shown], problem.last[shown]
-    for k, buffer in enumerate(shown.tolist() if shapes else []):
-        if buffer in shapes:
-            begin[k], end[k], first[k], last[k] = max(shapes[buffer], key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
-    return offsets + begin, offsets + end, first, last
+def _legend(ax: Axes, colours: Colouring) -> None:
+    """What the colours mean, on the right: a bar for a scale, else the groups."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LogNorm
+    from matplotlib.patches import Patch
 
-
-def _write(ax: Axes, middle: tuple[float, float], name: str, **style: Any) -> None:
-    from matplotlib import patheffects
-
-    halo = [patheffects.withStroke(linewidth=2, foreground="white", alpha=0.7)]
-    ax.text(
-        *middle,
-        name,
-        ha="center",
-        va="center",
-        clip_on=True,
-        parse_math=False,
-        zorder=4,
-        path_effects=halo,
-        **style,
-    )
+    if colours.limits is not None:
+        low, high = colours.limits
+        scale = ScalarMappable(LogNorm(low, max(high, low + 1)), SCALE)
+        bar = ax.figure.colorbar(scale, ax=ax, pad=0.01, aspect=40, extend="min" if colours.by == "size" else "neither")
+        bar.set_label("size" if colours.by == "size" else "lifetime (steps)")
+        bar.set_ticks(ticks := _powers_of_two(low, high), labels=[_ticked(tick, colours.by) for tick in ticks])
+        bar.minorticks_off()
+    elif colours.legend:
+        entries = list(colours.legend.items())
+        every = -(-len(entries) // _MOST_ENTRIES)
+        patches = [Patch(color=colour, label=printable(group)) for group, colour in entries[::every]]
+        title = colours.by.replace("_", " ") + (f", every {every}." if every > 1 else "")
+        lines = ax.get_legend()
+        ax.legend(
+            handles=patches, title=title, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small", frameon=False
+        )
+        if lines is not None:
+            ax.add_artist(lines)
+            lines.set_clip_on(False)

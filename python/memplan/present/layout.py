@@ -133,7 +133,9 @@ def _shown(rows: list[Row], hidden: int) -> str:
         name, _, *others = row.cells()
         table.add_row(name, format_bytes(row.size), *others)
     buffer = StringIO()
-    Console(file=buffer, width=120, color_system=None, markup=False, highlight=False, emoji=False).print(table)
+    Console(
+        file=buffer, width=120, force_jupyter=False, color_system=None, markup=False, highlight=False, emoji=False
+    ).print(table)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 

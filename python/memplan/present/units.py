@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -17,6 +19,24 @@ def format_bytes(size: int) -> str:
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
 
 
+def tick(span: float) -> float:
+    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
+    return float(2.0 ** math.floor(math.log2(span / 4)))
+
+
 def printable(name: str) -> str:
     """The name on one line: line ends and other control characters become escapes."""
     return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """The printable name in at most that many characters: its beginning, and its end, which tells layers apart."""
+    line = printable(name)
+    return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[most // 2 - most :]}"
+
+
+def op_label(name: str, type: str) -> str:
+    """An op: its name, and its type where the name does not say it: "conv1 (Conv)", "convolution_3"."""
+    words = type.split("::")[-1].split(".")
+    word = words[1] if words[0] in ("aten", "prims") and len(words) > 1 else words[-1]
+    return name if not type or word.lower() in name.lower() else f"{name} ({type.removesuffix('.default')})"

@@ -1,0 +1,159 @@
+"""``memplan compare``."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import planners
+from .arguments import (
+    Commands,
+    add_search,
+    add_source,
+    capturing,
+    check_picture,
+    check_targets,
+    new_command,
+    planner_names,
+    planning,
+)
+from .terminal import OK, console, interrupted, readers_may_leave, waiting
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ..compare import Comparison, Row
+    from ..sweep import Sweep
+
+EXAMPLES = """
+memplan compare example:resnet50_train --plot planners.png
+memplan compare model.onnx --planners auto,first_fit,beam:k=64 --dims batch=8 --csv planners.csv
+memplan compare lifetimes/*.csv --inclusive --jobs 8 --resume done.csv --html planners.html
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(commands, "compare", "plan with many planners: what each of them needs", EXAMPLES)
+    command.set_defaults(run=run)
+    add_source(command, many=True)
+    command.add_argument(
+        "--planners",
+        action="extend",
+        type=planner_names,
+        metavar="P,P",
+        help="such as auto,beam:k=16,xla_heap:order=best,fit=lowest: NAME=VALUE belongs to the planner before it; "
+        "may be repeated (default: all, the exact ones for 10 seconds each)",
+    )
+    command.add_argument("--csv", type=Path, metavar="F", help="write all figures as CSV")
+    command.add_argument("--json", type=Path, metavar="F", help="write all figures as JSON")
+    command.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
+    command.add_argument("--html", type=Path, metavar="F", help="write the tables and the picture as one page")
+    command.add_argument("--plot", type=Path, metavar="F", help="draw the comparison: .png, .svg or .pdf")
+    command.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="plans made at a time, each by a process")
+    command.add_argument(
+        "--resume", type=Path, metavar="F", help="keep each result in this CSV file, and do not compute it again"
+    )
+    add_search(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare, write and print; returns the exit status."""
+    outputs = (options.csv, options.json, options.markdown, options.html, options.plot, options.resume)
+    check_targets([target for target in outputs if target is not None], options.sources)
+    check_picture(options.plot)
+    arguments = {"planners": options.planners, **capturing(options), **planning(options)}
+    if len(options.sources) == 1 and options.jobs == 1 and options.resume is None:
+        result: Comparison | Sweep = _compared(options.sources[0], arguments)
+    else:
+        result = _swept(options, arguments)
+    with waiting("writing"):
+        _write(options, result)
+    with readers_may_leave():
+        _print(result)
+    if result.interrupted:
+        return interrupted("this is what was done until then")
+    return OK
+
+
+def _compared(source: str, arguments: dict[str, Any]) -> Comparison:
+    from ..compare import compare
+
+    progress = _Progress(len(arguments["planners"] or planners()))
+    with waiting(progress):
+        return compare(source, on_row=progress.step, **arguments)
+
+
+def _swept(options: argparse.Namespace, arguments: dict[str, Any]) -> Comparison | Sweep:
+    from ..sweep import sweep
+
+    try:
+        result = sweep(options.sources, executor=options.jobs, csv=options.resume, **arguments)
+    except BrokenExecutor as error:
+        raise OSError(f"a process that planned has ended: {error}") from error
+    return result[0] if len(result) == 1 else result
+
+
+def _write(options: argparse.Namespace, result: Comparison | Sweep) -> None:
+    if options.csv is not None:
+        result.to_csv(options.csv)
+    if options.json is not None:
+        result.to_json(options.json)
+    if options.markdown is not None:
+        result.to_markdown(options.markdown)
+    if options.html is not None:
+        result.to_html(options.html)
+    if options.plot is not None:
+        _save_plot(result, options.plot)
+
+
+def _save_plot(result: Comparison | Sweep, path: Path) -> None:
+    from ..compare import Comparison
+    from ..present.compare import save_comparison
+    from ..present.sweep import save_sweep
+
+    if isinstance(result, Comparison):
+        save_comparison(result, path)
+    else:
+        save_sweep(result, path)
+
+
+def _print(result: Comparison | Sweep) -> None:
+    from ..compare import Comparison
+    from ..present.compare import comparison_table
+    from ..present.sweep import gap_tables
+    from ..present.tables import rich_table
+
+    out = console()
+    tables = [comparison_table(result)] if isinstance(result, Comparison) else gap_tables(result, out.width)
+    for table in tables:
+        out.print(rich_table(table))
+
+
+class _Progress:
+    """How far the comparison has come, as a line: "comparing: 12 of 28 planners, 3 s"."""
+
+    def __init__(self, total: int) -> None:
+        self._begin = time.monotonic()
+        self._done, self._total = 0, total
+
+    def step(self, _: Row) -> None:
+        """A planner has ended."""
+        self._done += 1
+
+    def __str__(self) -> str:
+        return f"comparing: {self._done} of {self._total} planners, {time.monotonic() - self._begin:.0f} s"
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        return Text(str(self))
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"must be from 1 to 1024, got {text!r}")
+    return int(text)

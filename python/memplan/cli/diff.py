@@ -1,0 +1,42 @@
+"""``memplan diff``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .arguments import Commands, check_targets, new_command
+from .terminal import OK, readers_may_leave, waiting
+
+EXAMPLES = """
+memplan diff before.json after.json
+memplan diff before.json after.json --html diff.html
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(commands, "diff", "say what changed from one plan to another, buffer by buffer", EXAMPLES)
+    command.set_defaults(run=run)
+    command.add_argument("before", metavar="PLAN", help="a .json that memplan wrote, or a .csv with a column offset")
+    command.add_argument("after", metavar="PLAN", help="the plan to compare it with")
+    command.add_argument("--json", type=Path, metavar="F", help="write the differences as JSON")
+    command.add_argument("--html", type=Path, metavar="F", help="write the differences as a page")
+    command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read both plans, compare, write and print; returns the exit status."""
+    from ..importers.plan_files import read_plan
+
+    check_targets([options.json, options.html], [options.before, options.after])
+    with waiting("comparing"):
+        before, after = (read_plan(path, inclusive=options.inclusive) for path in (options.before, options.after))
+        difference = before.diff(after)
+    if options.json is not None:
+        difference.to_json(options.json)
+    if options.html is not None:
+        difference.to_html(options.html)
+    with readers_may_leave():
+        print(difference)
+    return OK

@@ -1,0 +1,49 @@
+"""``memplan explain``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .arguments import Commands, add_planner, add_search, add_source, captured, check_targets, new_command, planning
+from .terminal import OK, Progress, interrupted, readers_may_leave, waiting
+
+EXAMPLES = """
+memplan explain example:resnet50_train --html resnet50.html
+memplan explain model.onnx --dims batch=8 --planner first_fit --json explanation.json
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = new_command(commands, "explain", "say what makes the peak of a plan, and what would lower it", EXAMPLES)
+    command.set_defaults(run=run)
+    add_source(command)
+    add_planner(command)
+    command.add_argument("--json", type=Path, metavar="F", help="write the explanation as JSON")
+    command.add_argument("--html", type=Path, metavar="F", help="write the explanation as a page")
+    add_search(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, explain, write and print; returns the exit status."""
+    from ..api import plan
+
+    check_targets([options.json, options.html], [options.source])
+    plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
+    with waiting(f"reading {options.source}"):
+        source = captured(options, options.source)
+    progress = Progress()
+    show = progress.show if sys.stderr.isatty() else None
+    with waiting(progress):
+        found = plan(source, options.planner, on_improvement=show, **planning(options))
+    with waiting("explaining"):
+        explanation = found.explain()
+    if options.json is not None:
+        explanation.to_json(options.json)
+    if options.html is not None:
+        explanation.to_html(options.html)
+    with readers_may_leave():
+        print(explanation)
+    return interrupted("this explains the best plan until then") if found.interrupted else OK

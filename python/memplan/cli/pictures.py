@@ -1,0 +1,31 @@
+"""Options of the picture that `--plot` draws."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..present.colours import COLOUR_BY
+
+
+def add_picture(command: argparse.ArgumentParser) -> None:
+    """--highlight, --colour-by and --zoom."""
+    command.add_argument(
+        "--highlight", action="append", metavar="NAME", help="a tensor to bring out in the picture; may be repeated"
+    )
+    command.add_argument("--colour-by", choices=COLOUR_BY, help="what colours the boxes of the picture")
+    command.add_argument("--zoom", type=_zoom, metavar="peak|A:B", help="draw the steps around the peak, or [A, B)")
+
+
+def picture(options: argparse.Namespace) -> dict[str, Any]:
+    """What `save_plot` takes, of what `add_picture` lets its user say."""
+    said = {"highlight": options.highlight, "colour_by": options.colour_by, "zoom": options.zoom}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _zoom(text: str) -> str | tuple[int, int]:
+    first, colon, last = text.partition(":")
+    try:
+        return text if text == "peak" else (int(first), int(last if colon else ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be 'peak' or steps A:B, got {text!r}") from None

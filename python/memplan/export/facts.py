@@ -1,0 +1,26 @@
+"""Facts as versioned JSON: dataclasses of plain values, field by field."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .files import replacing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def facts_dict(facts: DataclassInstance, format: str, version: int) -> dict[str, Any]:
+    """The fields as plain Python objects, after the format's name and version."""
+    return {"format": format, "version": version, "memplan": _core.__version__, **asdict(facts)}
+
+
+def write_facts(facts: DataclassInstance, path: str | os.PathLike[str], format: str, version: int) -> None:
+    """Write `facts_dict` as UTF-8 JSON."""
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(facts_dict(facts, format, version), file, ensure_ascii=False, indent=1)
+        file.write("\n")

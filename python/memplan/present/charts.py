@@ -1,0 +1,187 @@
+"""The charts of the interactive page: per plan its boxes and, below, its load, on axes that all plans share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .units import format_bytes, printable
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+
+_INK, _MARK, _LOAD = "#222222", "#D55E00", "#9AA8B8"
+_AXIS = 90  # pixels left of every chart, so that what is above one another lies above one another
+_TIP = "display: grid; grid-template-columns: max-content auto; gap: 1px 8px; max-width: 520px; overflow-wrap: anywhere"
+_LABEL = "color: #595959; text-align: right"
+_BOX = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What the charts share: the steps, the addresses, and the bytes in use."""
+
+    steps: Any
+    addresses: Any
+    bytes: Any
+
+    @staticmethod
+    def of(plans: Sequence[Plan]) -> Axes:
+        """Axes that hold all of these plans."""
+        from bokeh.models import Range1d
+
+        lives = [(int(p.problem.first.min()), int(p.problem.last.max())) for p in plans if len(p)] or [(0, 1)]
+        begin, end = min(first for first, _ in lives), max(last for _, last in lives)
+        top = max([1, *(plan.peak for plan in plans)])
+        beyond = (end - begin) * 0.1
+        return Axes(
+            Range1d(begin, end, bounds=(begin - beyond, end + beyond), min_interval=1, name="steps"),
+            Range1d(0, top * 1.03, bounds=(-0.1 * top, 1.1 * top), min_interval=1, name="addresses"),
+            Range1d(0, top * 1.08, name="bytes"),
+        )
+
+
+def gantt_chart(
+    plan: Plan, boxes: Mapping[str, Any], tenants: Mapping[str, Any], fill: Any, axes: Axes, name: str
+) -> dict[str, Any]:
+    """The boxes of a plan, and the models that page.js moves: see the keys of the result."""
+    from bokeh.models import BoxAnnotation, ColumnDataSource, Span, TapTool, Text
+    from bokeh.plotting import figure
+
+    source = ColumnDataSource(dict(boxes), name=f"{name} boxes")
+    marks = ColumnDataSource({side: [] for side in _BOX}, name=f"{name} marks")
+    labels = ColumnDataSource({column: [] for column in ("x", "y", "text", "angle")}, name=f"{name} labels")
+    chart = figure(
+        name=name,
+        title=_title(plan),
+        tools="pan,box_zoom,wheel_zoom,reset,save",
+        toolbar_location="above",
+        active_drag="pan",
+        active_scroll="wheel_zoom",
+        x_range=axes.steps,
+        y_range=axes.addresses,
+        **_frame(),
+    )
+    drawn = chart.quad(**_BOX, source=source, fill_color=fill, line_color=_INK, line_width=0.5)
+    drawn.nonselection_glyph = drawn.selection_glyph = None
+    veil = BoxAnnotation(fill_color="white", fill_alpha=0.7, line_color=None, visible=False, level="annotation")
+    chart.add_layout(veil)
+    chart.add_layout(Span(location=plan.peak, dimension="width", line_color=_INK, line_dash="dashed", line_width=1.5))
+    chart.quad(**_BOX, source=marks, level="overlay", fill_color=_MARK, line_color="black", line_width=2.5)
+    text = Text(text_font_size="11px", text_align="center", text_baseline="middle", angle="angle", text_color="black")
+    text.update(background_fill_color="white", background_fill_alpha=0.6, padding=1, border_radius=2)
+    chart.add_glyph(labels, text, level="overlay")
+    _name_axes(chart, "address", ticks=8)
+    _follow_pointer(chart)
+    chart.add_tools(_box_tips(boxes, drawn), TapTool(renderers=[drawn], visible=False))
+    return {
+        "gantt": chart,
+        "boxes": source,
+        "tenants": ColumnDataSource(dict(tenants)),
+        "drawn": drawn,
+        "veil": veil,
+        "marks": marks,
+        "labels": labels,
+    }
+
+
+def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
+    """The bytes in use over time, with the peak as a line, and the models behind it: see the result."""
+    from bokeh.models import ColumnDataSource, Span, WheelZoomTool
+    from bokeh.plotting import figure
+
+    step, load = plan.problem.load_curve()
+    ops = [printable(op.name) for op in plan.graph.ops] if plan.graph is not None else []
+    curve = ColumnDataSource({"step": small(step), "load": load.astype(float), "none": np.zeros(len(step), np.uint8)})
+    chart = figure(name=name, tools="pan", x_range=axes.steps, y_range=axes.bytes, toolbar_location=None, **_frame())
+    if len(step):  # bokeh draws an area without points for ever
+        chart.varea_step("step", "none", "load", source=curve, step_mode="after", fill_color=_LOAD)
+    chart.add_layout(Span(location=plan.peak, dimension="width", line_color=_INK, line_dash="dashed", line_width=1.5))
+    wheel = WheelZoomTool(dimensions="width")
+    chart.add_tools(wheel)
+    chart.toolbar.active_scroll = wheel
+    _name_axes(chart, "load", ticks=3)
+    _follow_pointer(chart)
+    chart.xaxis.axis_label = "step"
+    return {"load": chart, "curve": curve, "ops": ops}
+
+
+def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Steps as a browser can hold them, in as few bytes as may be."""
+    fits = not len(steps) or (steps.min() >= -(2**31) and steps.max() < 2**31)
+    return steps.astype(np.int32 if fits else np.float64)
+
+
+def _title(plan: Plan) -> str:
+    state = "optimal" if plan.optimal else f"gap {plan.gap:.3%} at most"
+    return f"{plan.planner}: peak {format_bytes(plan.peak)}, {state}"
+
+
+def _frame() -> dict[str, Any]:
+    """What all charts have in common.
+
+    They are drawn on plain canvases, all boxes in every frame: with WebGL, 20,000 boxes take little less of the page's
+    own time, and five times as long where WebGL is done in software.
+    """
+    return {
+        "sizing_mode": "stretch_both",
+        "lod_threshold": None,
+        "min_border_left": _AXIS,
+        "min_border_right": 16,
+    }
+
+
+def _name_axes(chart: Any, y: str, ticks: int) -> None:
+    from bokeh.models import AdaptiveTicker, BasicTicker, CustomJSTickFormatter, NumeralTickFormatter
+
+    chart.yaxis.axis_label = y
+    chart.xaxis.ticker = BasicTicker(min_interval=1)
+    chart.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    chart.yaxis.ticker = AdaptiveTicker(base=2, mantissas=[1], min_interval=1, desired_num_ticks=ticks)
+    chart.yaxis.formatter = CustomJSTickFormatter(code="return memplan.tick(tick, ticks)")
+    for axis in (*chart.xaxis, *chart.yaxis):
+        axis.update(axis_label_text_font_style="normal", axis_label_text_font_size="13px")
+        axis.update(major_label_text_font_size="12px", minor_tick_line_color=None)
+    for grid in chart.grid:
+        grid.grid_line_color = "#E4E4E4"
+    chart.toolbar.logo = None
+
+
+def _box_tips(boxes: Mapping[str, Any], drawn: Any) -> Any:
+    from bokeh.models import CustomJSHover, HoverTool
+
+    formatter = CustomJSHover(code="return memplan.bytes(value)")
+    shaped = "offset" in boxes
+    first, last, offset = ("first", "last", "offset") if shaped else ("left", "right", "bottom")
+    rows = [
+        ("tensor", "@name", "name"),
+        ("type", "@shape", "shape"),
+        ("made by", "@made_by", "made_by"),
+        ("last read by", "@last_read", "last_read"),
+        ("offset", f"@{offset}{{custom}}", offset),
+        ("size", "@bytes{custom}", "bytes"),
+        ("lives in steps", f"[@{first}, @{last})", first),
+        ("also in its bytes", "@tenants", "tenants"),
+    ]
+    shown = "".join(
+        f'<span style="{_LABEL}">{label}</span><span>{text}</span>' for label, text, at in rows if at in boxes
+    )
+    return HoverTool(
+        renderers=[drawn],
+        tooltips=f'<div style="{_TIP}">{shown}</div>',
+        formatters={f"@{offset}": formatter, "@bytes": formatter},
+        point_policy="follow_mouse",
+    )
+
+
+def _follow_pointer(chart: Any) -> None:
+    """In the browser, not with a tool of bokeh: its line would draw all boxes anew at every move."""
+    from bokeh.events import MouseLeave, MouseMove
+    from bokeh.models import CustomJS
+
+    chart.js_on_event(MouseMove, CustomJS(code="memplan.point(cb_obj.sx, cb_obj.x)"))
+    chart.js_on_event(MouseLeave, CustomJS(code="memplan.point(null)"))

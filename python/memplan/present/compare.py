@@ -1,0 +1,254 @@
+"""Planners side by side: their figures as a table, their peaks as bars, and some of their plans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from ..export.files import replacing
+from .colours import PALETTE
+from .gantt import plot_plan
+from .tables import Table
+from .units import format_bytes, printable, unit_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..compare import Comparison, Row
+
+PLAIN, PROVEN = PALETTE[0], PALETTE[2]
+SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
+CUT = 2.5  # bars longer than so many times the bound are cut, so that the others can be told apart
+FAR = 1.5  # plans that peak higher than so many times the bound are not among those drawn unless told otherwise
+_BAR, _LAYOUT = 0.26, 3.6  # inches
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """A row per planner; columns that say the same for all are left out."""
+    rows = comparison.rows
+    columns: list[tuple[str, bool, list[str]]] = [
+        ("planner", False, [row.planner for row in rows]),
+        ("peak", True, [size(row.peak) for row in rows]),
+        ("gap", True, [gap(row) for row in rows]),
+        ("saved", True, ["" if row.saved is None else f"{row.saved:.1%}" for row in rows]),
+        ("seconds", True, ["" if row.seconds is None else f"{row.seconds:,.5f}" for row in rows]),
+    ]
+    if any((row.lower_bound or 0) > (row.load or 0) for row in rows):
+        columns.insert(2, ("lower bound", True, [size(row.lower_bound) for row in rows]))
+    if any(row.pools for row in rows):
+        columns.append(("pools", True, [f"{row.pools:,}" if row.pools else "" for row in rows]))
+    if any(map(_note, rows)):
+        columns.append(("note", False, [_note(row) for row in rows]))
+    titles, right, cells = zip(*columns, strict=True)
+    numbers = frozenset(k for k, is_number in enumerate(right) if is_number)
+    return Table(_title(comparison), titles, tuple(zip(*cells, strict=True)), numbers)
+
+
+def size(count: int | None) -> str:
+    """Bytes, or nothing where there are none."""
+    return "" if count is None else format_bytes(count)
+
+
+def percent(share: float | None) -> str:
+    """A share with three digits; what is above 0 is never written as 0."""
+    if share is None:
+        return ""
+    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
+
+
+def gap(row: Row) -> str:
+    """The gap of a row, or that its peak is proven optimal; nothing where there is no plan."""
+    return "optimal" if row.optimal else percent(row.gap)
+
+
+def _title(comparison: Comparison) -> str:
+    figures = [("naive", comparison.naive), ("load", comparison.load)]
+    if comparison.bound > (comparison.load or 0):
+        figures.append(("proven bound", comparison.bound))
+    said = [f"{label} {format_bytes(count)}" for label, count in figures if count is not None]
+    return f"{comparison.source}: {', '.join(said) or 'no plan'}{', interrupted' if comparison.interrupted else ''}"
+
+
+def _note(row: Row) -> str:
+    winner = f"from {row.winner}" if row.winner not in ("", row.planner) else ""
+    interrupted = "interrupted" if row.interrupted else ""
+    return ", ".join(filter(None, (winner, interrupted, reason_of(row))))
+
+
+def reason_of(row: Row) -> str:
+    """Why there is no plan, without the planner's name."""
+    name = row.planner.partition(":")[0]
+    return row.reason.removeprefix(f"planner '{name}' ")
+
+
+def plot_comparison(
+    comparison: Comparison, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None
+) -> Axes:
+    """Draw the peaks of a comparison as bars, and some of its plans below them.
+
+    Parameters
+    ----------
+    ax
+        Where to draw the bars, without plans; when not given, a new figure that is high enough for all.
+    layouts
+        Planners whose plans are drawn side by side on the same axes; by default the best, the worst that is not far
+        off, and one between.
+    title
+        By default the source and its figures.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Of the bars: a bar per planner in the comparison's order, the load as a line, and the best proven bound where
+        it is higher. Bars beyond 2.5 times the bound are cut; their labels say what they are.
+
+    Raises
+    ------
+    ValueError
+        `layouts` names a planner without a plan, or comes with `ax`.
+    """
+    from matplotlib import pyplot as plt
+
+    if ax is not None:
+        if layouts is not None:
+            raise ValueError("layouts are drawn into a figure of their own, got ax too")
+        return _draw_bars(comparison, ax, title)
+    chosen = _chosen(comparison, layouts)
+    figure = plt.figure(figsize=_inches(comparison, chosen), layout="constrained")
+    return _draw(figure, comparison, chosen, title)
+
+
+def save_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Draw a comparison into a file; its suffix says the format (png, svg, pdf)."""
+    figure = _figure(comparison)
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=150)
+
+
+def picture(comparison: Comparison) -> bytes:
+    """The drawing as a PNG."""
+    buffer = BytesIO()
+    _figure(comparison).savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
+
+
+def _figure(comparison: Comparison) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    chosen = _chosen(comparison, None)
+    figure = Figure(figsize=_inches(comparison, chosen), layout="constrained")
+    FigureCanvasAgg(figure)
+    _draw(figure, comparison, chosen, None)
+    return figure
+
+
+def _inches(comparison: Comparison, chosen: Sequence[Row]) -> tuple[float, float]:
+    return 12.0, _height(comparison) + (_LAYOUT if chosen else 0.0)
+
+
+def _height(comparison: Comparison) -> float:
+    return 1.2 + _BAR * max(len(comparison), 3)
+
+
+def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
+    """The rows whose plans are drawn, the lowest peak first."""
+    if layouts is not None:
+        rows = [comparison[name] for name in layouts]
+        for row in rows:
+            if row.plan is None:
+                raise ValueError(f"layouts names {row.planner!r}, which has no plan here")
+        return sorted(rows, key=lambda row: row.peak or 0)
+    near: dict[int, Row] = {}  # per peak, the quickest
+    for row in comparison:
+        if row.plan is not None and len(row.plan) > 0 and row.plan.peak <= FAR * max(comparison.bound, 1):
+            near.setdefault(row.plan.peak, row)
+    rows = list(near.values())
+    last = len(rows) - 1
+    return [rows[k] for k in sorted({last * k // (SIDE_BY_SIDE - 1) for k in range(SIDE_BY_SIDE)})] if rows else []
+
+
+def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[Row], title: str | None) -> Axes:
+    if not chosen:
+        return _draw_bars(comparison, figure.add_subplot(), title)
+    panels: Any = figure.subfigures(2, 1, height_ratios=[_height(comparison), _LAYOUT])
+    above, below = panels
+    bars = _draw_bars(comparison, above.add_subplot(), title)
+    axes = below.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
+    for row, ax in zip(chosen, axes, strict=True):  # the highest last: it sets the scale of all
+        assert row.plan is not None
+        plot_plan(row.plan, ax)
+        ax.set_title(f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10)
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()
+        for name in list(ax.texts):
+            name.remove()
+        ax.label_outer()
+    return bars
+
+
+def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
+    peaks = [row.peak or 0 for row in comparison]
+    scale, unit = unit_of(max(comparison.bound, 1))
+    most = min(max(peaks, default=1), CUT * max(comparison.bound, 1)) / scale
+    places = range(len(comparison))
+    colours = [PROVEN if row.optimal else PLAIN for row in comparison]
+    bars = ax.barh(places, [min(peak / scale, most) for peak in peaks], color=colours, height=0.72)
+    for place, bar, row in zip(places, bars, comparison, strict=True):
+        if (row.peak or 0) / scale > most:
+            bar.set(hatch="//", edgecolor="white")
+        ax.annotate(
+            _bar_label(row, scale, unit),
+            (bar.get_width(), place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color="dimgray" if row.peak is None else "black",
+            parse_math=False,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )
+    _draw_bounds(comparison, ax, scale)
+    ax.set_yticks(places, [printable(row.planner) for row in comparison], fontsize=9, parse_math=False)
+    ax.set_ylim(len(comparison) - 0.4, -0.6)
+    ax.set_xlim(0, most * 1.3 or 1)
+    ax.set_xlabel(f"peak ({unit})")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)
+    _add_legend(comparison, ax, max(peaks, default=0) / scale > most)
+    return ax
+
+
+def _bar_label(row: Row, scale: int, unit: str) -> str:
+    if row.peak is None:
+        why = reason_of(row)
+        return why if len(why) <= 100 else why[:99] + "…"
+    figure = f"{row.peak:,} {unit}" if scale == 1 else f"{row.peak / scale:,.2f} {unit}"
+    state = "optimal" if row.optimal else f"+{percent(row.gap)}"
+    return ", ".join(filter(None, (figure, state, "interrupted" if row.interrupted else "")))
+
+
+def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
+    if comparison.load is None:
+        return
+    ax.axvline(comparison.load / scale, color="black", linewidth=1.2, label=f"load {format_bytes(comparison.load)}")
+    if comparison.bound > comparison.load:
+        label = f"proven lower bound {format_bytes(comparison.bound)}"
+        ax.axvline(comparison.bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
+
+
+def _add_legend(comparison: Comparison, ax: Axes, cut: bool) -> None:
+    from matplotlib.patches import Patch
+
+    handles, _ = ax.get_legend_handles_labels()
+    if any(row.optimal for row in comparison):
+        handles.append(Patch(color=PROVEN, label="proven optimal"))
+    if any(row.peak is not None and not row.optimal for row in comparison):
+        handles.append(Patch(color=PLAIN, label="not proven optimal"))
+    if cut:
+        label = f"cut at {CUT} times the {'bound' if comparison.bound > (comparison.load or 0) else 'load'}"
+        handles.append(Patch(facecolor=PLAIN, edgecolor="white", hatch="//", label=label))
+    ax.legend(handles=handles, loc="upper right", fontsize=9)

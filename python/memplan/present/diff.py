@@ -1,0 +1,138 @@
+"""The difference of two plans for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .report import Report, Section, report_html, report_page, report_text
+from .units import format_bytes, op_label
+
+if TYPE_CHECKING:
+    from ..diff import Change, Figures, PlanDiff
+    from ..plan import Slot
+
+LISTED = 20  # rows of a table; the others are counted
+_NAMED = 3
+
+
+def diff_text(diff: PlanDiff) -> str:
+    """The report as text."""
+    return report_text(diff_report(diff))
+
+
+def diff_html(diff: PlanDiff) -> str:
+    """The report as a piece of a page, for notebooks."""
+    return report_html(diff_report(diff))
+
+
+def diff_page(diff: PlanDiff) -> str:
+    """The report as a page that needs no other file."""
+    return report_page(diff_report(diff))
+
+
+def diff_report(diff: PlanDiff) -> Report:
+    """The difference as sentences and tables."""
+    sections = (_figures(diff), _at_load(diff), _changes(diff))
+    return Report("From one plan to another", (_peaks(diff), _loads(diff), _counts(diff)), sections)
+
+
+def _peaks(diff: PlanDiff) -> str:
+    text = _moves("The peak", diff.before.peak, diff.after.peak)
+    was, now = (f.peak / f.lower_bound - 1 if f.lower_bound else 0.0 for f in (diff.before, diff.after))
+    return f"{text}; it was at most {was:.2%} above the best possible, and is at most {now:.2%}."
+
+
+def _loads(diff: PlanDiff) -> str:
+    one, other = diff.before, diff.after
+    text = _moves("The load", one.load, other.load)
+    steps = [_step(figures) for figures in (one, other)]
+    if all(steps):
+        text += f", at {steps[1]}" if steps[0] == steps[1] else f", and is at {steps[1]}, no longer at {steps[0]}"
+    most = [f"{a.name} ({_signed(a.after - a.before)})" for a in diff.at_load[:_NAMED]]
+    more = f" and {len(diff.at_load) - _NAMED:,} more" if len(diff.at_load) > _NAMED else ""
+    return text + (f"; what differs there: {', '.join(most)}{more}." if most else ".")
+
+
+def _counts(diff: PlanDiff) -> str:
+    things = "tensors" if diff.of_tensors else "buffers"
+    kinds = [kind for change in diff.changes for kind in change.kinds]
+    words = {"longer": "live longer", "shorter": "live shorter"}
+    counts = [f"{kinds.count(kind):,} {words.get(kind, kind)}" for kind in dict.fromkeys(_order(kinds))]
+    return f"Of the {things}, {', '.join([*counts, f'{diff.same:,} are the same'])}."
+
+
+def _order(kinds: list[str]) -> Iterator[str]:
+    from ..diff import KINDS
+
+    return (kind for kind in KINDS if kind in kinds)
+
+
+def _figures(diff: PlanDiff) -> Section:
+    one, other = diff.before, diff.after
+    rows = [("planner", one.planner, other.planner, ""), ("buffers", f"{one.buffers:,}", f"{other.buffers:,}", "")]
+    if one.shared or other.shared:
+        rows.append(
+            ("share bytes by choice", f"{one.shared:,}", f"{other.shared:,}", f"{other.shared - one.shared:+,}")
+        )
+    for name, field in (("naive", "naive"), ("load", "load"), ("lower bound", "lower_bound"), ("peak", "peak")):
+        before, after = getattr(one, field), getattr(other, field)
+        rows.append((name, format_bytes(before), format_bytes(after), _signed(after - before)))
+    return Section("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
+
+
+def _at_load(diff: PlanDiff) -> Section:
+    rows = [
+        (a.name, format_bytes(a.before), format_bytes(a.after), _signed(a.after - a.before))
+        for a in diff.at_load[:LISTED]
+    ]
+    rest = diff.at_load[LISTED:]
+    note = f"and {len(rest):,} more: {_signed(sum(a.after - a.before for a in rest))}" if rest else ""
+    columns = ("tensor" if diff.of_tensors else "buffer", "before", "after", "change")
+    most = {columns[0]: 60}
+    return Section("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), note, most)
+
+
+def _changes(diff: PlanDiff) -> Section:
+    rows = [(change.name, ", ".join(change.kinds), *_cells(change)) for change in diff.changes[:LISTED]]
+    rest = len(diff.changes) - LISTED
+    columns = ("tensor" if diff.of_tensors else "buffer", "what", "size", "steps", "offset")
+    note = f"and {rest:,} more" if rest > 0 else ""
+    return Section("What changed", columns, tuple(rows), frozenset(columns[2:]), note, {columns[0]: 44})
+
+
+def _cells(change: Change) -> tuple[str, str, str]:
+    """Size, steps and offset, before and after where they differ."""
+    slots = [slot for slot in (change.before, change.after) if slot is not None]
+
+    def both(show: list[str]) -> str:
+        return " → ".join(dict.fromkeys(show))
+
+    return (
+        both([format_bytes(slot.bytes) for slot in slots]),
+        both([_steps(slot) for slot in slots]),
+        both([f"{slot.offset:,}" for slot in slots]),
+    )
+
+
+def _steps(slot: Slot) -> str:
+    return f"{slot.first}-{slot.last - 1}"
+
+
+def _step(figures: Figures) -> str:
+    step = figures.load_step
+    if step is None:
+        return ""
+    return f"step {step.step}" + (f", {op_label(step.op, step.op_type)}" if step.op else "")
+
+
+def _moves(what: str, before: int, after: int) -> str:
+    if before == after:
+        return f"{what} stays at {format_bytes(after)}"
+    share = f", {after / before - 1:+.1%}" if before else ""
+    word = "rises" if after > before else "falls"
+    return f"{what} {word} from {format_bytes(before)} to {format_bytes(after)} ({_signed(after - before)}{share})"
+
+
+def _signed(change: int) -> str:
+    return f"{'-' if change < 0 else '+'}{format_bytes(abs(change))}" if change else "0 B"

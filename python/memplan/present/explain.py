@@ -1,0 +1,323 @@
+"""An explanation of a plan for people: three sentences, and the tables that they rest on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .report import Report, Section, report_text
+from .units import format_bytes, op_label
+
+if TYPE_CHECKING:
+    from ..explain import Advice, Alive, Explanation, Moment, Reuse
+    from ..plan import Slot
+
+LISTED = 12  # rows of a table; the others are summed up
+_NAMED = 3
+_CHAINS = 5
+_WORTH, _LISTED = 0.01, 0.0005  # of the load: less is not worth a sentence where there is more, or a line
+
+_OPTIONS = ("donate", "inplace", "zero_copy", "disable_inplace_ops", "INPLACE_OPS", "inplace_ops")
+
+
+def explanation_text(explanation: Explanation) -> str:
+    """The report as text."""
+    return report_text(explanation_report(explanation))
+
+
+def explanation_report(e: Explanation) -> Report:
+    """The explanation as sentences and tables."""
+    title = f"{e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
+    if e.peak_step is None or e.load_step is None:
+        return Report(title, ("No buffer has bytes: there is nothing to place.",))
+    sections = [
+        _alive_section(e, e.alive, f"In use at {_at(e.peak_step)}, which makes the peak"),
+        _types_section(e, e.alive),
+    ]
+    if e.load_step != e.peak_step:
+        there = {a.name for a in e.alive}
+        only = [a for a in e.alive_at_load if a.name not in there]
+        title = (
+            f"In use at {_at(e.load_step)}, which makes the load of {format_bytes(e.load)}, and not at the peak's step"
+        )
+        sections.append(_alive_section(e, only, title))
+    sections += [
+        _distance(e, e.load_step),
+        _advice_section(e, e.load_step),
+        _idle_section(e),
+        _blocked_section(e),
+        _chains_section(e),
+    ]
+    return Report(title, (_what(e), _how_far(e), _what_helps(e)), tuple(sections))
+
+
+# Sentences
+
+
+def _what(e: Explanation) -> str:
+    """What makes the peak, and with which tensors."""
+    assert e.peak_step is not None
+    assert e.load_step is not None
+    things = _things(e)
+    groups = _by_type(e.alive)
+    text = f"{_capital(_at(e.peak_step))}{',' * bool(e.peak_step.op)} makes the peak of {format_bytes(e.peak)}: "
+    text += f"{_count(len(e.alive), things)} hold {format_bytes(e.peak_step.load)} there"
+    text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
+    if e.of_graph and len(e.alive) > _NAMED:
+        made = [f"{name} ({_count(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
+        text += f", made above all by {_listing(made)}"
+    largest = [f"{a.name} ({format_bytes(a.bytes)}, {a.share:.1%})" for a in e.alive[:_NAMED]]
+    text += f"; the largest {'is' if len(largest) == 1 else 'are'} {_listing(largest)}"
+    if e.load_step != e.peak_step:
+        text += f"; most bytes, {format_bytes(e.load)}, are in use at {_at(e.load_step)}"
+    return text + "."
+
+
+def _how_far(e: Explanation) -> str:
+    """How far the peak is from the best possible."""
+    proven = "a proven lower bound" if e.lower_bound > e.load else "the load, the most bytes in use at one step"
+    if e.optimal:
+        return f"The peak is the best possible for these lifetimes: it equals {proven}."
+    above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
+    text = f"{above}, and a better plan could win at most that"
+    if e.conflicts:
+        text += f", but for the {e.conflicts:,} pairs of buffers that are apart whenever they live"
+    return text + (
+        "." if e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
+    )
+
+
+def _what_helps(e: Explanation) -> str:
+    """What would lower the load, and by how much: the best option, and the best that can be done with idle tensors."""
+    certain = [a for a in e.advice if a.kind != "inplace_ops"] or list(e.advice)
+    worth = [a for a in certain if a.load <= (1 - _WORTH) * e.load] or certain[:1]
+    options = [a for a in worth if a.kind in _OPTIONS]
+    changes = [a for a in worth if a.kind not in _OPTIONS]
+    best = [*options[:1], *changes[: 1 if options else 2]]
+    if best:
+        ways = [f"{_change(a)} ({format_bytes(a.load)}, {1 - a.load / e.load:.1%} less)" for a in best]
+        return f"The load would be lower with {', or with '.join(ways)}."
+    text = "Nothing that was tried alone lowers the load"
+    if e.next_step is not None and e.next_step.load == e.load:
+        text += f": it is as high at {_at(e.next_step)}"
+    return text + "."
+
+
+def _change(advice: Advice) -> str:
+    """A change for people."""
+    names = advice.names
+    count = _count(len(names), "tensors")
+    return {
+        "inplace": "outputs in place, which inplace=False forbids",
+        "zero_copy": "slices and concatenations without a copy, which zero_copy=False forbids",
+        "disable_inplace_ops": f"{_few(names)} in place, which disable_inplace_ops forbids",
+        "donate": f"donate=[{_few([repr(name) for name in names])}]",
+        "INPLACE_OPS": f"inplace_ops=memplan.INPLACE_OPS, which has {_few(names)}",
+        "inplace_ops": f"{_few(names)} in place, if its kernel may write over what it reads",
+        "recompute": f"{count} recomputed before the next use, from what is alive there anyway",
+        "offload": f"{count} kept elsewhere while nothing uses {'it' if len(names) == 1 else 'them'}",
+        "hand_over": f"{_count(len(names), 'graph outputs')} handed over when made, not at the end",
+        "without": f"{_few(names)} gone, which {'live' if len(names) > 1 else 'lives'} on both sides of that step",
+    }[advice.kind]
+
+
+# Tables
+
+
+def _alive_section(e: Explanation, alive: Sequence[Alive], title: str) -> Section:
+    shown, rest = alive[:LISTED], alive[LISTED:]
+    columns: tuple[str, ...] = ("tensor", "size", "of peak", "steps", "made by", "dtype and shape", "last read by")
+    rows: list[tuple[str, ...]] = [
+        (a.name, format_bytes(a.bytes), f"{a.share:.1%}", f"{a.born}-{a.dies - 1}", _made(a), _shape(a), _needed(a))
+        for a in shown
+    ]
+    if not e.of_graph:
+        columns, rows = ("buffer", *columns[1:4]), [row[:4] for row in rows]
+    elif not any(row[5] for row in rows):
+        columns, rows = (*columns[:5], columns[6]), [(*row[:5], row[6]) for row in rows]
+    most = {columns[0]: 32, "made by": 24, "last read by": 28}
+    others = sum(a.bytes for a in rest)
+    note = f"and {len(rest):,} smaller: {format_bytes(others)}, {others / e.peak:.1%}" if rest else ""
+    return Section(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), note, most)
+
+
+def _types_section(e: Explanation, alive: Sequence[Alive]) -> Section:
+    groups = _by_type(alive) if e.of_graph else []
+    rows = [(name, f"{count:,}", format_bytes(size), f"{size / e.peak:.1%}") for name, count, size in groups]
+    right = frozenset({"tensors", "size", "of peak"})
+    title = "The same by what made it"
+    return Section(title, ("made by", "tensors", "size", "of peak"), tuple(rows[:LISTED]), right)
+
+
+def _distance(e: Explanation, load_step: Moment) -> Section:
+    free = sum(size for _, size in e.holes)
+    largest = max((size for _, size in e.holes), default=0)
+    saved = f", {1 - e.peak / e.naive:.1%} below naive" if e.naive else ""
+    rows = [
+        ("every buffer its own bytes (naive)", format_bytes(e.naive), ""),
+        ("peak", format_bytes(e.peak), saved.removeprefix(", ")),
+        (
+            "lower bound",
+            format_bytes(e.lower_bound),
+            "proven: no plan is smaller" if e.lower_bound > e.load else "the load",
+        ),
+        ("fragmentation (peak - load)", format_bytes(e.peak - e.load), _unavoidable(e)),
+        (
+            "free at the peak's step",
+            format_bytes(free),
+            f"{len(e.holes)} holes, the largest {format_bytes(largest)}" if free else "",
+        ),
+    ]
+    if e.next_step is not None:
+        won = f"changes around step {load_step.step} alone win at most {format_bytes(e.load - e.next_step.load)}"
+        rows.append((f"next-highest: {_at(e.next_step)}", format_bytes(e.next_step.load), won))
+    crowded = f"{e.crowded:,} of {e.steps:,}"
+    rows.append(("steps within 10% of the load", f"{e.crowded / e.steps:.0%}", crowded))
+    return Section(
+        "How far from the best possible", ("figure", "bytes", "which means"), tuple(rows), frozenset({"bytes"})
+    )
+
+
+def _unavoidable(e: Explanation) -> str:
+    if e.peak == e.load:
+        return "none"
+    if e.optimal:
+        return "all of it proven unavoidable"
+    return f"at most {format_bytes(e.peak - e.lower_bound)} could be won"
+
+
+def _advice_section(e: Explanation, load_step: Moment) -> Section:
+    rows = [
+        (_change(a), format_bytes(a.load), f"{1 - a.load / e.load:.1%}", format_bytes(max(a.bytes, 0)))
+        for a in e.advice
+        if a.load <= (1 - _LISTED) * e.load
+    ]
+    right = frozenset({"load", "less", "at that step"})
+    title = f"What would lower the load, which is at {_at(load_step)}"
+    note = "" if rows else "nothing that was tried alone"
+    return Section(title, ("with", "load", "less", "at that step"), tuple(rows), right, note)
+
+
+def _idle_section(e: Explanation) -> Section:
+    columns = ("tensor", "size", "idle in steps", "steps", "size x steps", "load without it", "can be recomputed")
+    rows = [
+        (
+            i.name,
+            format_bytes(i.bytes),
+            f"{i.first}-{i.last - 1}",
+            f"{i.last - i.first:,}",
+            f"{i.byte_steps:.2e}",
+            format_bytes(i.load),
+            "yes" if i.recompute else "",
+        )
+        for i in e.idle
+    ]
+    shown, rest = rows[:LISTED], e.idle[LISTED:]
+    note = f"and {len(rest):,} more: {format_bytes(sum(i.bytes for i in rest))}" if rest else ""
+    if e.of_graph:
+        right = frozenset(columns[1:6])
+        return Section("Alive there, but not used", columns, tuple(shown), right, note, {"tensor": 48})
+    title, names = "Alive there, from before it until after it", ("buffer", "size", "alive in steps", *columns[3:6])
+    return Section(title, names, tuple(row[:6] for row in shown), frozenset(names[1:]), note, {"buffer": 48})
+
+
+def _blocked_section(e: Explanation) -> Section:
+    rows = [(b.output, format_bytes(b.bytes), b.op_type.removesuffix(".default") or b.op, b.reason) for b in e.blocked]
+    title, columns = "Outputs at the highest load that are not in place", ("tensor", "size", "made by", "because")
+    return Section(title, columns, tuple(rows[:LISTED]), frozenset({"size"}), most={"tensor": 36, "made by": 24})
+
+
+def _chains_section(e: Explanation) -> Section:
+    words = {"inplace": "in place", "slice": "slices", "concat": "parts of concatenations"}
+    rows = []
+    for how, word in words.items():
+        own = [s for s in e.shared if s.how == how]
+        if own:
+            names = _few([f"{s.inner} in {s.outer}" for s in own])
+            rows.append((f"{word}: {names}", f"{len(own):,}", format_bytes(sum(s.bytes for s in own))))
+    for chain in e.chains[:_CHAINS]:
+        rows.append((" → ".join(_ends(chain.buffers)), f"{len(chain.buffers):,}", format_bytes(chain.saved)))
+    note = f"naive - peak: {format_bytes(e.naive - e.peak)}" if rows else ""
+    return Section(
+        "Which reuse saves most", ("who", "how many", "saves"), tuple(rows), frozenset({"how many", "saves"}), note
+    )
+
+
+def reuse_text(reuse: Reuse) -> str:
+    """Who has the bytes of a tensor or buffer when, as a table."""
+    slot = reuse.slot
+    title = f"{slot.name}: {format_bytes(slot.bytes)} at {slot.offset:,}, steps {slot.first}-{slot.last - 1}"
+    order = [("before", s) for s in reversed(reuse.before)] + [("itself", slot)] + [("after", s) for s in reuse.after]
+    rows = [
+        (when, s.name, f"{s.first}-{s.last - 1}", f"{s.offset:,}", f"{s.end:,}", format_bytes(_common(slot, s)))
+        for when, s in order
+    ]
+    columns = ("when", "buffer", "steps", "from byte", "to byte", "in common")
+    section = Section(title, columns, tuple(rows), frozenset(columns[2:]))
+    words = {"inplace": "in place of", "slice": "slice of", "concat": "part of"}
+    shares = [f"{s.inner} is {words[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
+    note = Section("by choice", note="; ".join(shares)) if shares else Section("")
+    return report_text(Report("", (), (section, note)))
+
+
+# Words
+
+
+def _at(moment: Moment) -> str:
+    """A step with its op: "step 3, relu_1 (Relu)"."""
+    return f"step {moment.step}" + (f", {op_label(moment.op, moment.op_type)}" if moment.op else "")
+
+
+def _made(alive: Alive) -> str:
+    """The type of the op, or its name if it has none; the kind of what no op made."""
+    return alive.op_type.removesuffix(".default") or alive.op
+
+
+def _needed(alive: Alive) -> str:
+    return alive.reader or f"({alive.why})"
+
+
+def _shape(alive: Alive) -> str:
+    """A dtype with its shape: "float32[2,3]"."""
+    return alive.dtype + ("" if alive.shape is None else f"[{','.join(map(str, alive.shape))}]")
+
+
+def _things(e: Explanation) -> str:
+    return "tensors" if e.of_graph else "buffers"
+
+
+def _by_type(alive: Sequence[Alive]) -> list[tuple[str, int, int]]:
+    """Per type of op, or kind of what no op made, how many tensors and bytes; that with most bytes first."""
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for a in alive:
+        groups[_made(a)].append(a.bytes)
+    return sorted(((name, len(sizes), sum(sizes)) for name, sizes in groups.items()), key=lambda g: (-g[2], g[0]))
+
+
+def _count(count: int, things: str) -> str:
+    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _listing(words: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _few(words: Sequence[str]) -> str:
+    """The first, and how many there are besides."""
+    rest = len(words) - _NAMED
+    return ", ".join(words[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _ends(names: Sequence[str]) -> Sequence[str]:
+    """The first and last of a long list."""
+    return names if len(names) <= 2 * _NAMED else [*names[:_NAMED], "…", *names[-_NAMED:]]
+
+
+def _common(slot: Slot, other: Slot) -> int:
+    return min(slot.end, other.end) - max(slot.offset, other.offset)

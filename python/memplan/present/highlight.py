@@ -1,0 +1,114 @@
+"""What a picture is asked to bring out: tensors and buffers by name, and a range of steps."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..plan import parts_by_buffer
+
+if TYPE_CHECKING:
+    from ..plan import Plan, Slot
+
+Steps = tuple[int, int]  # half-open
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A tensor or buffer to bring out: the buffer, and its slot or that of the tensor that lies in it with others."""
+
+    slot: Slot
+    buffer: int
+    whole: bool
+
+
+def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
+    """The tensors and buffers of these names, or of this one; a name of both is that of the buffer.
+
+    Raises
+    ------
+    ValueError
+        The plan has none of that name, or does not place it.
+    """
+    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    return [_mark(plan, name) for name in names]
+
+
+def _mark(plan: Plan, name: str) -> Mark:
+    slot, buffer = _slot(plan, name), _buffer(plan, name)
+    whole = plan.problem.name(buffer) == name
+    return Mark(plan[buffer] if whole else slot, buffer, whole)
+
+
+def _slot(plan: Plan, name: str) -> Slot:
+    try:
+        return plan[name]
+    except KeyError as error:
+        known = [plan.problem.name(b) for b in range(len(plan))]
+        known += [] if plan.graph is None else [tensor.name for tensor in plan.graph.tensors]
+        near = difflib.get_close_matches(name, [other for other in known if other != name], n=1)
+        raise ValueError(f"highlight: {error.args[0]}" + (f"; there is {near[0]!r}" if near else "")) from None
+
+
+def _buffer(plan: Plan, name: str) -> int:
+    tensor = plan.graph.index(name) if plan.graph is not None else None
+    if tensor is not None and plan.buffers is not None:
+        return int(plan.buffers.buffer_of_tensor[tensor])
+    return next(b for b in range(len(plan)) if plan.problem.name(b) == name)
+
+
+def steps_of(plan: Plan) -> Steps:
+    """All steps of a plan, from the first birth to the last death; (0, 1) where it has no buffers."""
+    problem = plan.problem
+    return (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
+
+
+def window(plan: Plan, zoom: str | Sequence[int] | None) -> Steps:
+    """The steps to show: all of them, those around the peak, or the given ones.
+
+    Raises
+    ------
+    ValueError
+        `zoom` is something else than None, "peak" or two of the plan's steps, the first below the second.
+    """
+    begin, end = steps_of(plan)
+    if zoom is None:
+        return begin, end
+    if zoom == "peak":
+        step = peak_step(plan)
+        reach = max(8, (end - begin) // 20)
+        return (max(begin, step - reach), min(end, step + reach + 1)) if step is not None else (begin, end)
+    what = f"zoom must be 'peak' or two steps (first, last) with first < last, that overlap [{begin}, {end})"
+    try:
+        first, last = map(operator.index, zoom)  # type: ignore[arg-type]  # of anything else it says so
+    except (TypeError, ValueError):
+        raise ValueError(f"{what}, got {zoom!r}") from None
+    if not (first < last and first < end and last > begin):
+        raise ValueError(f"{what}, got {zoom!r}")
+    return max(first, begin), min(last, end)
+
+
+def peak_step(plan: Plan) -> int | None:
+    """The step that makes the peak: of those at which bytes that end there are in use, the one with the highest load.
+
+    None in a plan without bytes.
+    """
+    problem = plan.problem
+    shapes = parts_by_buffer(problem)
+    lives: list[Steps] = []
+    for b in np.flatnonzero(plan.offsets + problem.size == plan.peak).tolist():
+        size, first, last = int(problem.size[b]), int(problem.first[b]), int(problem.last[b])
+        lives += [part[2:] for part in shapes.get(b, [(0, size, first, last)]) if part[1] == size]
+    step, load = problem.load_curve()
+    best: tuple[int, int] | None = None  # bytes and minus the step
+    for first, last in lives:
+        k = max(int(np.searchsorted(step, first, side="right")) - 1, 0)
+        highest = k + int(np.argmax(load[k : int(np.searchsorted(step, last))]))
+        found = (int(load[highest]), -max(int(step[highest]), first))
+        best = found if best is None else max(best, found)
+    return None if best is None or plan.peak == 0 else -best[1]

@@ -1,0 +1,146 @@
+"""Names in a Gantt picture: in the boxes that can hold them, or beside what is brought out, with a line to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .outline import Part
+from .units import format_bytes, printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..plan import Plan
+    from .highlight import Mark
+
+Shapes = Mapping[int, Sequence[Part]]
+Sides = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Area = tuple[float, float, float, float]  # left, bottom, width, height
+
+_FONT = 7.0
+_MOST_LABELS = 300
+
+
+def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
+    """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
+    bottom, top, left, right = _rooms(plan, shown, shapes)
+    low, high = ax.get_xlim()
+    left, right = np.maximum(left, np.floor(low)), np.minimum(right, np.ceil(high))  # what is in sight
+    across, up = _points_per_unit(ax)
+    width, height = (right - left) * across, (top - bottom) * up
+    candidates = np.flatnonzero((height > 1.4 * _FONT) & (width > 1.4 * _FONT))
+    labels = 0
+    for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
+        name = printable(plan.problem.name(int(shown[k])))
+        length = _length(name, _FONT)
+        if length <= max(width[k], height[k]):
+            middle = (left[k] / 2 + right[k] / 2, bottom[k] / 2 + top[k] / 2)
+            _write(ax, middle, name, fontsize=_FONT, rotation=0 if length <= width[k] else 90)
+            labels += 1
+        if labels == _MOST_LABELS:
+            break
+
+
+def label_marks(marks: Sequence[Mark], ax: Axes) -> None:
+    """Write name and bytes of each mark: into its box, or near it with a line where that is too small."""
+    font = 9.0
+    across, up = _points_per_unit(ax)
+    (low, high), (floor, ceiling) = ax.get_xlim(), ax.get_ylim()
+    taken: list[Area] = []
+    for slot in (mark.slot for mark in marks):
+        first, last = max(slot.first, low), min(slot.last, high)
+        if first >= last:
+            continue
+        text = f"{printable(slot.name)}, {format_bytes(slot.bytes)}"
+        middle = (first / 2 + last / 2, slot.offset / 2 + slot.end / 2)
+        length = _length(text, font)
+        if slot.bytes * up > 1.4 * font and length <= (last - first) * across:
+            _write(ax, middle, text, fontsize=font, weight="bold")
+            continue
+        room = ((high - low) * across, (ceiling - floor) * up)
+        there = ((middle[0] - low) * across, (middle[1] - floor) * up)
+        taken.append(_free_area(there, (length, 2 * font), room, taken))
+        x, y, _, _ = taken[-1]
+        at = (low + (x + length / 2) / across, floor + (y + font) / up)
+        _write_beside(ax, middle, at, text, font)
+
+
+def _free_area(
+    point: tuple[float, float], size: tuple[float, float], room: tuple[float, float], taken: list[Area]
+) -> Area:
+    """Where a text of this size stands near a point, towards the middle of the room, off the other texts; in points."""
+    width, height = size
+    x = point[0] + 30 if point[0] < room[0] / 2 else point[0] - 30 - width
+    x = min(max(x, 6), max(room[0] - width - 6, 6))
+    up = 1 if point[1] < room[1] / 2 else -1
+    y = point[1] + 30 * up
+    while any(x < a + w and a < x + width and y < b + h and b < y + height for a, b, w, h in taken):
+        y += height * up
+    return x, y, width, height
+
+
+def _write_beside(ax: Axes, point: tuple[float, float], at: tuple[float, float], text: str, font: float) -> None:
+    ax.annotate(
+        text,
+        point,
+        at,
+        ha="center",
+        va="center",
+        fontsize=font,
+        parse_math=False,
+        zorder=6,
+        annotation_clip=False,
+        bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.6},
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": "black",
+            "linewidth": 0.8,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "relpos": (0 if at[0] > point[0] else 1, 0.5),
+        },
+    )
+
+
+def _length(text: str, font: float) -> float:
+    """Points that the text takes at most, for the letters that names are made of."""
+    return (len(text) + 1) * 0.6 * font
+
+
+def _points_per_unit(ax: Axes) -> tuple[float, float]:
+    area = ax.get_window_extent()
+    points = 72 / float(ax.figure.get_dpi())
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    return area.width * points / (x1 - x0), area.height * points / (y1 - y0)
+
+
+def _rooms(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes) -> Sides:
+    """Per shown buffer, the largest rectangle in it that is used as a whole: bottom, top, left, right."""
+    problem, offsets = plan.problem, plan.offsets[shown]
+    begin, end = np.zeros(len(shown), dtype=np.int64), problem.size[shown]
+    first, last = problem.first[shown], problem.last[shown]
+    for k, buffer in enumerate(shown.tolist() if shapes else []):
+        if buffer in shapes:
+            begin[k], end[k], first[k], last[k] = max(shapes[buffer], key=lambda p: (p[1] - p[0]) * (p[3] - p[2]))
+    return offsets + begin, offsets + end, first, last
+
+
+def _write(ax: Axes, middle: tuple[float, float], name: str, **style: Any) -> None:
+    from matplotlib import patheffects
+
+    halo = [patheffects.withStroke(linewidth=2, foreground="white", alpha=0.7)]
+    ax.text(
+        *middle,
+        name,
+        ha="center",
+        va="center",
+        clip_on=True,
+        parse_math=False,
+        zorder=5,
+        path_effects=halo,
+        **style,
+    )

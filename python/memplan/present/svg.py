@@ -1,0 +1,146 @@
+"""Small pictures inside a page: a Gantt chart and a load curve, drawn in the colour of the text around them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement
+
+import numpy as np
+
+from .. import _core
+from ..plan import parts_by_buffer
+from .colours import PALETTE, colouring
+from .curve import load_shown
+from .highlight import steps_of
+from .outline import outline
+from .units import format_bytes, shortened
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+
+_WIDTH, _HEIGHT = 720, 260  # of the chart, in pixels
+_LEFT, _TOP, _RIGHT, _BOTTOM = 86, 10, 12, 24  # around it
+_MOST_BOXES = 800  # that are drawn one by one, with their names to point at; more are an image
+_LINE = {"fill": "none", "stroke": "currentColor", "stroke-width": "1.2"}
+
+
+class _Scale:
+    """From steps and bytes to pixels."""
+
+    def __init__(self, steps: tuple[int, int], top: int) -> None:
+        self.first, self.last = steps
+        self.top = max(top, 1)
+
+    def x(self, step: int) -> float:
+        return _LEFT + _WIDTH * ((step - self.first) / (self.last - self.first))
+
+    def y(self, bytes_: int) -> float:
+        return _TOP + _HEIGHT * (1 - bytes_ / self.top)
+
+    def point(self, step: int, bytes_: int) -> str:
+        return f"{self.x(step):.1f} {self.y(bytes_):.1f}"
+
+
+def gantt_svg(plan: Plan) -> Element:
+    """The boxes of a plan, its load and its peak."""
+    scale = _Scale(steps_of(plan), plan.peak)
+    picture = _picture(f"{len(plan):,} buffers in {format_bytes(plan.peak)}")
+    parts = plan.problem.parts
+    if len(plan) + (0 if parts is None else len(parts)) <= _MOST_BOXES:
+        _add_boxes(picture, plan, scale)
+    else:
+        _add_image(picture, plan, scale)
+    SubElement(picture, "path", {**_LINE, "d": _staircase(plan.problem, scale)})
+    peak = {**_LINE, "stroke-dasharray": "6 4", "d": f"M{scale.point(scale.first, plan.peak)}H{_LEFT + _WIDTH}"}
+    SubElement(picture, "path", peak)
+    _add_axes(picture, scale)
+    return picture
+
+
+def curve_svg(problem: _core.Problem) -> Element:
+    """The load over the steps."""
+    steps = (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
+    scale = _Scale(steps, problem.load)
+    picture = _picture(f"the load, at most {format_bytes(problem.load)}")
+    curve = _staircase(problem, scale)
+    area = f"{curve}V{scale.y(0):.1f}H{scale.x(steps[0]):.1f}Z"
+    SubElement(picture, "path", {"d": area, "fill": PALETTE[0], "fill-opacity": "0.6"})
+    SubElement(picture, "path", {**_LINE, "d": curve})
+    _add_axes(picture, scale)
+    return picture
+
+
+def _picture(what: str) -> Element:
+    width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
+    attributes = {
+        "viewBox": f"0 0 {width} {height}",
+        "width": str(width),
+        "role": "img",
+        "aria-label": what,
+        "style": "max-width: 100%; height: auto; font: 12px sans-serif",
+        "xmlns": "http://www.w3.org/2000/svg",
+    }
+    return Element("svg", attributes)
+
+
+def _staircase(problem: _core.Problem, scale: _Scale) -> str:
+    step, load = load_shown(problem, scale.first, scale.last, _WIDTH)
+    points = zip(step.tolist(), load.tolist(), strict=True)
+    path = [f"H{scale.x(at):.1f}V{scale.y(bytes_):.1f}" for at, bytes_ in points]
+    return f"M{scale.point(scale.first, 0)}" + "".join(path)
+
+
+def _add_boxes(picture: Element, plan: Plan, scale: _Scale) -> None:
+    shapes = parts_by_buffer(plan.problem)
+    border_width = "0.4" if len(plan) <= 300 else "0.1"
+    group = SubElement(picture, "g", {"fill-opacity": "0.85", "stroke": "black", "stroke-width": border_width})
+    for b, (slot, colour) in enumerate(zip(plan, colouring(plan).colours, strict=True)):
+        if slot.bytes == 0:
+            continue
+        loops = outline(shapes.get(b, [(0, slot.bytes, slot.first, slot.last)]))
+        border = "".join("M" + "L".join(scale.point(x, slot.offset + y) for x, y in loop) + "Z" for loop in loops)
+        box = SubElement(group, "path", {"d": border, "fill": colour})
+        where = f"at {slot.offset:,}, steps {slot.first:,} to {slot.last:,}"
+        SubElement(box, "title").text = f"{shortened(slot.name)}: {format_bytes(slot.bytes)} {where}"
+
+
+def _add_image(picture: Element, plan: Plan, scale: _Scale) -> None:
+    from matplotlib.colors import to_rgba_array
+    from matplotlib.image import imsave
+
+    colours = (to_rgba_array(colouring(plan).colours, 0.85) * 255).astype(np.uint8)
+    pixels = np.zeros((_HEIGHT, _WIDTH, 4), dtype=np.uint8)
+    for b, left, right, bottom, top in _rectangles(plan, scale):
+        pixels[top:bottom, left:right] = colours[b]
+    file = io.BytesIO()
+    imsave(file, pixels, format="png")
+    address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    area = {"x": _LEFT, "y": _TOP, "width": _WIDTH, "height": _HEIGHT}
+    SubElement(picture, "image", {**{key: str(value) for key, value in area.items()}, "href": address})
+
+
+def _rectangles(plan: Plan, scale: _Scale) -> Iterator[tuple[int, int, int, int, int]]:
+    """Per used rectangle, the buffer and its pixels, at least one: left, right, bottom, top; from the corner."""
+    shapes = parts_by_buffer(plan.problem)
+    for b, slot in enumerate(plan):
+        for begin, end, first, last in shapes.get(b, [(0, slot.bytes, slot.first, slot.last)]):
+            if begin < end:
+                left, right = int(scale.x(first) - _LEFT), round(scale.x(last) - _LEFT)
+                top, bottom = int(scale.y(slot.offset + end) - _TOP), round(scale.y(slot.offset + begin) - _TOP)
+                yield b, left, max(right, left + 1), max(bottom, top + 1), top
+
+
+def _add_axes(picture: Element, scale: _Scale) -> None:
+    bottom = _TOP + _HEIGHT
+    SubElement(picture, "path", {**_LINE, "d": f"M{_LEFT} {_TOP}V{bottom}H{_LEFT + _WIDTH}"})
+    text = SubElement(picture, "g", {"fill": "currentColor"})
+    for words, x, y, anchor in (
+        (format_bytes(scale.top), _LEFT - 6, _TOP + 8, "end"),
+        ("0", _LEFT - 6, bottom, "end"),
+        (f"step {scale.first:,}", _LEFT, bottom + 17, "start"),
+        (f"{scale.last:,}", _LEFT + _WIDTH, bottom + 17, "end"),
+    ):
+        SubElement(text, "text", {"x": str(x), "y": str(y), "text-anchor": anchor}).text = words

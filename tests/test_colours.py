@@ -1,0 +1,175 @@
+"""What colours a buffer in a picture, and where a buffer comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+import memplan
+from memplan.origins import layers_of, module_path, origins_of
+from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, faded
+
+
+def tensor(name: str, bytes_: int, kind: str = "intermediate", **more: Any) -> dict[str, Any]:
+    return {"name": name, "bytes": bytes_, "kind": kind, **more}
+
+
+def op(name: str, type_: str, inputs: list[str], outputs: list[str], **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "inputs": inputs, "outputs": outputs, **more}
+
+
+GRAPH = {
+    "tensors": [
+        tensor("x", 4, "input"),
+        tensor("a", 8, shape=[2], dtype="float32"),
+        tensor("b", 6),
+        tensor("c", 5),
+        tensor("y", 4, "output"),
+    ],
+    "ops": [
+        op("body.0.conv", "Conv", ["x"], ["a"], workspace=3),
+        op("body.1.conv", "Conv", ["a"], ["b"]),
+        op("head.relu", "Relu", ["b"], ["c"]),
+        op("backward.body.0.conv", "ConvBackward", ["a", "c"], ["y"]),
+    ],
+    "outputs": ["y"],
+}
+
+
+@pytest.fixture
+def plan() -> memplan.Plan:
+    return memplan.plan(GRAPH, place=["input", "intermediate", "output", "workspace"])
+
+
+def by_name(plan: memplan.Plan, values: list[Any]) -> dict[str, Any]:
+    return {plan.problem.name(b): value for b, value in enumerate(values)}
+
+
+def test_where_buffers_come_from(plan: memplan.Plan) -> None:
+    origins = by_name(plan, origins_of(plan))
+    assert {name: (o.kind, o.op, o.op_type) for name, o in origins.items()} == {
+        "x": ("input", "", "input"),
+        "a": ("intermediate", "body.0.conv", "Conv"),
+        "b": ("intermediate", "body.1.conv", "Conv"),
+        "c": ("intermediate", "head.relu", "Relu"),
+        "y": ("output", "backward.body.0.conv", "ConvBackward"),
+        "body.0.conv.workspace": ("workspace", "body.0.conv", "Conv"),
+    }
+    assert (origins["a"].shape, origins["a"].dtype) == ((2,), "float32")
+    assert origins["b"].shape is None
+    assert origins_of(memplan.plan(([1], [0], [1]))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("layer1.0.conv1.convolution", ("layer1", "0", "conv1")),
+        ("backward.layer1.0.conv1.add", ("layer1", "0", "conv1")),
+        ("backward", ()),
+        ("relu", ()),
+        ("/layer1/layer1.0/conv1/Conv", ("layer1", "layer1.0", "conv1")),
+        ("", ()),
+    ],
+)
+def test_module_paths(name: str, path: tuple[str, ...]) -> None:
+    assert module_path(name) == path
+
+
+def test_layers_end_where_none_has_more_than_half_of_the_bytes(plan: memplan.Plan) -> None:
+    layers = by_name(plan, layers_of(plan))  # "body" has 21 of 26 bytes, and "body.0" 15
+    assert layers["x"] == ""
+    assert layers["a"] == layers["body.0.conv.workspace"] == layers["y"] == "body.0"
+    assert layers["b"] == "body.1"
+    assert layers["c"] == "head"
+
+
+def test_layers_of_a_problem_are_in_its_names() -> None:
+    names = ["l1.conv.0", "l1.conv.1", "l2.conv", "plain"]
+    plan = memplan.plan(memplan.Problem([2, 1, 3, 1], [0] * 4, [1] * 4, 1, names))
+    assert layers_of(plan) == ["l1", "l1", "l2", ""]
+    assert list(colouring(plan, "layer").legend) == ["l1", "l2", "no module"]
+    with pytest.raises(ValueError, match=r"layers need names with a module path.*none has one"):
+        layers_of(memplan.plan(memplan.Problem([1, 1], [0, 0], [1, 1], 1, ["conv.1", "relu"])))
+
+
+def test_kinds_and_types_have_the_palette_by_bytes(plan: memplan.Plan) -> None:
+    types = colouring(plan, "op_type")
+    assert list(types.legend.items()) == list(zip(["Conv", "Relu", "input", "ConvBackward"], PALETTE, strict=False))
+    assert by_name(plan, types.colours)["b"] == PALETTE[0]
+    assert set(colouring(plan, "kind").legend) == {"intermediate", "input", "output", "workspace"}
+
+
+def test_small_groups_share_a_colour() -> None:
+    tensors = [tensor(f"t{k}", 100 - k) for k in range(9)]
+    graph = {"tensors": tensors, "ops": [op(f"o{k}", f"T{k}", [], [f"t{k}"]) for k in range(9)], "outputs": []}
+    result = colouring(memplan.plan(graph), "op_type")
+    assert list(result.legend) == ["T0", "T1", "T2", "T3", "T4", "T5", "3 others"]
+    assert result.colours.count(OTHERS) == 3
+    assert result.legend["3 others"] == OTHERS
+
+
+def test_many_layers_are_in_sequence_and_further_apart_the_more_they_hold() -> None:
+    names = [f"layers.{k}.conv" for k in range(12)]
+    size = [1000 if k in (3, 4, 5, 6) else 1 for k in range(12)]
+    result = colouring(memplan.plan(memplan.Problem(size, list(range(12)), list(range(1, 13)), 1, names)), "layer")
+    assert list(result.legend) == [f"layers.{k}" for k in range(12)]
+    table = [matplotlib.colors.to_hex(colour) for colour in matplotlib.colormaps[SCALE].colors]
+    places = [min(range(256), key=lambda k: distance(table[k], colour)) for colour in result.legend.values()]
+    assert places == sorted(places)
+    assert (places[0], places[-1]) == (0, 255)
+    assert places[5] - places[4] > 3 * (places[2] - places[1])
+
+
+def distance(a: str, b: str) -> int:
+    return sum(abs(int(a[k : k + 2], 16) - int(b[k : k + 2], 16)) for k in (1, 3, 5))
+
+
+def test_sizes_are_on_a_scale_that_leaves_out_what_hardly_counts() -> None:
+    size = [1, 1, 1, 1024, 65536, 2**20]
+    result = colouring(memplan.plan((size, [0] * 6, [1] * 6)), "size")
+    assert result.limits == (65536, 2**20)
+    assert len(set(result.colours[:5])) == 1
+    ends = matplotlib.colormaps[SCALE]([0.0, 1.0])
+    assert [result.colours[0], result.colours[5]] == [matplotlib.colors.to_hex(end) for end in ends]
+
+
+def test_lifetimes_are_on_a_logarithmic_scale() -> None:
+    result = colouring(memplan.plan(([1, 1, 1], [0, 0, 0], [1, 10, 100])), "lifetime")
+    assert result.limits == (1, 100)
+    assert result.colours[1] == matplotlib.colors.to_hex(matplotlib.colormaps[SCALE](128))
+
+
+def test_in_turn_by_birth_and_address(plan: memplan.Plan) -> None:
+    order = np.lexsort((plan.offsets, plan.problem.first)).tolist()
+    colours = colouring(plan).colours
+    assert [colours[b] for b in order] == list(PALETTE[:6])
+    assert colouring(memplan.plan(([0, 1], [0, 0], [1, 1]))).colours == [OTHERS, PALETTE[0]]
+
+
+@pytest.mark.parametrize("by", COLOUR_BY)
+@pytest.mark.parametrize("columns", [([], [], []), ([0, 0], [0, 1], [1, 2]), ([2**62], [0], [1]), ([7], [0], [1])])
+def test_degenerate_plans_have_colours_too(by: str, columns: Any) -> None:
+    names = [f"a.b{k}" for k in range(len(columns[0]))]
+    plan = memplan.plan(memplan.Problem(*columns, 1, names))
+    if by in ("kind", "op_type"):
+        with pytest.raises(ValueError, match=f"colour_by='{by}' needs the plan of a graph"):
+            colouring(plan, by)
+    elif by == "layer" and not names:
+        with pytest.raises(ValueError, match="none has one"):
+            colouring(plan, by)
+    else:
+        assert len(colouring(plan, by).colours) == len(names)
+
+
+def test_unknown_ways_are_refused(plan: memplan.Plan) -> None:
+    with pytest.raises(ValueError, match=r"colour_by must be one of order, size, .*layer, got 'shape'"):
+        colouring(plan, "shape")
+
+
+def test_faded() -> None:
+    assert faded("#000000") == "#CCCCCC"
+    assert faded("#FF0000") == "#FFCCCC"
+    assert faded("#FFFFFF") == "#FFFFFF"
