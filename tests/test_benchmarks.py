@@ -58,3 +58,41 @@ def test_cp_sat_with_a_capacity(peers: Any) -> None:
     fits, too_little = (peers.cp_sat(problem, 5.0, capacity, 1) for capacity in (700, 600))
     assert (fits.peak, fits.proven) == (700, False)
     assert (too_little.peak, too_little.proven) == (None, True)
+
+
+def test_a_section_of_the_page_is_replaced(peers: Any, tmp_path: Path) -> None:
+    reporting = pytest.importorskip("reporting")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- begin a -->\nold\n<!-- end a -->\nafter\n")
+    about = {"command": "run", "date": "today", "machine": "here", "versions": "all"}
+    for cells in ([["1|2", "3"]], [["4", "5"]]):
+        reporting.replace_section("a", about, ["x", "y"], cells, page)
+        row = reporting.row_of(cells[0])
+        table = f"`run`; today; here; all.\n\n| x | y |\n|---|---|\n{row}\n"
+        assert page.read_text() == f"before\n<!-- begin a -->\n{table}<!-- end a -->\nafter\n"
+    with pytest.raises(ValueError, match="has no section 'b'"):
+        reporting.replace_section("b", about, ["x"], [["1"]], page)
+
+
+def test_the_page_has_every_section() -> None:
+    page = (BENCHMARKS.parents[1] / "docs" / "benchmarks.md").read_text()
+    for section in ("planners", "torch.compile", "runtimes", "real peaks"):
+        begin, end = (page.index(f"<!-- {edge} {section} -->") for edge in ("begin", "end"))
+        assert page.count("\n|", begin, end) > 3, section
+
+
+def test_memory_in_a_profile_of_onnx_runtime(peers: Any) -> None:
+    runtimes = pytest.importorskip("runtimes")
+    kernel = {"name": "k", "args": {"mem_bytes_in_use": "7", "provider": "CPU"}}
+    run = {"name": "model_run", "args": {}}
+    first, second = runtimes.runs_of([kernel, kernel, run, kernel, run])
+    assert (len(first), second) == (2, [{"mem_bytes_in_use": 7}])
+
+
+def test_the_suite_of_planners() -> None:
+    pytest.importorskip("pytest_benchmark")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(BENCHMARKS / "bench_planners.py")]
+    run = subprocess.run([*command, "-k", "first_fit and GPT-2"], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout
+    assert "2 passed" in run.stdout
+    assert "`first_fit`" in run.stdout

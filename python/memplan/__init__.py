@@ -23,6 +23,7 @@ from .explain import Explanation, Reuse
 from .importers.csv import read_problem
 from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
+from .inductor import InductorCapture, capture_inductor
 from .plan import Plan, Sharing, Slot
 from .planners import PlannerInfo, planners
 from .present.gantt import plot_plans
@@ -37,6 +38,7 @@ __all__ = [
     "Explanation",
     "Graph",
     "GraphError",
+    "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
     "MissingDependencyError",
@@ -58,6 +60,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "capture",
+    "capture_inductor",
     "compare",
     "plan",
     "planners",

@@ -19,6 +19,10 @@ import memplan
 
 BESIDE = Path(__file__).parents[3] / "shared" / "instances"
 INSTANCES = BESIDE if BESIDE.is_dir() else Path(__file__).parents[1] / "data"
+PACKAGES = (
+    *("memplan", "numpy", "omnimalloc", "ortools", "minimalloc"),
+    *("torch", "transformers", "onnx", "onnxruntime", "executorch"),
+)
 SHORT = 0.2  # seconds: a call that is shorter is repeated
 
 A_TO_K = tuple(f"minimalloc/{letter}.1048576" for letter in "ABCDEFGHIJK")
@@ -94,7 +98,7 @@ def tried(name: str, problem: memplan.Problem, planner: str = "auto", repeats: i
 
 def header() -> dict[str, str]:
     """When, on what, with what, and how this was run."""
-    packages = {name: _version(name) for name in ("memplan", "numpy", "omnimalloc", "ortools", "minimalloc")}
+    packages = {name: _version(name) for name in PACKAGES}
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {platform.platform()}",

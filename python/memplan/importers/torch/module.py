@@ -121,7 +121,7 @@ def _joint(
     module: torch.nn.Module, result: Any, graph: GraphRecorder, leaves: Sequence[tuple[str, Tensor]]
 ) -> list[Tensor]:
     """The loss and the gradients of the leaves that it reaches; they are computed, and recorded, now."""
-    loss = _loss(module, result)
+    loss = loss_of(_label(module), result)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = [(name, leaf.grad) for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None]
     graph.rename(loss, "loss")
@@ -130,13 +130,14 @@ def _joint(
     return [loss, *(gradient for _, gradient in gradients)]
 
 
-def _loss(module: torch.nn.Module, result: Any) -> Tensor:
+def loss_of(label: str, result: Any) -> Tensor:
+    """What training starts from: the result's `loss`, or else the sum of all its tensors that require a gradient."""
     loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
     if isinstance(loss, Tensor) and loss.requires_grad:
         return loss if loss.dim() == 0 else loss.sum()
     parts = [t for t in _tensors(result) if t.requires_grad]
     if not parts:
-        problem = f"{_label(module)} returned {describe(result)} without one"
+        problem = f"{label} returned {describe(result)} without one"
         raise SourceError(f"train=True needs an output that requires a gradient, {problem}")
     return functools.reduce(torch.add, [t.abs().sum() if t.is_complex() else t.sum() for t in parts])
 

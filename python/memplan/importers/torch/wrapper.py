@@ -1,0 +1,56 @@
+"""What torch.compile's wrapper code does with memory: plain records, without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Block:
+    """Bytes that a wrapper holds during the steps [first, last), and the buffers that lie in them, one after another.
+
+    ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; or "input", a
+    donated input whose bytes a buffer takes over, which counts from there.
+    """
+
+    buffers: list[str]
+    bytes: int
+    first: int
+    last: int
+    source: str
+
+    @property
+    def name(self) -> str:
+        """The buffer that the block was made for."""
+        return self.buffers[0]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One allocation of torch's memory planner: bytes, the steps that it is held, and where its buffers lie in it."""
+
+    bytes: int
+    first: int
+    last: int
+    offsets: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """One compiled graph: its buffers, and what torch makes of them with each of its planners.
+
+    ``needed`` are the bytes alive by need, with what torch does in place; ``held`` those that its default holds on to,
+    which hands blocks on to later buffers. ``in_place`` and ``handed_on`` are pairs (who takes, from whom).
+    ``pools_error`` says why there are no pools.
+    """
+
+    name: str
+    inference: bool
+    steps: int
+    needed: list[Block]
+    held: list[Block]
+    in_place: list[tuple[str, str]]
+    handed_on: list[tuple[str, str]]
+    pools: list[Pool] = field(default_factory=list)
+    pools_error: str | None = None
+    code: str = ""
