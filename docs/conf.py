@@ -21,7 +21,10 @@ extensions = [
 ]
 exclude_patterns = ["_build", "README.md"]
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(?!memplan\b).*")]  # Python's own and numpy's, which are not looked up
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!memplan\b).*"),  # Python's own and numpy's, which are not looked up
+    ("py:.*", r"memplan\.\w+\..*"),  # what is no public name of memplan itself, where the interface does not list it
+]
 
 html_theme = "furo"
 html_title = f"memplan {release}"

@@ -176,3 +176,15 @@ def test_a_name_of_a_package_cannot_be_registered(install: Install) -> None:
     install("shelf", code(), "stacked")
     with pytest.raises(ValueError, match="'stacked' cannot be registered: the name is taken by an installed package"):
         register(memplan.planners()[-1])
+
+
+@pytest.mark.parametrize(
+    ("offsets", "error"), [("[0] * len(problem)", "InvalidPlanError"), ("[1 // (len(problem) == 0)]", "PlannerError")]
+)
+def test_what_it_does_wrong_is_a_row_of_a_comparison(install: Install, offsets: str, error: str) -> None:
+    install("shelf", code(offsets=offsets), "stacked")
+    comparison = memplan.compare(PAIR, ["first_fit", "stacked"] if error == "InvalidPlanError" else None, time_limit=1)
+    assert comparison["first_fit"].peak == 8
+    row = comparison["stacked"]
+    assert (row.peak, row.error) == (None, error)
+    assert "shelf 1.5" in row.reason

@@ -149,11 +149,10 @@ def resolve_public(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     if node.get("refdomain") != "py":
         return None
     name = node["reftarget"].rpartition(".")[2]
-    for target in (f"memplan.{name}", f"memplan.planners.{name}"):
-        found = env.domains["py"].objects.get(target)
-        if found is not None and found.objtype in ("class", "exception", "data"):
-            arguments = (env, node["refdoc"], app.builder, found.objtype, target, node, contnode)
-            return env.domains["py"].resolve_xref(*arguments)
+    domain = env.domains["py"]
+    for target, found in sorted(domain.objects.items(), key=lambda item: len(item[0])):
+        if target.startswith("memplan.") and target.endswith(f".{name}") and found.objtype in ("class", "exception"):
+            return domain.resolve_xref(env, node["refdoc"], app.builder, found.objtype, target, node, contnode)
     return None
 
 

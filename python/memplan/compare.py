@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from .api import capture, plan
-from .errors import InfeasibleError, InvalidPlanError, MissingDependencyError, UnsupportedError
+from .errors import InfeasibleError, InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
 from .planners import planners as registered
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops")  # options of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
-REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, MemoryError)
+REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, MemoryError)
 
 
 @dataclass(frozen=True)
