@@ -271,7 +271,6 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "compare": {"api", "plan", "planners", "export", "present"},
     "sweep": {"api", "compare", "export", "present"},
     "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
-    "inductor": {"api", "plan", "importers", "present"},
     "memplan": {
         "api",
         "inductor",

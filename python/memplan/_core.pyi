@@ -177,6 +177,10 @@ class Graph:
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
+    def _repr_html_(self) -> str:
+        """
+        Tensors by kind, ops by type, and the load over the steps.
+        """
     def index(self, name: str) -> int | None:
         """
         Position of a tensor in `tensors`; None when there is none.
@@ -258,6 +262,10 @@ class Problem:
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
+    def _repr_html_(self) -> str:
+        """
+        Counts, bytes, and the load over the steps.
+        """
     def load_curve(self) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
         """
         The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in
