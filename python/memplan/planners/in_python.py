@@ -71,7 +71,7 @@ def _run(row: PlannerInfo, problem: _core.Problem, options: Options, listener: _
     try:
         placement = row.run(problem, options)
     except Exception as error:
-        if error is listener.raised or isinstance(error, _NO_FAULTS):
+        if error is listener.raised or isinstance(error, _NO_FAULTS) or _is_own(row):
             raise
         raise PlannerError(f"{row.label} failed: {type(error).__name__}: {error}") from error
     if listener.raised is not None:
@@ -79,6 +79,11 @@ def _run(row: PlannerInfo, problem: _core.Problem, options: Options, listener: _
     if not isinstance(placement, Placement):
         raise PlannerError(f"{row.label} must give a Placement, got {placement!r}")
     return placement
+
+
+def _is_own(row: PlannerInfo) -> bool:
+    """Its faults are memplan's; what else it raises comes from elsewhere, as from a handler of signals."""
+    return bool(row.run is not None and row.run.__module__.partition(".")[0] == __name__.partition(".")[0])
 
 
 def _judged(
