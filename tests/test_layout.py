@@ -270,3 +270,14 @@ def test_unit_of() -> None:
 def test_a_negative_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="limit must be >= 0 or None, got -1"):
         memplan.plan(([4], [0], [1])).layout(limit=-1)
+
+
+def test_long_names_leave_room_for_figures() -> None:
+    name = "model.layers.{}.self_attn.a_projection_with_a_very_long_name"
+    problem = memplan.Problem([512 * 1024] * 3, [0, 1, 2], [2, 3, 4], names=[name.format(i) for i in range(3)])
+    shown = memplan.plan(problem).layout(limit=3).splitlines()
+    assert all(len(line) <= 120 for line in shown)
+    for line, whole in zip(shown[2:], memplan.plan(problem).layout().splitlines()[1:], strict=True):
+        assert line.split()[1:3] == ["512.00", "KiB"]
+        assert line.split()[3:6] == whole.split()[2:5]
+        assert line.split()[0].startswith("model.layers.")

@@ -14,7 +14,7 @@ from .. import _core
 from ..buffer_info import tenants_of
 from ..usage import parts_by_buffer
 from .tables import WIDTH, printed
-from .units import SHARES, format_bytes, printable
+from .units import SHARES, format_bytes, printable, shortened
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -102,17 +102,20 @@ def _aligned(table: list[tuple[str, ...]]) -> str:
 
 def _shown(rows: list[Row], hidden: int) -> str:
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, caption=f"… and {hidden} more" if hidden > 0 else None)
-    for title in HEADER:
-        right = title in ("Size", "Start", "End")
-        width = {"Tensor": 44, "Note": 44}.get(title)
-        side: Literal["left", "right"] = "right" if right else "left"
-        table.add_column(title, justify=side, no_wrap=True, overflow="ellipsis", max_width=width)
-    for row in rows:
-        name, _, *others = row.cells()
-        table.add_row(name, format_bytes(row.size), *others)
+    cells = [(shortened(name), format_bytes(row.size), *others) for row in rows for name, _, *others in [row.cells()]]
+    widths = [max(map(cell_len, column)) for column in zip(HEADER, *cells, strict=True)]
+    widths[-1] = min(
+        widths[-1], max(WIDTH - sum(widths[:-1]) - 3 * len(HEADER), len(HEADER[-1]))
+    )  # the rest, for notes
+    for title, width in zip(HEADER, widths, strict=True):
+        side: Literal["left", "right"] = "right" if title in ("Size", "Start", "End") else "left"
+        table.add_column(title, justify=side, no_wrap=True, overflow="ellipsis", width=width)
+    for row in cells:
+        table.add_row(*row)
     return printed([table], WIDTH)
 
 
