@@ -599,9 +599,7 @@ def test_the_first_three_sentences() -> None:
 
 
 def sentences(plan: memplan.Plan) -> tuple[str, ...]:
-    from memplan.present.explain import explanation_report
-
-    found = explanation_report(plan.explain()).sentences
+    found = plan.explain().sentences
     text = " ".join(str(plan.explain()).split())
     assert text.startswith(" ".join(found))
     return found

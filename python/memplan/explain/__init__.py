@@ -108,6 +108,13 @@ class Explanation:
     advice: tuple[Advice, ...] = ()
     curve: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins."""
+        from ..present.explain import explanation_report
+
+        return explanation_report(self).sentences
+
     def __str__(self) -> str:
         from ..present.explain import explanation_report
         from ..present.tables import report_text
