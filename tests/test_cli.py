@@ -308,6 +308,11 @@ def test_plan_errors_are_one_line(
     ("name", "text", "message"),
     [
         ("g.json", "{", "g.json: line 1, column 2: Expecting property name"),
+        (
+            "g.json",
+            '{"format": "memplan.plan", "version": 2}',
+            "g.json: expected a graph dict with tensors, ops and outputs, got a memplan.plan file",
+        ),
         ("g.json", "[1]", "g.json: expected a graph dict with tensors, ops and outputs, got list"),
         ("g.json", "{}", "graph has no 'tensors'"),
         ("g.json", "[" * 100_000, "g.json: "),
@@ -322,7 +327,19 @@ def test_plan_errors_are_one_line(
         ("m.onnx", "no model", "m.onnx"),
         ("m.pt2", "no program", "m.pt2"),
     ],
-    ids=["cut json", "list", "empty dict", "deep json", "long number", "surrogate", "csv", "empty csv", "onnx", "pt2"],
+    ids=[
+        "cut json",
+        "plan",
+        "list",
+        "empty dict",
+        "deep json",
+        "long number",
+        "surrogate",
+        "csv",
+        "empty csv",
+        "onnx",
+        "pt2",
+    ],
 )
 def test_bad_files_are_one_line(name: str, text: str, message: str, tmp_path: Path) -> None:
     if name.endswith((".onnx", ".pt2")):

@@ -32,6 +32,15 @@ _GRAPH_KEYS = {"tensors", "ops", "outputs"}
 
 
 def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+    """The graph dict of a JSON file; SourceError where it holds something else, as a plan that memplan wrote."""
+    spec = read_json(path)
+    kind = spec.get("format")
+    if isinstance(kind, str) and kind.startswith("memplan."):
+        raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got a {kind} file")
+    return spec
+
+
+def read_json(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """Read a graph dict from a JSON file; SourceError names the file, line and column of what is not JSON."""
     try:
         with open(path, encoding="utf-8-sig") as file:
