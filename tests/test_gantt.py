@@ -486,3 +486,12 @@ def test_side_by_side_needs_plans_and_their_titles(count: int, titles: Any) -> N
     with pytest.raises(ValueError, match=f"plot_plans needs at least one plan, .* got {count} plans"):
         memplan.plot_plans([memplan.plan(([1], [0], [1]))] * count, titles=titles)
     assert plt.get_fignums() == before
+
+
+def test_thin_boxes_have_finer_borders() -> None:
+    plan = memplan.plan(([1 << 20, 1 << 10, 1 << 20], [0, 0, 1], [1, 1000, 1000]), "naive")
+    boxes = plan.plot().collections[0]
+    short, thin, large = boxes.get_linewidths()
+    assert large == 0.6
+    assert short < 0.6
+    assert thin < short

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..plan import Plan
 
-_MANY = 500  # boxes, from which on their borders are thin
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
 
@@ -188,6 +187,7 @@ def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps
     strong = {mark.buffer for mark in found if mark.whole}
     palette = colours.colours if not found else [faded(colour) for colour in colours.colours]
     ax.add_collection(boxes := _boxes(plan, shown, shapes, palette))
+    boxes.set(linewidths=_borders(plan, shown, steps, top, ax))
     if found:
         boxes.set_edgecolor(OTHERS)
     for buffer in sorted({mark.buffer for mark in found} & set(shown.tolist())):
@@ -225,7 +225,6 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
         corners,  # type: ignore[arg-type]  # an array is what it is made for
         facecolors=[colours[b] for b in shown.tolist()],
         edgecolors="black",
-        linewidths=0.6 if len(shown) <= _MANY else 0.15,
         alpha=0.85,
     )
     boxes.set_rasterized(len(shown) > _RASTER)
@@ -235,6 +234,16 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
         codes: list[Any] = [path.codes for path in paths]
         boxes.set_verts_and_codes([path.vertices for path in paths], codes)
     return boxes
+
+
+def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
+    """Points: finer where boxes are thin, which would be all border otherwise."""
+    problem, place = plan.problem, ax.get_position()
+    width, height = ax.figure.get_size_inches() * 72 * (place.width, place.height)  # type: ignore[union-attr]
+    life = np.minimum(problem.last[shown], steps[1]) - np.maximum(problem.first[shown], steps[0])
+    thickness = np.minimum(life * (width / (steps[1] - steps[0])), problem.size[shown] * (height / top))
+    borders: npt.NDArray[np.float64] = np.clip(thickness / 8, 0.05, 0.6)
+    return borders
 
 
 def _outline(parts: Sequence[Part], offset: int) -> Path:
