@@ -141,7 +141,7 @@ class Plan:
         A tensor of a graph lives from the op that writes it to the op that reads it last, inputs from step 0 and
         outputs and weights to the end. Tensors that share its bytes may keep them longer: its buffer, whose slot has
         the same name as the tensor that owns the bytes, lives as long as any of them. ``plan["t"]`` is the tensor;
-        iteration and positions give buffers.
+        iteration and positions give buffers. ``plan.reuse("t")`` says who has its bytes before and after it.
         """
         return self._slots.named(key) if isinstance(key, str) else self._slots.at(key)
 
