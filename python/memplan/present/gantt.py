@@ -238,8 +238,9 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
 
 def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
     """Points: finer where boxes are thin, which would be all border otherwise."""
-    problem, place = plan.problem, ax.get_position()
-    width, height = ax.figure.get_size_inches() * 72 * (place.width, place.height)  # type: ignore[union-attr]
+    problem, window = plan.problem, ax.get_window_extent()
+    points = 72 / float(ax.figure.get_dpi())
+    width, height = window.width * points, window.height * points
     life = np.minimum(problem.last[shown], steps[1]) - np.maximum(problem.first[shown], steps[0])
     thickness = np.minimum(life * (width / (steps[1] - steps[0])), problem.size[shown] * (height / top))
     borders: npt.NDArray[np.float64] = np.clip(thickness / 8, 0.05, 0.6)
