@@ -50,139 +50,139 @@ SEARCH_CHECKS = (Check("test_search", (), "search"), Check("random_search", (200
 FAULTS = (
     Fault(
         "an input that was not donated is taken in place",
-        "storage.cpp",
+        "storage/storage.cpp",
         "&& !donated_[at(root)]) return false;",
         "&& false) return false;",
     ),
     Fault(
         "in place over a graph output, or one that is read later",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return same_view && done_after_reading(m, k);",
         "return same_view;",
     ),
     Fault(
         "in place while another view of the same bytes is read",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return same_view && done_after_reading(m, k);",
         "return done_after_reading(m, k);",
     ),
     Fault(
         "a graph output counts as used up after its last reader",
-        "storage.cpp",
+        "storage/storage.cpp",
         "    if (uses.endless) return false;\n    if (order_.total()) return uses.last < k;",
         "    if (order_.total()) return uses.last < k;",
     ),
     Fault(
         "a later reader is overlooked by one step",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (order_.total()) return uses.last <= k;",
         "if (order_.total()) return uses.last <= k + 1;",
     ),
     Fault(
         "another output of the same op is overlooked",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (uses.endless || std::find(outputs.begin(), outputs.end(), t) != outputs.end()) return false;",
         "if (uses.endless) return false;",
     ),
     Fault(
         "on streams one user that is done is enough",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });",
         "return std::any_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });",
     ),
     Fault(
         "on streams the order of the list is believed",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return op == k || order_.before(op, k); });",
         "return op <= k; });",
     ),
     Fault(
         "members are forgotten one step early",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return !uses_[at(m)].endless && uses_[at(m)].last < k; });",
         "return !uses_[at(m)].endless && uses_[at(m)].last <= k; });",
     ),
     Fault(
         "an output larger than its input",
-        "storage.cpp",
+        "storage/storage.cpp",
         "bytes(view.output) > bytes(view.input) - view.offset)\n      return false;",
         "false)\n      return false;",
     ),
     Fault(
         "a slice shares bytes that are overwritten later",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;",
         "if (!aligned(begin)) return;",
     ),
     Fault(
         "a slice that is overwritten shares bytes",
-        "storage.cpp",
+        "storage/storage.cpp",
         "bytes(view.output) == 0 || overwritten(view.output, k)) return;",
         "bytes(view.output) == 0) return;",
     ),
     Fault(
         "a part of a concatenation is overwritten later",
-        "storage.cpp",
+        "storage/storage.cpp",
         "|| overwritten(any, k)) return false;",
         ") return false;",
     ),
     Fault(
         "a concatenation that is overwritten holds its parts",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (!is_root(whole) || overwritten(whole, k)) return;",
         "if (!is_root(whole)) return;",
     ),
     Fault(
         "a storage moves into a concatenation with members that it does not bring there",
-        "storage.cpp",
+        "storage/storage.cpp",
         "return covered >= begin + bytes(m) || done_before(m, k);",
         "return true;",
     ),
     Fault(
         "two storages move to the same bytes of a concatenation",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (apart && may_move",
         "if (may_move",
     ),
     Fault(
         "a storage moves beyond the end of a concatenation",
-        "storage.cpp",
+        "storage/storage.cpp",
         "move.begin < 0 || move.end > bytes(whole) || ",
         "",
     ),
     Fault(
         "a part that its storage brings elsewhere counts as there",
-        "storage.cpp",
+        "storage/storage.cpp",
         "} else if (known->begin == begin) {",
         "} else {",
     ),
     Fault(
         "in place is not remembered as an overwrite",
-        "storage.cpp",
+        "storage/storage.cpp",
         "      group_of(view.output).overwriting.push_back(view.output);\n      note",
         "      note",
     ),
     Fault(
         "whatever is safe is shared, at any load",
-        "storage.cpp",
+        "storage/storage.cpp",
         "if (load_.max(0, load_.size()) <= before) return true;",
         "return true;",
     ),
     Fault(
         "a view's offset is lost",
-        "storage.cpp",
+        "storage/storage.cpp",
         "for (const View& view : op.aliases) join(view.input, view.output, view.offset);",
         "for (const View& view : op.aliases) join(view.input, view.output, 0);",
     ),
     Fault(
         "distances go wrong when a chain is shortened",
-        "groups.cpp",
+        "storage/groups.cpp",
         "const Bytes rest = distance - distance_[at(t)];",
         "const Bytes rest = distance;",
     ),
     Fault(
         "graph outputs die with their last reader",
-        "liveness.cpp",
+        "storage/liveness.cpp",
         "for (Index t : graph.outputs()) touch(t, end - 1);",
         "",
     ),
@@ -191,49 +191,49 @@ FAULTS = (
     ),
     Fault(
         "bytes die with the first of their members",
-        "liveness.cpp",
+        "storage/liveness.cpp",
         "spans[kept - 1].last = std::max(spans[kept - 1].last, span.last);",
         "",
     ),
     Fault(
         "bytes are born with the last of their members",
-        "liveness.cpp",
+        "storage/liveness.cpp",
         "return a.first < b.first; });\n  std::size_t kept",
         "return a.first > b.first; });\n  std::size_t kept",
     ),
     Fault(
         "a member counts for bytes beyond its end",
-        "liveness.cpp",
+        "storage/liveness.cpp",
         "covering.erase(edges[i].member);",
         "",
     ),
     Fault(
         "a workspace lives in the step after its op",
-        "buffers.cpp",
+        "storage/buffers.cpp",
         "columns.add(op.workspace, {k, k + 1, {}}",
         "columns.add(op.workspace, {k + 1, k + 2, {}}",
     ),
     Fault(
         "on streams readers do not count",
-        "buffers.cpp",
+        "storage/buffers.cpp",
         "for (Index op : one.ops)",
         "for (Index op : one.writers)",
     ),
     Fault(
         "ops of different streams count as ordered",
-        "happens_before.cpp",
+        "graph/happens_before.cpp",
         "last_on.try_emplace(graph.op(k).stream, k);",
         "last_on.try_emplace(0, k);",
     ),
     Fault(
         "several streams count as one",
-        "happens_before.cpp",
+        "graph/happens_before.cpp",
         "total_(on_one_stream(graph)) {",
         "total_(true) {",
     ),
     Fault(
         "reads of inputs are not seen by the walk that finds reuse",
-        "reuse.cpp",
+        "plan/reuse.cpp",
         "for (Index t : op.inputs) use(k, t, false);",
         "",
     ),
@@ -318,7 +318,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
     options = parser.parse_args()
-    checks = (Check("random_run", (options.graphs, "graphs"), "."), *SEARCH_CHECKS)
+    checks = (Check("random_run", (options.graphs, "graphs"), "storage"), *SEARCH_CHECKS)
     for fault in FAULTS:
         source_of(fault)
     table = Table("fault", "file", "found", "seconds")
@@ -346,7 +346,9 @@ def try_fault(build: Path, fault: Fault, checks: tuple[Check, ...], table: Table
     includes = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", SOURCE, file.parent)]
     run("c++", "-std=c++20", "-O1", *includes, "-c", mutant, "-o", object_file)
     folder = str(Path(fault.file).parent)
-    found = any(fails(build, check, object_file) for check in checks if check.folder == folder)
+    found = any(
+        fails(build, check, object_file) for check in checks if (check.folder == "search") == (folder == "search")
+    )
     table.add_row(fault.what, fault.file, "yes" if found else "[bold]NO[/bold]", f"{time.perf_counter() - start:.1f}")
     return found
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "max_tree.hpp"
+#include "problem/max_tree.hpp"
 
 using namespace memplan;
 

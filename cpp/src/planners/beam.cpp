@@ -22,8 +22,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

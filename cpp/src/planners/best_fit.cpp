@@ -3,8 +3,8 @@
 //
 // Complexity: O(n log n); badly aligned blocks are passed over one by one. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning; Knuth, The Art of Computer Programming 1, 2.5.
-#include "planners.hpp"
-#include "simulation.hpp"
+#include "placing/simulation.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -24,8 +24,8 @@
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/overlap.hpp"
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -34,10 +34,10 @@
 #include <numeric>
 #include <string>
 
-#include "in_order.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -13,9 +13,9 @@
 // Complexity: O(n log n); extra conflicts add the pools passed over times their members.
 // Guarantee: none; pools are as many as the largest clique when all sizes are equal, more when they ascend.
 // Source: GE memory reuse, 4.2, allocate_memory_pools.
-#include "max_tree.hpp"
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
+#include "problem/max_tree.hpp"
 
 namespace memplan {
 

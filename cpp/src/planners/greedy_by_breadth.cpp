@@ -23,9 +23,9 @@
 #include <iterator>
 #include <map>
 
-#include "in_order.hpp"
 #include "memplan/bounds.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -14,8 +14,8 @@
 // at the buffer's name and a buffer may choose among several bounded pools; here there is one, without a bound.
 #include <algorithm>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -13,8 +13,8 @@
 // for offset calculation"; the planner of TFLite, TFLM and IREE.
 #include <algorithm>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -20,11 +20,11 @@
 // buffer from all pairs of conflicts; here from those of one conflict, drawn first, so that a draw is O(n).
 #include <algorithm>
 
-#include "chance.hpp"
-#include "in_order.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
+#include "search/chance.hpp"
 
 namespace memplan {
 

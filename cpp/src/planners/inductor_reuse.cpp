@@ -28,10 +28,10 @@
 #include <map>
 #include <optional>
 
-#include "max_tree.hpp"
 #include "memplan/bounds.hpp"
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
+#include "problem/max_tree.hpp"
 
 namespace memplan {
 

@@ -23,8 +23,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

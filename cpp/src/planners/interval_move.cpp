@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

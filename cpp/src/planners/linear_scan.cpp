@@ -24,8 +24,8 @@
 #include <iterator>
 #include <set>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

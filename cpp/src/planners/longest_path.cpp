@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

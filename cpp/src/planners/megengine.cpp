@@ -32,8 +32,8 @@
 #include <tuple>
 #include <vector>
 
-#include "in_order.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

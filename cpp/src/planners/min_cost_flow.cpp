@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "memplan/errors.hpp"
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

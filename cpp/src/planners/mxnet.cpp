@@ -19,8 +19,8 @@
 // Guarantee: none. Source: MXNet, optimizing memory consumption in deep learning; plan_memory.cc of NNVM and MXNet.
 #include <map>
 
-#include "planners.hpp"
-#include "pools.hpp"
+#include "placing/pools.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -1,7 +1,7 @@
 // naive: every buffer its own bytes, one after another in the problem's order.
 //
 // Complexity: O(n). Guarantee: none; it is the "no reuse" column that other planners are compared with.
-#include "planners.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

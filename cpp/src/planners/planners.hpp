@@ -1,8 +1,8 @@
 // The planners' entry points, one per file of this folder; registry.cpp lists them.
 #pragma once
 
-#include "deadline.hpp"
 #include "memplan/planner.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 

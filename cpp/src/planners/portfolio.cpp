@@ -21,9 +21,9 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "planners/planners.hpp"
+#include "planners/squeaky_wheel.hpp"
 #include "search/squeeze.hpp"
-#include "squeaky_wheel.hpp"
 
 namespace memplan {
 

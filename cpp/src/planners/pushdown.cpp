@@ -4,7 +4,7 @@
 //
 // Complexity: O(n log n). Guarantee: none.
 // Source: MegEngine, src/core/impl/graph/var_node_mem_mgr/static_mem_alloc/pushdown.cpp.
-#include "planners.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -26,9 +26,9 @@
 #include <tuple>
 #include <vector>
 
-#include "in_order.hpp"
 #include "memplan/bounds.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -20,17 +20,17 @@
 //
 // Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
 // Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.
-#include "squeaky_wheel.hpp"
+#include "planners/squeaky_wheel.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 
-#include "in_order.hpp"
-#include "luby.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
+#include "search/luby.hpp"
 
 namespace memplan {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "deadline.hpp"
-#include "repair.hpp"
+#include "placing/deadline.hpp"
+#include "search/repair.hpp"
 
 namespace memplan {
 

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "memplan/errors.hpp"
-#include "planners.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

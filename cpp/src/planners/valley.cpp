@@ -11,7 +11,7 @@
 // Source: memplan.
 
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "planners/planners.hpp"
 #include "search/squeeze.hpp"
 
 namespace memplan {

@@ -17,9 +17,9 @@
 // buffers are one buffer here.
 #include <algorithm>
 
-#include "in_order.hpp"
 #include "memplan/plan.hpp"
-#include "planners.hpp"
+#include "placing/in_order.hpp"
+#include "planners/planners.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "floors.hpp"
+#include "search/floors.hpp"
 
 #include <algorithm>
 #include <bit>

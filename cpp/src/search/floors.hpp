@@ -20,8 +20,8 @@
 #include <span>
 #include <vector>
 
-#include "sections.hpp"
-#include "trail.hpp"
+#include "search/sections.hpp"
+#include "search/trail.hpp"
 
 namespace memplan {
 

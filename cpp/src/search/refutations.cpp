@@ -1,4 +1,4 @@
-#include "refutations.hpp"
+#include "search/refutations.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "sections.hpp"
+#include "search/sections.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,10 +1,10 @@
-#include "squeeze.hpp"
+#include "search/squeeze.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "planners/luby.hpp"
+#include "search/luby.hpp"
 
 namespace memplan {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "valley_search.hpp"
+#include "search/valley_search.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "valley_search.hpp"
+#include "search/valley_search.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -38,12 +38,12 @@
 #include <span>
 #include <vector>
 
-#include "floors.hpp"
-#include "planners/chance.hpp"
-#include "planners/deadline.hpp"
-#include "record.hpp"
-#include "refutations.hpp"
-#include "valleys.hpp"
+#include "placing/deadline.hpp"
+#include "search/chance.hpp"
+#include "search/floors.hpp"
+#include "search/record.hpp"
+#include "search/refutations.hpp"
+#include "search/valleys.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "valleys.hpp"
+#include "search/valleys.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "floors.hpp"
-#include "marks.hpp"
+#include "search/floors.hpp"
+#include "search/marks.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "free_blocks.hpp"
+#include "placing/free_blocks.hpp"
 
 #include <algorithm>
 

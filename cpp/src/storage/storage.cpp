@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "groups.hpp"
-#include "max_tree.hpp"
 #include "memplan/errors.hpp"
+#include "problem/max_tree.hpp"
+#include "storage/groups.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "in_order.hpp"
+#include "placing/in_order.hpp"
 
 #include <algorithm>
 

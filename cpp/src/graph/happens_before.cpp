@@ -4,8 +4,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "graph/takeovers.hpp"
 #include "memplan/errors.hpp"
-#include "takeovers.hpp"
 
 namespace memplan {
 

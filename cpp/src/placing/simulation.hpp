@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "free_blocks.hpp"
 #include "memplan/planner.hpp"
+#include "placing/free_blocks.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "max_tree.hpp"
+#include "problem/max_tree.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "graph/takeovers.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/plan.hpp"
-#include "takeovers.hpp"
 
 namespace memplan {
 

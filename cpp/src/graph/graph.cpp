@@ -4,7 +4,7 @@
 #include <array>
 #include <unordered_map>
 
-#include "graph_checks.hpp"
+#include "graph/graph_checks.hpp"
 #include "memplan/errors.hpp"
 
 namespace memplan {

@@ -1,4 +1,4 @@
-#include "graph_checks.hpp"
+#include "graph/graph_checks.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "by_offset.hpp"
+#include "placing/by_offset.hpp"
 
 #include <algorithm>
 #include <bit>

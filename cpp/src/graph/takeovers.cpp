@@ -1,4 +1,4 @@
-#include "takeovers.hpp"
+#include "graph/takeovers.hpp"
 
 #include <algorithm>
 #include <bit>

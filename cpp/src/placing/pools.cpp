@@ -1,4 +1,4 @@
-#include "pools.hpp"
+#include "placing/pools.hpp"
 
 namespace memplan {
 

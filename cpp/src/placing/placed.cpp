@@ -1,4 +1,4 @@
-#include "placed.hpp"
+#include "placing/placed.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "groups.hpp"
+#include "storage/groups.hpp"
 
 #include <numeric>
 #include <utility>

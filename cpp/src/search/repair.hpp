@@ -17,9 +17,9 @@
 #include <span>
 #include <vector>
 
-#include "by_offset.hpp"
-#include "chance.hpp"
-#include "placed.hpp"
+#include "placing/by_offset.hpp"
+#include "placing/placed.hpp"
+#include "search/chance.hpp"
 
 namespace memplan {
 

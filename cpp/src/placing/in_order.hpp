@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "deadline.hpp"
 #include "memplan/planner.hpp"
-#include "placed.hpp"
+#include "placing/deadline.hpp"
+#include "placing/placed.hpp"
 
 namespace memplan {
 

@@ -1,4 +1,4 @@
-#include "repair.hpp"
+#include "search/repair.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,10 +1,10 @@
-#include "section_lives.hpp"
+#include "placing/section_lives.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "in_order.hpp"
-#include "max_tree.hpp"
+#include "placing/in_order.hpp"
+#include "problem/max_tree.hpp"
 
 namespace memplan {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "section_lives.hpp"
+#include "placing/section_lives.hpp"
 
 namespace memplan {
 
