@@ -16,8 +16,8 @@ from hypothesis import given, settings
 
 import memplan
 import oracle
-from memplan import checker
 from memplan.generate import tight
+from memplan.proofs import checker
 from memplan.proofs.checker import Node
 from strategies import BOUNDED, columns
 

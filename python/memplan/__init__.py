@@ -24,6 +24,7 @@ from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
+from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
 from .inductor.capture import InductorCapture, capture_inductor
@@ -63,6 +64,7 @@ __all__ = [
     "SourceError",
     "Sweep",
     "Tensor",
+    "Tensors",
     "UnsupportedError",
     "__version__",
     "capture",
