@@ -252,7 +252,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "refutation": {"checker", "export"},
     # Facts about plans, each looking at those above it.
     "slots": set(),
-    "plan": {"slots", *SHOWN_BY},  # methods that hand over to them, imported when called
+    "tensors": {"plan", "slots", "export", "present"},
+    "plan": {"slots", "tensors", *SHOWN_BY},  # methods that hand over to them, imported when called
     "usage": {"plan"},
     "network": {"plan", "slots"},
     "buffer_info": {"plan", "slots", "network"},
@@ -268,7 +269,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "diff": {"plan", "slots", "explain", "present", "export"},
     # What shows and writes them.
     "export": {"plan", "slots", "usage", "buffer_info", "compare", "sweep"},
-    "present": {"plan", "slots", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
+    "present": {"plan", "slots", "tensors", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
     "importers": {"plan", "usage", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
     "inductor": {"api", "plan", "importers", "present"},
@@ -280,6 +281,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "inductor",
         "plan",
         "slots",
+        "tensors",
         "planners",
         "importers",
         "present",
