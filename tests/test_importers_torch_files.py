@@ -143,9 +143,10 @@ def a_call(model: dict[str, Any], target: Path) -> None:
 def an_operator_on_files(model: dict[str, Any], target: Path) -> None:
     node = graph(model)["nodes"][0]
     texts = [("self", {"as_tensor": {"name": "x"}}), ("filename", {"as_string": str(target)})]
-    node["target"], node["inputs"] = "torch.ops.aten.save.default", [
-        {"name": name, "arg": arg, "kind": 1} for name, arg in texts
-    ]
+    node["target"], node["inputs"] = (
+        "torch.ops.aten.save.default",
+        [{"name": name, "arg": arg, "kind": 1} for name, arg in texts],
+    )
 
 
 def an_argument(model: dict[str, Any], _: Path) -> None:
@@ -170,7 +171,9 @@ def argument_names(model: dict[str, Any], target: Path) -> None:
 def container(model: dict[str, Any], _: Path) -> None:
     signature = model["graph_module"]["module_call_graph"][0]["signature"]
     member = {"__enum__": True, "fqn": "this:s", "name": "x"}
-    signature["out_spec"] = json.dumps([1, {"type": "builtins.dict", "context": json.dumps([member]), "children_spec": []}])
+    signature["out_spec"] = json.dumps(
+        [1, {"type": "builtins.dict", "context": json.dumps([member]), "children_spec": []}]
+    )
 
 
 def factory(model: dict[str, Any], _: Path) -> None:
@@ -233,9 +236,10 @@ def test_what_planning_does_not_need_is_left_out(tmp_path: Path, files: Files, w
 
 def test_with_trust_torch_reads_the_file_itself(tmp_path: Path, files: Files) -> None:
     changed, target = dict(files), tmp_path / "made"
-    sample_inputs(changed, target)
+    HOSTILE["opaque object"](changed, target)
     path = written(tmp_path / "model.pt2", changed)
-    memplan.plan(path)
+    with pytest.raises(SourceError, match="opaque_obj_0: 'c' is an object of a class of its own"):
+        memplan.plan(path)
     assert not target.exists()
     memplan.plan(path, trust=True)
     assert target.exists()
@@ -244,7 +248,7 @@ def test_with_trust_torch_reads_the_file_itself(tmp_path: Path, files: Files) ->
 def old_layout(files: Files) -> Files:
     """As torch wrote it before 2.8."""
     state = io.BytesIO()
-    torch.save(dict(Net().named_parameters()), state)
+    torch.save(dict(Net().named_parameters(remove_duplicate=False)), state)
     constants = io.BytesIO()
     torch.save({}, constants)
     return {

@@ -1,7 +1,7 @@
 """What a .pt2 file says of a program, looked through before torch reads it.
 
 torch turns some of this text into code: sizes are evaluated, names become lines of a generated function, targets are
-looked up in all of torch's modules, guards are compiled. So the description goes through only where each of its texts is
+looked up in all of torch's modules, guards are compiled. So a description goes through only where each of its texts is
 of a form that can do no more than describe: operators of torch's dispatcher, arithmetic on sizes, plain names.
 """
 
@@ -26,24 +26,26 @@ _NAMES = {"name", "as_name", "forward_arg_names"}
 _SPECS = {"in_spec", "out_spec"}
 
 # What torch writes sizes with: functions of sympy, and its own.
-_FUNCTIONS = frozenset(
-    """
+_FUNCTIONS = """
     Abs Add And CeilDiv CeilToInt CleanDiv Eq Equality FloatPow FloatTrueDiv Float FloorDiv FloorToInt Ge Gt
     GreaterThan Identity IntTrueDiv Integer IsNonOverlappingAndDenseIndicator LShift Le LessThan Lt Max Min Mod
     ModularIndexing Mul Ne Not Or Piecewise Pow PowByNatural PythonMod RShift Rational RoundDecimal RoundToInt
     StrictGreaterThan StrictLessThan Symbol ToFloat TruncToFloat TruncToInt Unequality Where ceiling floor sqrt
-    """.split()
-)
+"""
+_CALLED = frozenset(_FUNCTIONS.split())
 _ARITHMETIC = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Name, ast.Load, ast.Call, ast.keyword),
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Constant),
 )
-_ON_SIZES = frozenset(
-    [f"_operator.{name}" for name in "add and_ eq floordiv ge gt le lshift lt mod mul ne neg or_ pos pow".split()]
-    + [f"_operator.{name}" for name in "rshift sub truediv".split()]
-    + [f"torch.sym_{name}" for name in "float int ite max min not sqrt sum".split()]
-    + ["math.trunc"]
-)
+
+# Operators on sizes, which are no operators of the dispatcher.
+_OPERATOR = "add and_ eq floordiv ge gt le lshift lt mod mul ne neg or_ pos pow rshift sub truediv"
+_SYM = "float int ite max min not sqrt sum"
+_ON_SIZES = {
+    "math.trunc",
+    *(f"_operator.{name}" for name in _OPERATOR.split()),
+    *(f"torch.sym_{name}" for name in _SYM.split()),
+}
 _FACTORIES = frozenset(["bool", "dict", "float", "int", "list", "set", "str", "tuple"])  # of a defaultdict
 
 
@@ -129,7 +131,7 @@ def _is_symbol(node: ast.AST) -> bool:
 
 def _is_harmless(node: ast.AST, names_symbol: bool) -> bool:
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+        return isinstance(node.func, ast.Name) and node.func.id in _CALLED
     if isinstance(node, ast.Constant):
         return _is_name(node.value) if isinstance(node.value, str) else isinstance(node.value, (bool, int, float))
     return isinstance(node, _ARITHMETIC)
