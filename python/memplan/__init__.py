@@ -4,7 +4,7 @@
 together never overlap; every plan is verified before it is returned.
 """
 
-from . import generate
+from . import generate as generate
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .comparing.comparison import Comparison, compare
@@ -70,7 +70,6 @@ __all__ = [
     "capture",
     "capture_inductor",
     "compare",
-    "generate",
     "plan",
     "planner_names",
     "planners",
