@@ -23,7 +23,9 @@ UPSTREAM: dict[str, set[str]] = {
     "happens_before": {"graph", "graph/takeovers"},
     "storage/groups": set(),
     "problem/max_tree": set(),
-    "storage": {"graph", "happens_before", "storage/groups", "problem/max_tree"},
+    "storage/forming": {"graph", "happens_before", "storage", "storage/groups"},
+    "storage/sharing": {"graph", "happens_before", "storage", "storage/forming", "problem/max_tree"},
+    "storage": {"graph", "happens_before"},
     "liveness": {"graph", "storage"},
     "conflicts": set(),
     "problem": {"conflicts"},
@@ -113,7 +115,10 @@ A_PLANNER = {
     "problem/max_tree",
     "placing/pools",
 }
-OWN_CHECKS = {"graph": {"graph/graph_checks"}}  # the one private header of a source
+OWN_CHECKS = {  # private headers of a source, which see its public one
+    "graph": {"graph/graph_checks"},
+    "storage": {"storage/forming", "storage/sharing"},
+}
 
 
 def sources() -> list[Path]:
@@ -247,7 +252,8 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "refutation": {"checker", "export"},
     # Facts about plans, each looking at those above it.
     "slots": set(),
-    "plan": {"slots", *SHOWN_BY},  # methods that hand over to them, imported when called
+    "tensors": {"plan", "slots", "export", "present"},
+    "plan": {"slots", "tensors", *SHOWN_BY},  # methods that hand over to them, imported when called
     "usage": {"plan"},
     "network": {"plan", "slots"},
     "buffer_info": {"plan", "slots", "network"},
@@ -263,7 +269,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
     "diff": {"plan", "slots", "explain", "present", "export"},
     # What shows and writes them.
     "export": {"plan", "slots", "usage", "buffer_info", "compare", "sweep"},
-    "present": {"plan", "slots", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
+    "present": {"plan", "slots", "tensors", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
     "importers": {"plan", "usage", "export"},  # plan_files and plan_json read plans; export.json names their format
     "api": {"importers", "plan", "planners", "refutation"},
     "inductor": {"api", "plan", "importers", "present"},
@@ -275,6 +281,7 @@ PYTHON_UPSTREAM: dict[str, set[str]] = {
         "inductor",
         "plan",
         "slots",
+        "tensors",
         "planners",
         "importers",
         "present",

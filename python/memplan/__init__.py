@@ -31,6 +31,7 @@ from .present.page import write_page
 from .refutation import Refutation
 from .slots import Sharing, Slot
 from .sweep import Sweep, sweep
+from .tensors import Tensors
 
 __all__ = [
     "INPLACE_OPS",
@@ -57,6 +58,7 @@ __all__ = [
     "SourceError",
     "Sweep",
     "Tensor",
+    "Tensors",
     "UnsupportedError",
     "__version__",
     "capture",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -113,8 +112,7 @@ class PlanDiff:
 def diff(before: Plan, after: Plan) -> PlanDiff:
     """See `Plan.diff`."""
     of_tensors = before.graph is not None and after.graph is not None
-    slots = [_tensors(plan) if of_tensors else plan for plan in (before, after)]
-    one, other = ({slot.name: slot for slot in found} for found in slots)
+    one, other = (dict(plan.tensors) if of_tensors else {slot.name: slot for slot in plan} for plan in (before, after))
     changes = [_change(name, one.get(name), other.get(name)) for name in {**one, **other}]
     found = [change for change in changes if change.kinds]
     found.sort(key=lambda change: (-change.bytes, -_size(change), change.name))
@@ -127,18 +125,6 @@ def diff(before: Plan, after: Plan) -> PlanDiff:
 def _figures(plan: Plan, load_step: Moment | None) -> Figures:
     shared = len(plan.sharing)
     return Figures(plan.planner, len(plan), shared, plan.peak, plan.load, plan.lower_bound, plan.naive, load_step)
-
-
-def _tensors(plan: Plan) -> Iterator[Slot]:
-    """The slots of the placed tensors and workspaces of a graph."""
-    assert plan.graph is not None
-    assert plan.buffers is not None
-    for tensor, buffer in zip(plan.graph.tensors, plan.buffers.buffer_of_tensor.tolist(), strict=True):
-        if buffer >= 0:
-            yield plan[tensor.name]
-    for buffer in plan.buffers.buffer_of_workspace.tolist():
-        if buffer >= 0:
-            yield plan[buffer]
 
 
 def _change(name: str, before: Slot | None, after: Slot | None) -> Change:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .diff import PlanDiff
     from .explain import Explanation, Reuse
+    from .tensors import Tensors
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,6 +124,13 @@ class Plan:
             Sharing(how, ops[op].name, tensors[output].name, tensors[source].name, offset)
             for how, op, output, source, offset in self.buffers.shared
         )
+
+    @cached_property
+    def tensors(self) -> Tensors:
+        """Where every placed tensor lies, and when: a mapping from names to slots, and a table with numpy columns."""
+        from .tensors import Tensors
+
+        return Tensors(self)
 
     @cached_property
     def _slots(self) -> Slots:
@@ -268,13 +276,16 @@ class Plan:
         write_page(self, path, title=title)
 
     def layout(self, limit: int | None = None) -> str:
-        """The layout table: one row per buffer and view, sorted by birth; at most `limit` rows."""
+        """Where each tensor lies, as a table: one row per buffer and view, sorted by birth.
+
+        With a `limit` it has at most that many rows, and is made for a terminal; names that are too long are cut.
+        """
         from .present.layout import layout_text
 
         return layout_text(self, limit)
 
     def summary(self) -> str:
-        """One paragraph of figures: naive bytes, load, peak, gap, planner, seconds."""
+        """All figures, a line each: buffers, naive bytes, load, peak, proof, planner and seconds."""
         from .present.layout import summary_text
 
         return summary_text(self)
@@ -313,7 +324,10 @@ class Plan:
         write_memory_viz(self, path)
 
     def __str__(self) -> str:
-        return f"{self.summary()}\n\n{self.layout(limit=40)}"
+        """The peak, how good it is, and who found it, in one line; `summary` has all figures, `layout` the table."""
+        from .present.layout import line_text
+
+        return line_text(self)
 
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
