@@ -161,7 +161,7 @@ struct Values {
 class Walk {
  public:
   Walk(const Sections& sections, Bytes capacity)
-      : sections_(sections), capacity_(capacity), floors_(sections), valleys_(sections, floors_) {
+      : sections_(sections), capacity_(capacity), floors_(sections, Deadline()), valleys_(sections, floors_) {
     for (int again = 0; again < 2; ++again) start();
   }
 
@@ -362,7 +362,7 @@ class Walk {
 
 void walk() {
   const Problem problem = random_problem();
-  const Sections sections(problem);
+  const Sections sections(problem, Deadline());
   const Bytes load = sections.highest_load();
   Walk(sections, load + below(3) * below(static_cast<Index>(load + 1))).run(120);
 }
@@ -381,7 +381,7 @@ void a_full_word_of_sections() {
     first.push_back(step);
     last.push_back(step + 1);
   }
-  const Sections sections(Problem(size, first, last, std::vector<Bytes>(size.size(), 1)));
+  const Sections sections(Problem(size, first, last, std::vector<Bytes>(size.size(), 1)), Deadline());
   CHECK(sections.count == kSteps);
   Walk(sections, 6).run(300);
 }

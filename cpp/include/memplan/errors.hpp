@@ -25,4 +25,19 @@ struct InvalidPlanError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// A planner was to end before it had a plan.
+struct EndedError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Its time limit had passed.
+struct TimeLimitError : EndedError {
+  using EndedError::EndedError;
+};
+
+// Someone asked it to.
+struct InterruptedError : EndedError {
+  using EndedError::EndedError;
+};
+
 }  // namespace memplan

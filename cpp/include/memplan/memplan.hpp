@@ -10,7 +10,6 @@
 #include "memplan/infeasible.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
-#include "memplan/overlap.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

@@ -34,13 +34,13 @@ struct Improvement {
 };
 
 struct PlanOptions {
-  std::optional<double> time_limit = {};                            // seconds, > 0; stop there with the best so far
+  std::optional<double> time_limit = {};                            // seconds, > 0; a search stops there with its best
   std::optional<Bytes> capacity = {};                               // a search may end once a peak is at most that
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several
   std::vector<std::pair<std::string_view, std::int64_t>> set = {};  // parameters by name
-  // Both are called on the thread that called the planner, by planners that search:
-  std::function<bool()> stop = {};  // asked every few milliseconds; true: end with the best so far
+  // Both are called on the thread that called the planner, the second by planners that search:
+  std::function<bool()> stop = {};  // asked every few milliseconds; true: end
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
   std::int64_t get(const Parameter& parameter) const;
@@ -79,7 +79,8 @@ struct PlannerInfo {
 };
 
 // What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it
-// proves of those is not kept. Throws UnsupportedError that names planner and features when it lacks another.
+// proves of those is not kept. Throws UnsupportedError that names planner and features when it lacks another,
+// TimeLimitError or InterruptedError where it does not search and was to end before it was done.
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
 }  // namespace memplan

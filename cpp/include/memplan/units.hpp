@@ -16,7 +16,8 @@ using Step = std::int64_t;   // moments: op k of an order runs at step k
 using Index = std::int32_t;  // position of a tensor, op, storage or buffer in its table
 
 inline constexpr Bytes kMaxBytes = std::numeric_limits<Bytes>::max();
-inline constexpr Index kNone = -1;  // "no such tensor, op, storage or buffer"
+inline constexpr Index kNone = -1;     // "no such tensor, op, storage or buffer"
+inline constexpr Bytes kNowhere = -1;  // the offset of what is not placed
 
 // A position (>= 0) as containers count: column[at(i)].
 constexpr std::size_t at(std::int64_t position) { return static_cast<std::size_t>(position); }

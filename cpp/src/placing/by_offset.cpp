@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
@@ -10,13 +13,16 @@ namespace {
 constexpr std::size_t kEntriesPerBuffer = 4;  // of one level, on average
 constexpr std::size_t kShortEnough = 32;      // buffers per part
 constexpr std::size_t kMostPerBlock = 1024;
+constexpr std::size_t kTicksPerBuffer = 16;  // of the deadline
 
 }  // namespace
 
-ByOffset::ByOffset(const SectionLives& lives) : lives_(lives), offset_(lives.begin.size(), kNowhere) {
+ByOffset::ByOffset(const SectionLives& lives, const Deadline& deadline)
+    : lives_(lives), offset_(lives.begin.size(), kNowhere) {
   const auto last_section = static_cast<unsigned>(std::max<Index>(lives.sections() - 1, 0));
   const std::size_t buffers = offset_.size();
   for (int shift = std::bit_width(last_section); shift >= 0; --shift) {
+    deadline.tick(buffers);
     const std::size_t parts = (last_section >> shift) + 1;
     if (!levels_.empty() && (parts * kShortEnough > buffers || entries_at(shift) > kEntriesPerBuffer * buffers)) break;
     levels_.push_back({shift, std::vector<List>(parts)});
@@ -86,15 +92,15 @@ void ByOffset::remove(Index i) {
   offset_[at(i)] = kNowhere;
 }
 
-void ByOffset::assign(std::span<const Bytes> offsets) {
+void ByOffset::assign(std::span<const Bytes> offsets, const Deadline& deadline) {
   offset_.assign(offsets.begin(), offsets.end());
   std::vector<Index> placed;
   for (std::size_t i = 0; i < offset_.size(); ++i)
     if (lives_.end[i] > lives_.begin[i] && offset_[i] != kNowhere) placed.push_back(static_cast<Index>(i));
-  std::stable_sort(placed.begin(), placed.end(), [&](Index a, Index b) { return offset_[at(a)] < offset_[at(b)]; });
   for (Level& level : levels_)
     for (List& list : level.parts) list.clear();
-  for (const Index i : placed) {
+  for (const Index i : sorted_by(offset_, std::move(placed))) {
+    deadline.tick(kTicksPerBuffer);
     for_each_list_of(i, [&](List& list) {
       if (list.empty() || list.back().size() >= kMostPerBlock / 2) list.push_back({});
       list.back().push_back({lives_.begin[at(i)], lives_.end[at(i)], i});

@@ -17,15 +17,13 @@
 
 namespace memplan {
 
-inline constexpr Bytes kNowhere = -1;  // the offset of what is not placed
-
 class ByOffset {
  public:
   // Nothing is placed at first. `lives` outlives it.
-  explicit ByOffset(const SectionLives& lives);
+  ByOffset(const SectionLives& lives, const Deadline& deadline);
 
   // Places these, and only these: an offset per buffer, or kNowhere. O(entries + n log n).
-  void assign(std::span<const Bytes> offsets);
+  void assign(std::span<const Bytes> offsets, const Deadline& deadline);
 
   // Buffer i, which has bytes, is not placed; or is placed.
   void add(Index i, Bytes offset);

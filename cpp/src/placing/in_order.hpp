@@ -1,41 +1,34 @@
-// Placement by an order: buffers are placed one after another and never moved. Most greedy planners are an order and
-// a fit.
+// Placement by an order: buffers are placed one after another and never moved.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "memplan/planner.hpp"
 #include "placing/deadline.hpp"
+#include "placing/orders.hpp"
 #include "placing/placed.hpp"
 
 namespace memplan {
 
-// The buffers that have bytes, by index; the others are at offset 0 wherever.
-std::vector<Index> with_bytes(const Problem& problem);
-
-// Per buffer with bytes, the number of others with bytes that it must be apart from; `buffers` are those with bytes.
-// O(n log n + conflicts beyond lifetimes).
-std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers);
-
-// Each buffer of the order takes the offset that fit(room, alignment) names; nothing if the deadline passes before
-// all are placed. O(n r log n) for r separate byte ranges in use at a time.
+// Each buffer of the order takes the offset that fit(room, alignment) names; offsets[i] is its. Once the deadline
+// passes, the others keep theirs. O(n r log n) for r separate byte ranges in use at a time.
 template <class Fit>
-std::optional<Placement> place_in_order(const Problem& problem, std::span<const Index> order, Fit&& fit,
-                                        const Deadline& deadline = Deadline()) {
-  constexpr std::size_t kBetweenLooks = 256;  // buffers placed between two looks at the clock
+void place_in_order(const Problem& problem, std::span<const Index> order, const Deadline& deadline,
+                    std::vector<Bytes>& offsets, Fit&& fit) {
+  Placed placed(problem, deadline);
+  for (Index i : order) {
+    const Bytes offset = fit(placed.room(i), problem.alignment(i));
+    placed.add(i, offset);
+    offsets[at(i)] = offset;
+  }
+}
+
+template <class Fit>
+Placement place_in_order(const Problem& problem, std::span<const Index> order, const Deadline& deadline, Fit&& fit) {
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
-  Placed placed(problem);
-  std::size_t count = 0;
-  for (Index i : order) {
-    if (++count % kBetweenLooks == 0 && deadline.passed()) return std::nullopt;
-    const Bytes offset = fit(placed.room(i), problem.alignment(i));
-    placement.offsets[at(i)] = offset;
-    placed.add(i, offset);
-  }
+  place_in_order(problem, order, deadline, placement.offsets, fit);
   return placement;
 }
 

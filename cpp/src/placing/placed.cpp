@@ -6,11 +6,14 @@ namespace memplan {
 
 namespace {
 
-constexpr Bytes kNowhere = -1;
+// What a look for room takes, and what comes after it.
+constexpr std::size_t kTicks = 64;
+constexpr std::size_t kTicksPerRun = 16;
 
 }  // namespace
 
-Placed::Placed(const Problem& problem) : problem_(problem), occupancy_(problem) {
+Placed::Placed(const Problem& problem, const Deadline& deadline)
+    : problem_(problem), deadline_(deadline), occupancy_(problem) {
   if (problem.conflicts() != nullptr) offset_.assign(problem.size().size(), kNowhere);
 }
 
@@ -36,6 +39,7 @@ std::span<const OffsetRange> Placed::room(Index i) {
     for (const Blocked& blocked : blocked_by_others(i)) pass(blocked.after, blocked.before);
   }
   room_.push_back({next, kMaxBytes});
+  deadline_.tick(kTicks + kTicksPerRun * room_.size());
   return room_;
 }
 

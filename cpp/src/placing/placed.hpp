@@ -14,6 +14,7 @@
 
 #include "memplan/occupancy.hpp"
 #include "memplan/problem.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -25,7 +26,8 @@ struct OffsetRange {
 
 class Placed {
  public:
-  explicit Placed(const Problem& problem);
+  // Whoever asks for room asks the deadline too; both outlive it.
+  Placed(const Problem& problem, const Deadline& deadline);
 
   // Buffer i is at that offset from now on.
   void add(Index i, Bytes offset);
@@ -43,6 +45,7 @@ class Placed {
   std::span<const Blocked> blocked_by_others(Index i);
 
   const Problem& problem_;
+  const Deadline& deadline_;
   Occupancy occupancy_;
   std::vector<Bytes> offset_;  // per buffer, kNowhere until it is placed; used for conflicts only
   std::vector<Blocked> blocked_;

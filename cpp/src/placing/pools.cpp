@@ -1,5 +1,7 @@
 #include "placing/pools.hpp"
 
+#include <algorithm>
+
 namespace memplan {
 
 bool Pools::may_hold(Index pool, Index buffer) const {
@@ -25,14 +27,6 @@ Placement Pools::end_to_end() const {
     }
   }
   return placement;
-}
-
-std::vector<Index> by_birth(const Problem& problem) {
-  std::vector<Index> order;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
-  return order;
 }
 
 }  // namespace memplan

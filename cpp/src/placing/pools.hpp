@@ -8,13 +8,14 @@
 //          └─┴───────┴───────┴──▶ step
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "placing/orders.hpp"
 
 namespace memplan {
+
+inline constexpr std::size_t kTicksPerLife = 16;  // of the deadline, for a birth and a death
 
 class Pools {
  public:
@@ -43,21 +44,17 @@ class Pools {
   std::vector<std::vector<Index>> members_;  // per pool
 };
 
-// The buffers that have bytes, by birth and index.
-std::vector<Index> by_birth(const Problem& problem);
-
-// Runs through the lives of `births`, which ascend in birth: before each born(buffer), dead(buffer) is called for what
-// has died by then, by death and index.
+// Runs through the lives of what has bytes, by `births`, which ascend in birth: before each born(buffer), dead(buffer)
+// is called for what has died by then, by death and index.
 template <class Dead, class Born>
-void live_through(const Problem& problem, const std::vector<Index>& births, Dead&& dead, Born&& born) {
-  std::vector<Index> deaths = births;
-  std::sort(deaths.begin(), deaths.end(), [&](Index a, Index b) {
-    return problem.last(a) != problem.last(b) ? problem.last(a) < problem.last(b) : a < b;
-  });
+void live_through(const Problem& problem, const std::vector<Index>& births, const Deadline& deadline, Dead&& dead,
+                  Born&& born) {
+  const std::vector<Index> deaths = by_death(problem);
   auto next = deaths.begin();
   for (Index i : births) {
     for (; next != deaths.end() && problem.last(*next) <= problem.first(i); ++next) dead(*next);
     born(i);
+    deadline.tick(kTicksPerLife);
   }
 }
 

@@ -1,9 +1,8 @@
 #include "placing/section_lives.hpp"
 
 #include <algorithm>
-#include <numeric>
 
-#include "placing/in_order.hpp"
+#include "placing/orders.hpp"
 #include "problem/max_tree.hpp"
 
 namespace memplan {
@@ -11,10 +10,8 @@ namespace memplan {
 SectionLives section_lives(const Problem& problem) {
   const auto count = problem.size().size();
   SectionLives lives{std::vector<Index>(count, 0), std::vector<Index>(count, 0), {}};
-  std::vector<Index> births = with_bytes(problem);
-  std::vector<Index> deaths = births;
-  std::sort(births.begin(), births.end(), [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
-  std::sort(deaths.begin(), deaths.end(), [&](Index a, Index b) { return problem.last(a) < problem.last(b); });
+  const std::vector<Index> births = by_birth(problem);
+  const std::vector<Index> deaths = by_death(problem);
   Bytes alive = 0;
   auto birth = births.begin();
   for (auto death = deaths.begin(); death != deaths.end();) {
@@ -33,10 +30,14 @@ SectionLives section_lives(const Problem& problem) {
   return lives;
 }
 
-std::vector<Bytes> load_covered(const SectionLives& lives) {
+std::vector<Bytes> load_covered(const SectionLives& lives, const Deadline& deadline) {
+  constexpr std::size_t kTicksPerBuffer = 16;
   const MaxTree loads(lives.load);
   std::vector<Bytes> covered(lives.begin.size());
-  for (std::size_t i = 0; i < covered.size(); ++i) covered[i] = loads.max(at(lives.begin[i]), at(lives.end[i]));
+  for (std::size_t i = 0; i < covered.size(); ++i) {
+    deadline.tick(kTicksPerBuffer);
+    covered[i] = loads.max(at(lives.begin[i]), at(lives.end[i]));
+  }
   return covered;
 }
 

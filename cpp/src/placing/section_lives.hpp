@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "memplan/problem.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -27,6 +27,6 @@ struct SectionLives {
 SectionLives section_lives(const Problem& problem);
 
 // Per buffer, the largest load of a section that it covers. O(n log n).
-std::vector<Bytes> load_covered(const SectionLives& lives);
+std::vector<Bytes> load_covered(const SectionLives& lives, const Deadline& deadline);
 
 }  // namespace memplan

@@ -13,8 +13,8 @@
 //
 // A way is the blocks in use, with the steps at which they are given back. Two ways with the same blocks have the
 // same future, whatever buffers lie in them, so that the better one stands for both: nothing that the other could
-// become is lost. How a way came about is a chain of choices that ways share. When the time limit passes, the best way
-// is followed alone.
+// become is lost. How a way came about is a chain of choices that ways share. When it has to end early, the best way is
+// followed alone for a moment; if that is not enough, first_fit's plan is what is left.
 //
 // Complexity: O(n k (a + log(k a))) for a buffers alive at a time; O(k (n + a)) memory. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning.
@@ -22,12 +22,16 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "placing/in_order.hpp"
+#include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
 
 namespace {
+
+constexpr double kSecondsAlone = 0.05;
 
 struct Block {
   Bytes begin = 0;
@@ -62,34 +66,39 @@ struct Successor {
 
 class Beam {
  public:
-  Beam(const Problem& problem, std::size_t k, const Deadline& deadline)
-      : problem_(problem), k_(k), deadline_(deadline), ways_(1), choices_(1) {}
+  Beam(const Problem& problem, std::size_t k) : problem_(problem), k_(k), births_(by_birth(problem)) {}
 
-  Placement run() {
-    std::vector<Index> births = with_bytes(problem_);
-    std::stable_sort(births.begin(), births.end(),
-                     [&](Index a, Index b) { return problem_.first(a) < problem_.first(b); });
-    for (Index born : births) {
-      if (k_ > 1 && deadline_.passed()) k_ = 1;
-      for (Way& way : ways_)
+  // Places those that are not placed yet; whoever is in turn when the deadline passes is not.
+  void place_all(const Deadline& deadline) {
+    for (; placed_ < births_.size(); ++placed_) {
+      const Index born = births_[placed_];
+      for (Way& way : ways_) {
+        deadline.tick(1 + way.used.size() / 8);
         std::erase_if(way.used, [&](const Block& block) { return block.last <= problem_.first(born); });
-      list_successors(born);
-      keep_the_best(born);
+      }
+      list_successors(born, deadline);
+      keep_the_best(born, deadline);
     }
+  }
+
+  void follow_the_best_alone() { k_ = 1; }
+
+  // Of the best way, once all are placed.
+  Placement placement() const {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
     std::size_t choice = ways_.front().choice;
-    for (auto born = births.rbegin(); born != births.rend(); ++born, choice = choices_[choice].before)
+    for (auto born = births_.rbegin(); born != births_.rend(); ++born, choice = choices_[choice].before)
       placement.offsets[at(*born)] = choices_[choice].offset;
     return placement;
   }
 
  private:
-  // Of the best ways only, where the deadline passes meanwhile; at least of one.
-  void list_successors(Index born) {
+  void list_successors(Index born, const Deadline& deadline) {
     successors_.clear();
-    for (std::size_t w = 0; w < ways_.size() && !(is_time_to_look(w) && deadline_.passed()); ++w) {
+    for (std::size_t w = 0; w < ways_.size(); ++w) {
       const Way& way = ways_[w];
+      deadline.tick(1 + way.used.size());
       const std::size_t free_blocks = count_free_blocks(way);
       Bytes free = 0;  // where the gap begins
       for (std::size_t gap = 0; gap <= way.used.size(); ++gap) {
@@ -106,8 +115,6 @@ class Beam {
     }
   }
 
-  static bool is_time_to_look(std::size_t count) { return count % 1024 == 1023; }
-
   static std::size_t count_free_blocks(const Way& way) {
     std::size_t count = 0;
     Bytes free = 0;
@@ -119,16 +126,16 @@ class Beam {
   }
 
   // A heap of successors gives up the best until k different ones are found.
-  void keep_the_best(Index born) {
+  void keep_the_best(Index born, const Deadline& deadline) {
     const auto worse = [](const Successor& a, const Successor& b) { return b < a; };
     std::make_heap(successors_.begin(), successors_.end(), worse);
     std::vector<Way> kept;
     kept_by_hash_.clear();
     for (auto end = successors_.end(); end != successors_.begin() && kept.size() < k_; --end) {
-      if (is_time_to_look(kept.size()) && deadline_.passed()) break;
       std::pop_heap(successors_.begin(), end, worse);
       const Successor& best = *(end - 1);
       Way way = follow(best, born);
+      deadline.tick(1 + way.used.size() / 8);
       if (k_ > 1 && is_kept(way, kept)) continue;
       way.choice = choices_.size();
       choices_.push_back({best.offset, ways_[best.way].choice});
@@ -166,9 +173,10 @@ class Beam {
 
   const Problem& problem_;
   std::size_t k_;
-  const Deadline& deadline_;
-  std::vector<Way> ways_;        // best first
-  std::vector<Choice> choices_;  // the first is none
+  std::vector<Index> births_;
+  std::size_t placed_ = 0;                                // of them
+  std::vector<Way> ways_ = std::vector<Way>(1);           // best first
+  std::vector<Choice> choices_ = std::vector<Choice>(1);  // the first is none
   std::vector<Successor> successors_;
   std::unordered_multimap<std::uint64_t, std::size_t> kept_by_hash_;
 };
@@ -176,8 +184,20 @@ class Beam {
 }  // namespace
 
 Placement beam(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options);
-  return Beam(problem, static_cast<std::size_t>(options.get(kBeam[0])), deadline).run();
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    Beam beam(problem, static_cast<std::size_t>(options.get(kBeam[0])));
+    try {
+      beam.place_all(deadline);
+      best = beam.placement();
+    } catch (const EndedError&) {
+      PlanOptions a_little_more;
+      a_little_more.time_limit = kSecondsAlone;
+      beam.follow_the_best_alone();
+      beam.place_all(Deadline(a_little_more));
+      Placement alone = beam.placement();
+      if (peak_of(problem, alone.offsets) < peak_of(problem, best.offsets)) best = std::move(alone);
+    }
+  });
 }
 
 }  // namespace memplan

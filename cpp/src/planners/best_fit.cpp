@@ -8,9 +8,10 @@
 
 namespace memplan {
 
-Placement best_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(
-      problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.tightest(size, alignment); });
+Placement best_fit(const Problem& problem, const PlanOptions& options) {
+  return simulate(problem, options, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
+    return blocks.tightest(size, alignment);
+  });
 }
 
 }  // namespace memplan

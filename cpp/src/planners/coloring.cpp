@@ -23,7 +23,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/overlap.hpp"
+#include "placing/neighbours.hpp"
 #include "placing/pools.hpp"
 #include "planners/planners.hpp"
 
@@ -49,13 +49,15 @@ std::int64_t pairs(const Problem& problem) {
   return overlapping_pairs(problem) + count / 2;
 }
 
-std::vector<Index> by_size(const Problem& problem) {
+std::vector<Index> by_size(const Problem& problem, const Deadline& deadline) {
   std::vector<Index> order = by_birth(problem);
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return problem.size(a) > problem.size(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   deadline.ticking([&](Index a, Index b) { return problem.size(a) > problem.size(b); }));
   return order;
 }
 
-Colors color_in_order(const std::vector<Index>& order, const Neighbours& neighbours, std::size_t count) {
+Colors color_in_order(const std::vector<Index>& order, const Neighbours& neighbours, std::size_t count,
+                      const Deadline& deadline) {
   Colors color(count, kNone);
   std::vector<Index> taken_for(order.size(), kNone);  // per color: the buffer that last saw it at a neighbour
   for (Index i : order) {
@@ -63,6 +65,7 @@ Colors color_in_order(const std::vector<Index>& order, const Neighbours& neighbo
       if (const Index c = color[at(j)]; c != kNone) taken_for[at(c)] = i;
     const auto free = std::find_if(taken_for.begin(), taken_for.end(), [i](Index seen) { return seen != i; });
     color[at(i)] = static_cast<Index>(free - taken_for.begin());
+    deadline.tick(1 + neighbours.of(i).size() + at(color[at(i)]));
   }
   return color;
 }
@@ -100,8 +103,9 @@ class Dsatur {
     for (Index i : buffers) urgency_[at(i)] = static_cast<std::int64_t>(neighbours.of(i).size());
   }
 
-  Colors run() {
+  Colors run(const Deadline& deadline) {
     while (true) {
+      deadline.tick(1 + urgency_.size() / 8);  // a comparison of neighbours in memory takes less than a tick
       const auto next = std::max_element(urgency_.begin(), urgency_.end());
       if (next == urgency_.end() || *next == kDone) return color_;
       give_color(static_cast<Index>(next - urgency_.begin()));
@@ -146,13 +150,15 @@ Placement pool_by_color(const Problem& problem, const std::vector<Index>& buffer
 Placement coloring(const Problem& problem, const PlanOptions& options) {
   enum Order { kBirth, kSize, kDsatur };
   const std::int64_t chosen = options.get(kColoring[0]);
+  const Deadline deadline(options);
   refuse_beyond(kMostPairs, "pairs in conflict", pairs(problem));
-  const std::vector<Index> order = chosen == kSize ? by_size(problem) : by_birth(problem);
+  const std::vector<Index> order = chosen == kSize ? by_size(problem, deadline) : by_birth(problem);
   if (chosen == kDsatur) refuse_beyond(kMostForDsatur, "buffers by dsatur", static_cast<std::int64_t>(order.size()));
-  const Neighbours neighbours(problem);
+  const Neighbours neighbours(problem, deadline);
   const std::size_t count = problem.size().size();
   const Colors color =
-      chosen == kDsatur ? Dsatur(order, neighbours, count).run() : color_in_order(order, neighbours, count);
+      chosen == kDsatur ? Dsatur(order, neighbours, count).run(deadline)
+                        : color_in_order(order, neighbours, count, deadline);
   return pool_by_color(problem, order, color);
 }
 

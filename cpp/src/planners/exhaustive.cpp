@@ -36,7 +36,8 @@
 
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
-#include "placing/in_order.hpp"
+#include "placing/best_so_far.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -238,10 +239,7 @@ class Forest {
 };
 
 std::vector<std::vector<Index>> connected(const Problem& problem) {
-  std::vector<Index> births = with_bytes(problem);
-  std::sort(births.begin(), births.end(), [&](Index a, Index b) {
-    return problem.first(a) != problem.first(b) ? problem.first(a) < problem.first(b) : a < b;
-  });
+  const std::vector<Index> births = by_birth(problem);
   Forest forest(problem.size().size());
   Index longest = kNone;  // what dies last of those born so far
   for (Index born : births) {
@@ -258,39 +256,50 @@ std::vector<std::vector<Index>> connected(const Problem& problem) {
   return trees;
 }
 
-std::vector<Component> components_of(const Problem& problem) {
-  std::vector<std::vector<Index>> trees = connected(problem);
+void refuse_large(const std::vector<std::vector<Index>>& trees) {
   for (const std::vector<Index>& tree : trees)
     if (tree.size() > kMost)
       throw UnsupportedError("planner 'exhaustive' takes at most " + std::to_string(kMost) +
                              " buffers that hang together, this problem has " + std::to_string(tree.size()));
+}
+
+std::vector<Component> components_of(const Problem& problem, const std::vector<std::vector<Index>>& trees,
+                                     const Deadline& deadline) {
   std::vector<Component> components;
-  for (std::vector<Index>& tree : trees) components.emplace_back(problem, std::move(tree));
-  std::stable_sort(components.begin(), components.end(),
-                   [](const Component& a, const Component& b) { return a.bound() > b.bound(); });
+  for (const std::vector<Index>& tree : trees) {
+    deadline.tick(tree.size() * tree.size());
+    components.emplace_back(problem, tree);
+  }
+  std::stable_sort(components.begin(), components.end(), [&](const Component& a, const Component& b) {
+    deadline.tick(kMost);
+    return a.bound() > b.bound();
+  });
   return components;
 }
 
 }  // namespace
 
 Placement exhaustive(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options);
-  std::vector<Component> components = components_of(problem);
-  Placement placement = greedy_by_size(problem, options);
-  const auto tell = [&] {
-    if (!options.improved) return;
-    options.improved({placement.offsets, peak_of(problem, placement.offsets), placement.lower_bound});
-  };
-  tell();
-  Budget budget{options.get(kExhaustive[0]), deadline, tell};
-  const Bytes limit = options.capacity ? saturated_add(*options.capacity, 1) : kMaxBytes;  // what fits is below
-  for (Component& component : components) {
-    Bytes& bound = placement.lower_bound;
-    bound = std::max(bound, component.bound());
-    if (bound >= limit) break;
-    bound = std::max(bound, component.improve(placement, options.enough(bound), limit, budget));
-  }
-  return placement;
+  const std::vector<std::vector<Index>> trees = connected(problem);
+  refuse_large(trees);
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    best = greedy_by_size(problem, deadline);
+    std::vector<Component> components = components_of(problem, trees, deadline);
+    const auto tell = [&] {
+      if (!options.improved) return;
+      options.improved({best.offsets, peak_of(problem, best.offsets), best.lower_bound});
+    };
+    tell();
+    Budget budget{options.get(kExhaustive[0]), deadline, tell};
+    const Bytes limit = options.capacity ? saturated_add(*options.capacity, 1) : kMaxBytes;  // what fits is below
+    for (Component& component : components) {
+      deadline.tick();
+      Bytes& bound = best.lower_bound;
+      bound = std::max(bound, component.bound());
+      if (bound >= limit) break;
+      bound = std::max(bound, component.improve(best, options.enough(bound), limit, budget));
+    }
+  });
 }
 
 }  // namespace memplan

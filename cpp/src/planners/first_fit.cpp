@@ -8,9 +8,10 @@
 
 namespace memplan {
 
-Placement first_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(problem,
-                  [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.lowest(size, alignment); });
+Placement first_fit(const Problem& problem, const PlanOptions& options) {
+  return simulate(problem, options, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
+    return blocks.lowest(size, alignment);
+  });
 }
 
 }  // namespace memplan

@@ -19,7 +19,8 @@
 
 namespace memplan {
 
-Placement ge_pool(const Problem& problem, const PlanOptions&) {
+Placement ge_pool(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   const std::vector<Index> births = by_birth(problem);
   Pools pools(problem);
   std::vector<Index> pool_of(problem.size().size(), kNone);
@@ -47,7 +48,7 @@ Placement ge_pool(const Problem& problem, const PlanOptions&) {
     pool_of[at(i)] = static_cast<Index>(found);
     pools.put(static_cast<Index>(found), i);
   };
-  live_through(problem, births, dead, born);
+  live_through(problem, births, deadline, dead, born);
   return pools.end_to_end();
 }
 

@@ -34,11 +34,12 @@ namespace {
 // The broadest step of any span, the earliest among equals: a sparse table over the steps at which the load changes.
 class BroadestStep {
  public:
-  explicit BroadestStep(const Problem& problem) : curve_(load_curve(problem)) {
+  BroadestStep(const Problem& problem, const Deadline& deadline) : curve_(load_curve(problem)) {
     std::vector<std::size_t> step(curve_.step.size());
     for (std::size_t k = 0; k < step.size(); ++k) step[k] = k;
     best_.push_back(std::move(step));
     for (std::size_t width = 1; 2 * width <= curve_.step.size(); width *= 2) {
+      deadline.tick(curve_.step.size());
       const std::vector<std::size_t>& half = best_.back();
       std::vector<std::size_t> whole(half.size() - width);
       for (std::size_t k = 0; k < whole.size(); ++k) whole[k] = broader(half[k], half[k + width]);
@@ -68,16 +69,21 @@ class BroadestStep {
   std::vector<std::vector<std::size_t>> best_;  // per power of two: of the steps [k, k + 2^level)
 };
 
-std::vector<Index> by_breadth(const Problem& problem) {
-  const BroadestStep broadest(problem);
+constexpr std::size_t kTicksPerSpan = 16;
+
+std::vector<Index> by_breadth(const Problem& problem, const Deadline& deadline) {
+  const BroadestStep broadest(problem, deadline);
   std::vector<std::size_t> step(problem.size().size());
   std::vector<Index> order = with_bytes(problem);
   const auto step_of = [&](Index i) -> std::size_t& { return step[at(i)]; };
-  for (Index i : order) step_of(i) = broadest.within(problem.first(i), problem.last(i));
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  for (Index i : order) {
+    step_of(i) = broadest.within(problem.first(i), problem.last(i));
+    deadline.tick(kTicksPerSpan);
+  }
+  std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     if (step_of(a) != step_of(b)) return broadest.before(step_of(a), step_of(b));
     return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : a < b;
-  });
+  }));
   return order;
 }
 
@@ -105,11 +111,13 @@ bool better(Bytes a, Bytes b, Bytes bytes) { return b < bytes ? a > b : bytes <=
 
 class SharedObjects {
  public:
-  explicit SharedObjects(const Problem& problem) : problem_(problem), object_of_(problem.size().size(), kNone) {}
+  SharedObjects(const Problem& problem, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline), object_of_(problem.size().size(), kNone) {}
 
   void place(Index i) {
     forbid_conflicts(i);
     Index best = kNone;
+    deadline_.tick(1 + objects_.size());
     for (Index k = 0; k < count(); ++k) {
       const bool worse = best != kNone && !better(object(k).size, object(best).size, problem_.size(i));
       if (!worse && !forbidden_[at(k)] && object(k).admits(problem_, i)) best = k;
@@ -149,6 +157,7 @@ class SharedObjects {
   }
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<Object> objects_;
   std::vector<Index> object_of_;  // per buffer
   std::vector<bool> forbidden_;   // per object, for the buffer in hand
@@ -157,9 +166,10 @@ class SharedObjects {
 }  // namespace
 
 Placement greedy_by_breadth(const Problem& problem, const PlanOptions& options) {
-  const std::vector<Index> order = by_breadth(problem);
-  if (options.get(kGreedyByBreadth[0]) == 0) return *place_in_order(problem, order, tightest_fit);
-  SharedObjects objects(problem);
+  const Deadline deadline(options);
+  const std::vector<Index> order = by_breadth(problem, deadline);
+  if (options.get(kGreedyByBreadth[0]) == 0) return place_in_order(problem, order, deadline, tightest_fit);
+  SharedObjects objects(problem, deadline);
   for (Index i : order) objects.place(i);
   return objects.laid_end_to_end();
 }

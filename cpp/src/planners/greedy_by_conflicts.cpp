@@ -26,16 +26,17 @@ Bytes on_top(std::span<const OffsetRange> room, Bytes alignment) { return align_
 }  // namespace
 
 Placement greedy_by_conflicts(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   std::vector<Index> order = with_bytes(problem);
-  const std::vector<std::int64_t> counts = conflict_counts(problem, order);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  const std::vector<std::int64_t> counts = conflict_counts(problem, order, deadline);
+  std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     const std::int64_t of_a = counts[at(a)];
     const std::int64_t of_b = counts[at(b)];
     if (of_a != of_b) return of_a > of_b;
     return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : a < b;
-  });
-  if (options.get(kGreedyByConflicts[0]) == 0) return *place_in_order(problem, order, on_top);
-  return *place_in_order(problem, order, lowest_fit);
+  }));
+  const bool top = options.get(kGreedyByConflicts[0]) == 0;
+  return place_in_order(problem, order, deadline, top ? on_top : lowest_fit);
 }
 
 }  // namespace memplan

@@ -20,23 +20,23 @@ namespace memplan {
 
 namespace {
 
-std::vector<Index> by_size(const Problem& problem) {
+std::vector<Index> by_size(const Problem& problem, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
     return problem.first(a) != problem.first(b) ? problem.first(a) < problem.first(b) : a < b;
-  });
+  }));
   return order;
 }
 
 }  // namespace
 
-std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline) {
-  return place_in_order(problem, by_size(problem), tightest_fit, deadline);
+Placement greedy_by_size(const Problem& problem, const Deadline& deadline) {
+  return place_in_order(problem, by_size(problem, deadline), deadline, tightest_fit);
 }
 
-Placement greedy_by_size(const Problem& problem, const PlanOptions&) {
-  return *greedy_by_size_until(problem, Deadline());
+Placement greedy_by_size(const Problem& problem, const PlanOptions& options) {
+  return greedy_by_size(problem, Deadline(options));
 }
 
 }  // namespace memplan

@@ -22,6 +22,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "search/chance.hpp"
@@ -35,43 +36,36 @@ using Positions = std::vector<Position>;
 
 class HillClimb {
  public:
-  HillClimb(const Problem& problem, std::uint64_t seed)
-      : problem_(problem), order_(with_bytes(problem)), chance_(seed) {
-    const std::vector<std::int64_t> counts = conflict_counts(problem, order_);
-    std::sort(order_.begin(), order_.end(), [&](Index a, Index b) {
+  HillClimb(const Problem& problem, std::uint64_t seed, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline), order_(with_bytes(problem)), chance_(seed) {
+    const std::vector<std::int64_t> counts = conflict_counts(problem, order_, deadline);
+    std::sort(order_.begin(), order_.end(), deadline.ticking([&](Index a, Index b) {
       if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
       const std::int64_t of_a = counts[at(a)];
       const std::int64_t of_b = counts[at(b)];
       return of_a != of_b ? of_a > of_b : a < b;
-    });
-    current_ = *place_in_order(problem, order_, lowest_fit);
+    }));
+    current_ = place_in_order(problem, order_, deadline, lowest_fit);
     current_peak_ = peak_of(problem, current_.offsets);
-    best_ = current_;
-    best_peak_ = current_peak_;
   }
 
-  Bytes peak() const { return best_peak_; }
-  const std::vector<Bytes>& offsets() const { return best_.offsets; }
-  Placement take() { return std::move(best_); }
+  // Of the order as it is.
+  Bytes peak() const { return current_peak_; }
+  const Placement& placement() const { return current_; }
 
-  // One swap, if there is one to make; false when the deadline passed meanwhile.
-  bool step(std::int64_t iteration, const Deadline& deadline) {
+  // One swap, if there is one to make.
+  void swap_two(std::int64_t iteration) {
     const auto [a, b] = draw_swap();
-    if (a == b) return true;
+    if (a == b) return;
     std::swap(order_[a], order_[b]);
-    std::optional<Placement> placement = place_in_order(problem_, order_, lowest_fit, deadline);
-    if (!placement) return false;
-    const Bytes peak = peak_of(problem_, placement->offsets);
+    Placement placement = place_in_order(problem_, order_, deadline_, lowest_fit);
+    const Bytes peak = peak_of(problem_, placement.offsets);
     if (!accepts(peak, iteration)) {
       std::swap(order_[a], order_[b]);
-      return true;
+      return;
     }
-    current_ = *std::move(placement);
+    current_ = std::move(placement);
     current_peak_ = peak;
-    if (peak >= best_peak_) return true;
-    best_ = current_;
-    best_peak_ = peak;
-    return true;
   }
 
  private:
@@ -80,11 +74,11 @@ class HillClimb {
     return problem_.conflicts() != nullptr && problem_.conflicts()->contains(a, b);
   }
 
-  // The positions before `end` of what conflicts with the buffer at `at`.
-  Positions conflicts_before(Position end, Position at) const {
+  // The positions before `end` of what conflicts with the buffer at `of`.
+  Positions conflicts_before(Position end, Position of) const {
     Positions found;
     for (Position p = 0; p < end; ++p)
-      if (p != at && conflict(order_[p], order_[at])) found.push_back(p);
+      if (p != of && conflict(order_[p], order_[of])) found.push_back(p);
     return found;
   }
 
@@ -118,28 +112,34 @@ class HillClimb {
   }
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<Index> order_;
   Chance chance_;
-  Placement current_, best_;
+  Placement current_;
   Bytes current_peak_ = 0;
-  Bytes best_peak_ = 0;
 };
 
 }  // namespace
 
 Placement hill_climb(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options);
   const Bytes enough = options.enough(load(problem));
   const auto buffers = std::max<std::int64_t>(1, problem.count());
   const std::int64_t iterations = std::min(options.get(kHillClimb[0]), options.get(kHillClimb[1]) / buffers);
-  HillClimb search(problem, options.seed);
-  options.tell({search.offsets(), search.peak()});
-  for (std::int64_t k = 1; k <= iterations && search.peak() > enough; ++k) {
-    const Bytes before = search.peak();
-    if (deadline.passed() || !search.step(k, deadline)) break;
-    if (search.peak() < before) options.tell({search.offsets(), search.peak()});
-  }
-  return search.take();
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    HillClimb search(problem, options.seed, deadline);
+    Bytes peak = search.peak();
+    const auto keep = [&] {
+      best = search.placement();
+      peak = search.peak();
+      options.tell({best.offsets, peak});
+    };
+    keep();
+    for (std::int64_t k = 1; k <= iterations && peak > enough; ++k) {
+      deadline.check();
+      search.swap_two(k);
+      if (search.peak() < peak) keep();
+    }
+  });
 }
 
 }  // namespace memplan

@@ -113,7 +113,9 @@ class Reuse {
 
 Placement inductor_reuse(const Problem& problem, const PlanOptions& options) {
   Reuse reuse(problem, options.get(kInductorReuse[0]) == 1);
-  live_through(problem, by_birth(problem), [&](Index i) { reuse.free(i); }, [&](Index i) { reuse.allocate(i); });
+  live_through(
+      problem, by_birth(problem), Deadline(options), [&](Index i) { reuse.free(i); },
+      [&](Index i) { reuse.allocate(i); });
   return reuse.end_to_end();
 }
 

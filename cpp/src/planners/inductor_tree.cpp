@@ -23,7 +23,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "placing/in_order.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -61,7 +61,8 @@ struct SpatialSplit {
 
 class Tree {
  public:
-  Tree(const Problem& problem, std::span<const Index> buffers) : problem_(problem) {
+  Tree(const Problem& problem, std::span<const Index> buffers, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline) {
     for (Index i : buffers) alignment_ = std::max(alignment_, problem.alignment(i));
   }
 
@@ -115,6 +116,7 @@ class Tree {
   void leave(std::vector<Visit>& path) const;
 
   const Problem& problem_;
+  const Deadline& deadline_;
   Bytes alignment_ = 1;  // the largest of all
   std::vector<TemporalSplit> temporal_;
   std::vector<SpatialSplit> spatial_;
@@ -145,6 +147,7 @@ bool Tree::allocate_inside(Index i) {
   while (!waiting.empty()) {
     const auto [t, may_grow] = waiting.back();
     waiting.pop_back();
+    deadline_.tick();
     if (!may_grow && problem_.size(i) > temporal(t).size) continue;
     const auto [found, part] = overlap(temporal(t), problem_.first(i), problem_.last(i));
     if (found == Overlap::kNothing) {
@@ -162,6 +165,7 @@ bool Tree::allocate_inside(Index i) {
 // The tree so far and the buffer above it become the halves of a new tree.
 void Tree::put_on_top(Index i) {
   std::vector<Live> live = temporal(root_).live;
+  deadline_.tick(live.size());
   for (Live& range : live) range.part = 0;
   const Node upper = new_temporal(problem_.size(i));
   append(upper, {i, kNone});
@@ -188,6 +192,7 @@ void Tree::place(Node t, Index i) {
 void Tree::widen(Node t, Bytes extra) {
   for (std::size_t part = 0; part < temporal(t).parts.size(); ++part) {
     std::vector<Live> live;
+    deadline_.tick(1 + temporal(t).live.size());
     for (const Live& range : temporal(t).live)
       if (range.part == part) live.push_back({range.first, range.last, 0});
     set_part(t, part, {kNone, with_room(temporal(t).parts[part], std::move(live), extra)});
@@ -197,6 +202,7 @@ void Tree::widen(Node t, Bytes extra) {
 // Tells those above a temporal split that the buffer has come into it.
 void Tree::propagate(Node t, Index i) {
   for (Node s = temporal(t).parent; s != kNone; s = temporal(t).parent) {
+    deadline_.tick();
     t = spatial(s).parent;
     note_live(t, i, spatial(s).part);
     temporal(t).size = std::max(temporal(t).size, size({kNone, s}));
@@ -240,6 +246,7 @@ void Tree::set_part(Node t, std::size_t part, Content content) {
 // The part is in use in the buffer's life too; its ranges that meet become one.
 void Tree::note_live(Node t, Index i, std::size_t part) {
   std::vector<Live>& live = temporal(t).live;
+  deadline_.tick(1 + live.size() / 64);  // moved, where the range is new
   Live range{problem_.first(i), problem_.last(i), part};
   auto begin = std::partition_point(live.begin(), live.end(), [&](const Live& l) { return l.last < range.first; });
   if (begin != live.end() && begin->part != part && begin->last == range.first) ++begin;
@@ -269,6 +276,7 @@ std::vector<Bytes> Tree::offsets() const {
   std::vector<Visit> path;
   if (root_ != kNone) path.push_back({root_, 0, 0});
   while (!path.empty()) {
+    deadline_.tick();
     Visit& visit = path.back();
     if (visit.part == temporal(visit.split).parts.size()) {
       leave(path);
@@ -303,23 +311,21 @@ void Tree::leave(std::vector<Visit>& path) const {
   }
 }
 
-std::vector<Index> by_size_and_life(const Problem& problem) {
-  // Lives may be longer than int64 holds.
-  const auto life = [&](Index i) {
-    return static_cast<std::uint64_t>(problem.last(i)) - static_cast<std::uint64_t>(problem.first(i));
-  };
+std::vector<Index> by_size_and_life(const Problem& problem, const Deadline& deadline) {
+  const auto life = [&](Index i) { return length_of_life(problem, i); };
   std::vector<Index> order = with_bytes(problem);
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+  std::stable_sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : life(a) > life(b);
-  });
+  }));
   return order;
 }
 
 }  // namespace
 
-Placement inductor_tree(const Problem& problem, const PlanOptions&) {
-  const std::vector<Index> order = by_size_and_life(problem);
-  Tree tree(problem, order);
+Placement inductor_tree(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
+  const std::vector<Index> order = by_size_and_life(problem, deadline);
+  Tree tree(problem, order, deadline);
   for (Index i : order) tree.allocate(i);
   Placement placement;
   placement.offsets = tree.offsets();

@@ -21,19 +21,18 @@
 #include <utility>
 #include <vector>
 
-#include "placing/in_order.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
 
 namespace {
 
-constexpr Bytes kNowhere = -1;
-
 class Intervals {
  public:
-  explicit Intervals(const Problem& problem)
+  Intervals(const Problem& problem, const Deadline& deadline)
       : problem_(problem),
+        deadline_(deadline),
         order_(with_bytes(problem)),
         size_(problem.size().begin(), problem.size().end()),
         offset_(size_.size(), 0),
@@ -80,6 +79,7 @@ class Intervals {
   void for_each_gap(F&& f) const;
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<Index> order_;
   std::vector<Bytes> size_;  // rounded up
   std::vector<Bytes> offset_;
@@ -93,25 +93,23 @@ class Intervals {
 };
 
 void Intervals::sort_by_life() {
-  // Lives may be longer than int64 holds.
-  const auto life = [&](Index i) {
-    return static_cast<std::uint64_t>(problem_.last(i)) - static_cast<std::uint64_t>(problem_.first(i));
-  };
-  std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
+  const auto life = [&](Index i) { return length_of_life(problem_, i); };
+  std::stable_sort(order_.begin(), order_.end(), deadline_.ticking([&](Index a, Index b) {
     if (life(a) != life(b)) return life(a) > life(b);
     if (problem_.first(a) != problem_.first(b)) return problem_.first(a) < problem_.first(b);
     return size_[at(a)] > size_[at(b)];
-  });
+  }));
 }
 
 void Intervals::find_conflicts(Index i, std::span<const Index> placed) {
   conflicts_.clear();
+  deadline_.tick(1 + placed.size() / 4);
   for (Index other : placed)
     if (problem_.first(other) < problem_.last(i) && problem_.first(i) < problem_.last(other))
       conflicts_.push_back(other);
-  std::sort(conflicts_.begin(), conflicts_.end(), [&](Index a, Index b) {
+  std::sort(conflicts_.begin(), conflicts_.end(), deadline_.ticking([&](Index a, Index b) {
     return offset_[at(a)] != offset_[at(b)] ? offset_[at(a)] < offset_[at(b)] : a < b;
-  });
+  }));
 }
 
 void Intervals::insert(Index i) {
@@ -178,6 +176,7 @@ void Intervals::find_highest_of(Index start) {
   if (highest_[at(start)] != kNowhere) return;
   path_.assign(1, {start, 0});
   while (!path_.empty()) {
+    deadline_.tick();
     auto& [i, next] = path_.back();
     const std::vector<Index>& above = above_[at(i)];
     while (next < above.size() && highest_[at(above[next])] != kNowhere) ++next;
@@ -200,6 +199,7 @@ void Intervals::for_each_seen(Index i, Sequence&& others, F&& f) const {
   std::vector<std::pair<Step, Step>> open = {{problem_.first(i), problem_.last(i)}};  // steps at which it sees further
   std::vector<std::pair<Step, Step>> rest;
   for (Index other : others) {
+    deadline_.tick(open.size());
     const Step first = problem_.first(other), last = problem_.last(other);
     bool seen = false;
     rest.clear();
@@ -238,6 +238,7 @@ void Intervals::push_up(std::span<const Index> from, Bytes to) {
   };
   for (Index i : from) push(i, to);
   while (!waiting.empty()) {
+    deadline_.tick();
     const Index i = waiting.top().second;
     waiting.pop();
     offset_[at(i)] = aligned(std::exchange(pushed_to_[at(i)], 0), i);
@@ -248,9 +249,10 @@ void Intervals::push_up(std::span<const Index> from, Bytes to) {
 
 }  // namespace
 
-Placement interval_move(const Problem& problem, const PlanOptions&) {
+Placement interval_move(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   Placement placement;
-  placement.offsets = Intervals(problem).place_all();
+  placement.offsets = Intervals(problem, deadline).place_all();
   return placement;
 }
 

@@ -55,17 +55,18 @@ struct DiesBefore {
 
 class LinearScan {
  public:
-  explicit LinearScan(const Problem& problem) : problem_(problem), active_(DiesBefore{problem}) {
+  LinearScan(const Problem& problem, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline), active_(DiesBefore{problem}) {
     placement_.offsets.assign(problem.size().size(), 0);
     for (Index i = 0; i < problem.count(); ++i) unplaced_ += padded(i);
   }
 
   Placement run() {
     std::vector<Index> births = with_bytes(problem_);
-    std::sort(births.begin(), births.end(), [&](Index a, Index b) {
+    std::sort(births.begin(), births.end(), deadline_.ticking([&](Index a, Index b) {
       return problem_.first(a) != problem_.first(b) ? problem_.first(a) < problem_.first(b)
                                                     : DiesBefore{problem_}(a, b);
-    });
+    }));
     for (Index born : births) {
       expire(problem_.first(born));
       unplaced_ -= padded(born);
@@ -92,6 +93,7 @@ class LinearScan {
   }
 
   bool take_free(Index born) {
+    deadline_.tick(kTicksPerBirth + free_.size() / 4);
     auto best = free_.end();
     for (auto region = free_.begin(); region != free_.end(); ++region)
       if (holds(*region, problem_.size(born), problem_.alignment(born)) &&
@@ -106,6 +108,7 @@ class LinearScan {
 
   bool take_from_active(Index born) {
     for (auto it = active_.rbegin(); it != active_.rend() && problem_.last(*it) > problem_.last(born); ++it) {
+      deadline_.tick();
       const Index spilled = *it;
       const Region region{offset(spilled), offset(spilled) + problem_.size(spilled)};
       if (!holds(region, problem_.size(born), problem_.alignment(born))) continue;
@@ -141,7 +144,10 @@ class LinearScan {
     }
   }
 
+  static constexpr std::size_t kTicksPerBirth = 32;
+
   const Problem& problem_;
+  const Deadline& deadline_;
   Placement placement_;
   std::vector<Region> free_;            // by address, no two touching
   std::set<Index, DiesBefore> active_;  // by death
@@ -151,6 +157,9 @@ class LinearScan {
 
 }  // namespace
 
-Placement linear_scan(const Problem& problem, const PlanOptions&) { return LinearScan(problem).run(); }
+Placement linear_scan(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
+  return LinearScan(problem, deadline).run();
+}
 
 }  // namespace memplan

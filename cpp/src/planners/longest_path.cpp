@@ -23,6 +23,7 @@
 
 #include "placing/pools.hpp"
 #include "planners/planners.hpp"
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
@@ -42,11 +43,9 @@ struct Chain {
 
 class Chains {
  public:
-  explicit Chains(const Problem& problem) : problem_(problem) {
+  Chains(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {
     births_ = by_birth(problem);
-    deaths_ = births_;
-    std::stable_sort(deaths_.begin(), deaths_.end(),
-                     [&](Index a, Index b) { return problem.last(a) < problem.last(b); });
+    deaths_ = sorted_by(problem.last(), births_);
     best_.resize(problem.size().size());
     before_.resize(problem.size().size());
     taken_.assign(problem.size().size(), false);
@@ -85,6 +84,7 @@ class Chains {
       for (; dead != deaths_.end() && problem_.last(*dead) <= problem_.first(born); ++dead) bury(best(*dead));
       extend(born, follow(born));
       longest = std::min(longest, best(born));
+      deadline_.tick(4);
     }
     return longest;
   }
@@ -99,6 +99,7 @@ class Chains {
     return visit([&](const Chain& chain) { ended.insert(chain); },
                  [&](Index born) {
                    const auto may_follow = [&](const Chain& chain) {
+                     deadline_.tick();
                      return !problem_.conflicts()->contains(chain.end, born);
                    };
                    const auto found = std::find_if(ended.begin(), ended.end(), may_follow);
@@ -116,6 +117,7 @@ class Chains {
   }
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<Index> births_, deaths_;  // what is left, by first and by last
   std::vector<Chain> best_;             // per buffer, the best chain that it ends
   std::vector<Index> before_;           // per buffer, the one before it in that chain
@@ -124,9 +126,10 @@ class Chains {
 
 }  // namespace
 
-Placement longest_path(const Problem& problem, const PlanOptions&) {
+Placement longest_path(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   Pools colours(problem);
-  for (Chains chains(problem); !chains.done();) {
+  for (Chains chains(problem, deadline); !chains.done();) {
     const Index colour = colours.open();
     for (Index i : chains.take()) colours.put(colour, i);
   }

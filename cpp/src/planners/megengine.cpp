@@ -32,12 +32,14 @@
 #include <tuple>
 #include <vector>
 
-#include "placing/in_order.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
 
 namespace {
+
+constexpr std::size_t kTicksPerEvent = 32;
 
 // Bytes [begin, end) of a buffer that are kept in the steps [first, last).
 struct Chunk {
@@ -89,7 +91,7 @@ class Row {
   void overwrite(std::size_t chunk);  // the one before it
   void free(std::size_t chunk);
 
-  std::vector<Bytes> offsets();
+  std::vector<Bytes> offsets(const Deadline& deadline);
 
  private:
   static constexpr std::size_t kFree = static_cast<std::size_t>(-1);
@@ -207,11 +209,12 @@ void Row::relate(std::size_t below, std::size_t above) {
 }
 
 // From the lowest buffer up: when its turn comes, all those below it have their offsets.
-std::vector<Bytes> Row::offsets() {
+std::vector<Bytes> Row::offsets(const Deadline& deadline) {
   std::stable_sort(relations_.begin(), relations_.end(),
-                   [](const Relation& a, const Relation& b) { return a.below < b.below; });
+                   deadline.ticking([](const Relation& a, const Relation& b) { return a.below < b.below; }));
   std::vector<Bytes> offsets(problem_.size().size(), 0);
   for (Index i = next_.back(); i != kNone; i = after(i)) {
+    deadline.tick(kTicksPerEvent);
     Bytes& offset = offsets[at(i)];
     offset = align_up(offset, problem_.alignment(i));
     auto relation = std::lower_bound(relations_.begin(), relations_.end(), i,
@@ -234,7 +237,7 @@ struct Event {
   std::size_t chunk;
 };
 
-std::vector<Event> events_of(std::span<const Chunk> chunks) {
+std::vector<Event> events_of(std::span<const Chunk> chunks, const Deadline& deadline) {
   std::vector<Event> events;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     events.push_back({chunks[c].first, chunks[c].overwrites ? Kind::kOverwrite : Kind::kAllocate, c});
@@ -243,17 +246,20 @@ std::vector<Event> events_of(std::span<const Chunk> chunks) {
   const auto key = [&](const Event& e) {
     return std::tuple(e.step, e.kind, chunks[e.chunk].first, chunks[e.chunk].last, e.chunk);
   };
-  std::sort(events.begin(), events.end(), [&](const Event& a, const Event& b) { return key(a) < key(b); });
+  std::sort(events.begin(), events.end(),
+            deadline.ticking([&](const Event& a, const Event& b) { return key(a) < key(b); }));
   return events;
 }
 
 }  // namespace
 
-Placement megengine(const Problem& problem, const PlanOptions&) {
+Placement megengine(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   std::vector<Chunk> chunks;
   for (Index i : with_bytes(problem)) add_chain(problem, i, chunks);
   Row row(problem, chunks);
-  for (const Event& event : events_of(chunks)) {
+  for (const Event& event : events_of(chunks, deadline)) {
+    deadline.tick(kTicksPerEvent);
     switch (event.kind) {
       case Kind::kOverwrite: row.overwrite(event.chunk); break;
       case Kind::kFree: row.free(event.chunk); break;
@@ -261,7 +267,7 @@ Placement megengine(const Problem& problem, const PlanOptions&) {
     }
   }
   Placement placement;
-  placement.offsets = row.offsets();
+  placement.offsets = row.offsets(deadline);
   return placement;
 }
 

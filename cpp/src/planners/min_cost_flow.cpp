@@ -22,6 +22,7 @@
 #include "memplan/errors.hpp"
 #include "placing/pools.hpp"
 #include "planners/planners.hpp"
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
@@ -35,14 +36,12 @@ class Matching {
   using Column = std::size_t;  // a death, by last
   static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
 
-  explicit Matching(const Problem& problem) : problem_(problem) {
+  Matching(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {
     births_ = by_birth(problem);
     if (births_.size() > kMost)
       throw UnsupportedError("planner 'min_cost_flow' takes at most " + std::to_string(kMost) +
                              " buffers with bytes, this problem has " + std::to_string(births_.size()));
-    deaths_ = births_;
-    std::stable_sort(deaths_.begin(), deaths_.end(),
-                     [&](Index a, Index b) { return problem.last(a) < problem.last(b); });
+    deaths_ = sorted_by(problem.last(), births_);
     const std::size_t n = births_.size();
     columns_of_.resize(n);
     for (Row row = 0, dead = 0; row < n; ++row) {
@@ -96,6 +95,7 @@ class Matching {
     Bytes opening = size_of(start) - row_price_[start];
     Column found = kNobody;
     while (true) {
+      deadline_.tick(1 + columns / 4);
       relax(visited_.back());
       const Column next = nearest(columns);
       if (next == kNobody || distance_[next] > opening) break;
@@ -164,6 +164,7 @@ class Matching {
   }
 
   const Problem& problem_;
+  const Deadline& deadline_;
   std::vector<Index> births_, deaths_;
   std::vector<Column> columns_of_;  // per birth, how many have died by then
   std::vector<Bytes> row_price_, column_price_;
@@ -178,8 +179,9 @@ class Matching {
 
 }  // namespace
 
-Placement min_cost_flow(const Problem& problem, const PlanOptions&) {
-  Matching matching(problem);
+Placement min_cost_flow(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
+  Matching matching(problem, deadline);
   matching.solve();
   return matching.objects().end_to_end();
 }

@@ -79,21 +79,22 @@ class Simulation {
   Free free_;
 };
 
-std::vector<Index> by_request(const Problem& problem) {
+std::vector<Index> by_request(const Problem& problem, const Deadline& deadline) {
   std::vector<Index> order = by_birth(problem);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     if (problem.first(a) != problem.first(b)) return problem.first(a) < problem.first(b);
     return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : a > b;
-  });
+  }));
   return order;
 }
 
 }  // namespace
 
 Placement mxnet(const Problem& problem, const PlanOptions& options) {
+  const Deadline deadline(options);
   Simulation simulation(problem, options.get(kMxnet[0]));
   live_through(
-      problem, by_request(problem), [&](Index i) { simulation.release(i); }, [&](Index i) { simulation.request(i); });
+      problem, by_request(problem, deadline), deadline, [&](Index i) { simulation.release(i); }, [&](Index i) { simulation.request(i); });
   return simulation.end_to_end();
 }
 

@@ -21,6 +21,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
 #include "planners/squeaky_wheel.hpp"
 #include "search/squeeze.hpp"
@@ -46,17 +47,18 @@ Bytes least_peak(const Problem& problem) {
   return least;
 }
 
+// The best plan so far.
 struct Incumbent {
-  std::vector<Bytes> offsets;
-  Bytes peak = kMaxBytes;
-  std::string_view winner;
+  Placement& placement;
+  Bytes peak;
 };
 
 // What searches in a slice, and what it found there.
 class Member {
  public:
   virtual ~Member() = default;
-  // Works for about that much, from the best plan so far; true if it found a better one.
+  // Works for about that much, from the best plan so far; true if it found a better one. Where the deadline throws, it
+  // has found none.
   virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
   virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
   virtual std::string_view name() const = 0;
@@ -75,7 +77,7 @@ class ValleyMember : public Member {
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     saved_ += work;
     if (saved_ < least_) return false;
-    if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, at_bound_);
+    if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, deadline, at_bound_);
     bool found = false;
     while (!found && saved_ > 0 && squeeze_->lower_bound() < best.peak && !deadline.passed()) {
       const std::int64_t before = squeeze_->work();
@@ -108,8 +110,8 @@ class WheelMember : public Member {
       : problem_(problem), bound_(bound), seed_(seed) {}
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    if (!wheel_) wheel_.emplace(problem_, seed_, bound_);
-    wheel_->offer(best.offsets);
+    if (!wheel_) wheel_.emplace(problem_, seed_, bound_, deadline);
+    wheel_->offer(best.placement.offsets);
     return wheel_->step(work / kWorkPerLook, deadline, enough) && wheel_->peak() < best.peak;
   }
   bool is_done(const Incumbent& best) const override { return wheel_ && wheel_->bound() >= best.peak; }
@@ -129,39 +131,42 @@ class WheelMember : public Member {
 
 class Portfolio {
  public:
-  Portfolio(const Problem& problem, const PlanOptions& options)
-      : problem_(problem), options_(options), deadline_(options), bound_(least_peak(problem)) {
+  // Puts the best placement into `best`, which is that of first_plan at first.
+  Portfolio(const Problem& problem, const PlanOptions& options, Placement& best, const Deadline& deadline)
+      : problem_(problem),
+        options_(options),
+        deadline_(deadline),
+        best_{best, peak_of(problem, best.offsets)},
+        bound_(least_peak(problem)) {
+    best.winner = "first_fit";
+    best.lower_bound = bound_;
     const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
                                         [](const auto& set) { return set.first == kPortfolio[0].name; });
     given_ = effort_set || options.time_limit;
     effort_ = options.time_limit && !effort_set ? kEndless : options.get(kPortfolio[0]);
   }
 
-  Placement run() {
+  void run() {
     begin();
-    if (is_over()) return result();
+    if (is_over()) return;
     gather();
     for (std::int64_t slice = kFirstSlice; !is_over() && !members_.empty(); slice = std::min(2 * slice, kLastSlice))
       round(slice);
-    return result();
   }
 
  private:
   void begin() {
-    if (problem_.conflicts() == nullptr) {
-      offer("first_fit", first_fit(problem_.without_shapes(), options_).offsets);
-    } else {  // the fits know of lifetimes only
-      offer("greedy_by_size", greedy_by_size(problem_, options_).offsets);
-    }
+    if (problem_.conflicts() == nullptr) return tell();
+    keep("greedy_by_size", greedy_by_size(problem_, deadline_).offsets);
   }
 
   void gather() {
     if (problem_.conflicts() == nullptr) {
       plain_.emplace(problem_.without_shapes());
-      sections_.emplace(*plain_);
+      sections_.emplace(*plain_, deadline_);
       if (sections_->covered > kMostCovered) sections_.reset();
     }
-    if (sections_ && !problem_.has_shapes()) bound_ = std::max(bound_, sections_->highest_load());
+    if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
     if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= kFew) prove_few();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
     if (sections_) add_valley(options_.seed, 1);
@@ -178,7 +183,7 @@ class Portfolio {
     options.time_limit = deadline_.left();
     options.stop = options_.stop;
     Placement placement = exhaustive(problem_, options);
-    bound_ = std::max(bound_, placement.lower_bound);
+    raise_bound(placement.lower_bound);
     offer("exhaustive", std::move(placement.offsets));
   }
 
@@ -195,11 +200,19 @@ class Portfolio {
   Bytes enough() const { return options_.enough(bound_); }
 
   void offer(std::string_view member, std::vector<Bytes> offsets) {
-    const Bytes peak = peak_of(problem_, offsets);
-    if (peak >= best_.peak && !best_.winner.empty()) return;
-    best_ = {std::move(offsets), peak, member};
-    options_.tell({best_.offsets, best_.peak, bound_, member});
+    if (peak_of(problem_, offsets) < best_.peak) keep(member, std::move(offsets));
   }
+
+  void keep(std::string_view member, std::vector<Bytes> offsets) {
+    best_.peak = peak_of(problem_, offsets);
+    best_.placement.offsets = std::move(offsets);
+    best_.placement.winner = member;
+    tell();
+  }
+
+  void tell() const { options_.tell({best_.placement.offsets, best_.peak, bound_, best_.placement.winner}); }
+
+  void raise_bound(Bytes bound) { best_.placement.lower_bound = bound_ = std::max(bound_, bound); }
 
   // Every member works for a slice.
   void round(std::int64_t slice) {
@@ -209,13 +222,23 @@ class Portfolio {
     for (bool enough = false; done < members_.size() && !enough;) {
       const std::size_t end = std::min(members_.size(), done + threads);
       if (end - done == 1) {
-        better[done] = members_[done]->search(best_, this->enough(), share(*members_[done], slice), deadline_);
+        better[done] = search(*members_[done], slice, deadline_);
       } else {
         side_by_side(done, end, slice, better);
       }
       for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
     }
     merge(done, better);
+  }
+
+  // Whether it found a better plan.
+  bool search(Member& member, std::int64_t slice, const Deadline& deadline) const {
+    try {
+      deadline.check();
+      return member.search(best_, enough(), share(member, slice), deadline);
+    } catch (const EndedError&) {
+      return false;
+    }
   }
 
   // Less for those whose kind found nothing in rounds in which others did.
@@ -240,7 +263,7 @@ class Portfolio {
     std::vector<std::future<bool>> running;
     for (std::size_t k = begin; k < end; ++k)
       running.push_back(std::async(std::launch::async, [&, k] {
-        return members_[k]->search(best_, enough(), share(*members_[k], slice), Deadline(watched));
+        return search(*members_[k], slice, Deadline(watched));
       }));
     for (std::size_t k = begin; k < end; ++k) {
       std::future<bool>& future = running[k - begin];
@@ -256,7 +279,7 @@ class Portfolio {
     work_ = 0;
     for (std::size_t k = 0; k < members_.size(); ++k) {
       const Member& member = *members_[k];
-      if (k < done && proves(member)) bound_ = std::max(bound_, member.lower_bound());
+      if (k < done && proves(member)) raise_bound(member.lower_bound());
       if (k < done && better[k]) offer(member.name(), member.offsets());
       work_ += member.work();
     }
@@ -264,31 +287,23 @@ class Portfolio {
   }
 
   void note_winner() {
-    if (best_.winner == lagging_) {
+    if (best_.placement.winner == lagging_) {
       lag_ = 0;
       lagging_ = {};
       return;
     }
-    lagging_ = best_.winner == "valley" ? "squeaky_wheel" : "valley";
+    lagging_ = best_.placement.winner == "valley" ? "squeaky_wheel" : "valley";
     lag_ = std::min(lag_ + 1, kMostLag);
-  }
-
-  Placement result() {
-    Placement placement;
-    placement.offsets = std::move(best_.offsets);
-    placement.winner = best_.winner;
-    placement.lower_bound = bound_;
-    return placement;
   }
 
   const Problem& problem_;
   const PlanOptions& options_;
-  const Deadline deadline_;
+  const Deadline& deadline_;
+  Incumbent best_;
   Bytes bound_;
   std::int64_t effort_;
   bool given_;  // the effort or the time
   std::int64_t work_ = 0;
-  Incumbent best_;
   std::string_view lagging_;  // the kind of members that found nothing while the other did
   int lag_ = 0;               // in halvings of its slices
   std::optional<Problem> plain_;
@@ -298,6 +313,10 @@ class Portfolio {
 
 }  // namespace
 
-Placement portfolio(const Problem& problem, const PlanOptions& options) { return Portfolio(problem, options).run(); }
+Placement portfolio(const Problem& problem, const PlanOptions& options) {
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    Portfolio(problem, options, best, deadline).run();
+  });
+}
 
 }  // namespace memplan

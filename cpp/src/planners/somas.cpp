@@ -27,7 +27,10 @@
 #include <vector>
 
 #include "memplan/bounds.hpp"
-#include "placing/in_order.hpp"
+#include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
+#include "placing/orders.hpp"
+#include "placing/placed.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -74,10 +77,10 @@ struct Pool {
 
 class Solver {
  public:
-  Solver(const Problem& problem, const PlanOptions& options)
-      : problem_(problem), deadline_(options), work_(options.get(kSomas[3])) {
+  Solver(const Problem& problem, std::int64_t work, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline), work_(work) {
     sort_out();
-    count_conflicts();
+    conflicts_ = conflict_counts(problem, movable_, deadline);
   }
 
   std::vector<Index> ordered(const Ties& ties) const {
@@ -85,15 +88,15 @@ class Solver {
     const auto key = [&](Index i) {
       return std::tuple(-problem_.size(i), ties.conflicts * conflicts_[at(i)], ties.index * i);
     };
-    std::sort(order.begin(), order.end(), [&](Index a, Index b) { return key(a) < key(b); });
+    std::sort(order.begin(), order.end(), deadline_.ticking([&](Index a, Index b) { return key(a) < key(b); }));
     return order;
   }
 
-  // Nothing when the time is up or the work is done, unless it has to be a plan.
+  // Nothing when the work is done, unless it has to be a plan.
   std::optional<Placement> in_arena(std::span<const Index> order, Fit fit, bool whatever_it_takes) {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
-    Placed placed(problem_);
+    Placed placed(problem_, deadline_);
     for (Index i : order) {
       if (!whatever_it_takes && is_over()) return std::nullopt;
       const std::span<const OffsetRange> room = placed.room(i);
@@ -106,7 +109,7 @@ class Solver {
     return placement;
   }
 
-  // Nothing when the time is up or the work is done.
+  // Nothing when the work is done.
   std::optional<Placement> in_pools(std::span<const Index> order, Fit fit) {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
@@ -122,13 +125,7 @@ class Solver {
   }
 
   void start_over() { work_left_ = work_; }
-  bool is_over() const { return work_left_ < 0 || deadline_.passed(); }
-
-  Bytes peak(const Placement& placement) const {
-    Bytes peak = 0;
-    for (Index i = 0; i < problem_.count(); ++i) peak = std::max(peak, placement.offsets[at(i)] + problem_.size(i));
-    return peak;
-  }
+  bool is_over() const { return work_left_ < 0; }
 
  private:
   void sort_out() {
@@ -149,31 +146,10 @@ class Solver {
     return by_life || (problem_.conflicts() != nullptr && problem_.conflicts()->contains(a, b));
   }
 
-  // Those that are neither dead before the other's birth nor born after its death, and the problem's own pairs.
-  void count_conflicts() {
-    std::vector<Step> births, deaths;
-    for (Index i : movable_) {
-      births.push_back(problem_.first(i));
-      deaths.push_back(problem_.last(i));
-    }
-    std::sort(births.begin(), births.end());
-    std::sort(deaths.begin(), deaths.end());
-    conflicts_.assign(problem_.size().size(), 0);
-    for (Index i : movable_) {
-      std::int64_t& count = conflicts_[at(i)];
-      count = std::lower_bound(births.begin(), births.end(), problem_.last(i)) - births.begin();
-      count -= std::upper_bound(deaths.begin(), deaths.end(), problem_.first(i)) - deaths.begin();
-      if (problem_.conflicts() == nullptr) continue;
-      problem_.conflicts()->for_each(i, [&](Index other) {
-        if (problem_.last(other) <= problem_.first(i) || problem_.last(i) <= problem_.first(other))
-          count += problem_.size(other) > 0 ? 1 : 0;
-      });
-    }
-  }
-
   Bytes place_in_pools(Index i, Fit fit, std::vector<Pool>& pools, std::span<const Bytes> offsets) {
     for (Pool& pool : pools) {
       --work_left_;
+      deadline_.tick();
       if (conflict(i, pool.members.front())) continue;  // which fills the pool
       if (const auto gap = find_gap(i, fit, pool, offsets)) {
         pool.members.push_back(i);
@@ -193,6 +169,7 @@ class Solver {
       taken_.emplace_back(offset, offset + problem_.size(member));
     }
     work_left_ -= static_cast<std::int64_t>(pool.members.size());
+    deadline_.tick(pool.members.size());
     std::sort(taken_.begin(), taken_.end());
     taken_.emplace_back(pool.end, pool.end);
     std::optional<Gap> best;
@@ -216,7 +193,7 @@ class Solver {
   }
 
   const Problem& problem_;
-  Deadline deadline_;
+  const Deadline& deadline_;
   std::int64_t work_;
   std::int64_t work_left_ = 0;                  // buffers that may still be looked at
   std::vector<Index> movable_, throughout_;     // the latter live from the first step to the last
@@ -224,17 +201,14 @@ class Solver {
   std::vector<std::pair<Bytes, Bytes>> taken_;  // of the search in progress
 };
 
-// The best placement so far, and how it shares.
+// How the best placement so far shares, if there is one.
 struct Best {
-  Placement placement;
   Bytes peak = -1;
   bool in_pools = true;
 
   bool found() const { return peak >= 0; }
-
-  void offer(Placement other, Bytes other_peak, bool pools, Bytes margin) {
-    if (!found() || (other_peak < peak && (pools || !in_pools || peak - other_peak > margin)))
-      *this = {std::move(other), other_peak, pools};
+  bool is_beaten_by(Bytes other, bool pools, Bytes margin) const {
+    return !found() || (other < peak && (pools || !in_pools || peak - other > margin));
   }
 };
 
@@ -245,22 +219,26 @@ Placement somas(const Problem& problem, const PlanOptions& options) {
   const int fits = static_cast<int>(options.get(kSomas[1]));
   const Bytes margin = options.get(kSomas[2]);
   const Bytes enough = options.enough(load(problem));
-  Solver solver(problem, options);
-  Best best;
-  for (const bool pools : {true, false}) {
-    solver.start_over();
-    for (const Ties& ties : std::span(kOrders).first(orders)) {
-      const std::vector<Index> order = solver.ordered(ties);
-      for (int fit = 0; fit < fits && !(best.found() && best.peak <= enough); ++fit) {
-        auto placement = pools ? solver.in_pools(order, Fit(fit)) : solver.in_arena(order, Fit(fit), !best.found());
-        if (!placement) break;
-        const Bytes peak = solver.peak(*placement);
-        best.offer(*std::move(placement), peak, pools, margin);
-        if (best.peak == peak) options.tell({best.placement.offsets, peak});
+  return best_so_far(problem, options, [&](Placement& kept, const Deadline& deadline) {
+    Solver solver(problem, options.get(kSomas[3]), deadline);
+    Best best;
+    for (const bool pools : {true, false}) {
+      solver.start_over();
+      for (const Ties& ties : std::span(kOrders).first(orders)) {
+        const std::vector<Index> order = solver.ordered(ties);
+        for (int fit = 0; fit < fits && !(best.found() && best.peak <= enough); ++fit) {
+          auto placement = pools ? solver.in_pools(order, Fit(fit)) : solver.in_arena(order, Fit(fit), !best.found());
+          if (!placement) break;
+          const Bytes peak = peak_of(problem, placement->offsets);
+          if (best.is_beaten_by(peak, pools, margin)) {
+            best = {peak, pools};
+            kept = *std::move(placement);
+          }
+          if (best.peak == peak) options.tell({kept.offsets, peak});
+        }
       }
     }
-  }
-  return std::move(best.placement);
+  });
 }
 
 }  // namespace memplan

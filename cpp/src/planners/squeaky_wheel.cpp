@@ -28,6 +28,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "search/luby.hpp"
@@ -59,7 +60,6 @@ constexpr std::array<Start, SqueakyWheel::kStarts> kStart = {{
 }};
 
 constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
-constexpr std::size_t kBetweenLooks = 256;    // buffers placed between two looks at the clock
 constexpr std::size_t kFewOut = 16;           // so few that completing the plan costs little
 constexpr std::size_t kPromising = 3;         // starts that are made again
 constexpr std::int64_t kMostDoubling = 1024;
@@ -74,20 +74,20 @@ Bytes largest_size(const Problem& problem) {
 
 }  // namespace
 
-SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound)
+SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline)
     : problem_(problem),
       bound_(std::max(bound, largest_size(problem))),  // a shape may leave its highest bytes unused
       lives_(section_lives(problem)),
-      repair_(problem, lives_),
+      repair_(problem, lives_, deadline),
       chance_(seed) {
   left_out_.fill(problem.size().size());
   patience_.fill(0);
 }
 
-std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
+std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start, const Deadline& deadline) const {
   using Key = std::array<std::int64_t, 3>;
   const std::size_t count = problem_.size().size();
-  const std::vector<Bytes> covered = load_covered(lives_);
+  const std::vector<Bytes> covered = load_covered(lives_, deadline);
   std::vector<Key> keys(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Bytes size = problem_.size()[i];
@@ -107,11 +107,11 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
   }
   std::vector<Index> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<Index>(i);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+  std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     const Key& of_a = keys[at(a)];
     const Key& of_b = keys[at(b)];
     return of_a != of_b ? of_a < of_b : a < b;
-  });
+  }));
   std::vector<Rank> ranks(count);
   for (std::size_t p = 0; p < count; ++p) ranks[at(order[p])] = static_cast<Rank>(p) * kRankGap;
   return ranks;
@@ -125,27 +125,27 @@ std::int64_t SqueakyWheel::patience() const {
 
 bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
   patience_[k] = patience_[k] == 0 ? patience() : std::min(2 * patience_[k], kMostDoubling * patience());
-  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k), {}, bound_, kStart[k].fit};
+  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k, deadline), {}, bound_, kStart[k].fit};
   active_ = false;
   const bool placed = place(attempt, patience_[k], deadline);
   if (!placed) return false;
   left_out_[k] = std::min(left_out_[k], attempt.out.size());
-  resume(std::move(attempt), patience_[k]);
-  return keep_if_better(repair_.completed());
+  resume(std::move(attempt), patience_[k], deadline);
+  return keep_if_better(repair_.completed(deadline));
 }
 
 // Places all by their ranks; what is left out is in attempt.out. False when it gave up.
 bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem_);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) { return attempt.ranks[at(a)] < attempt.ranks[at(b)]; });
-  const bool may_give_up = planned_;
+  std::sort(order.begin(), order.end(),
+            deadline.ticking([&](Index a, Index b) { return attempt.ranks[at(a)] < attempt.ranks[at(b)]; }));
   const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
   const std::size_t most_out = kFewOut + std::min(8 * std::min(least_out, order.size()), order.size() / 64 + 64);
-  std::optional<Placed> placed(problem_);
+  std::optional<Placed> placed(std::in_place, problem_, deadline);
   std::size_t count = 0;
   for (const Index i : order) {
-    if (may_give_up && ((++count % kBetweenLooks == 0 && deadline.passed()) || attempt.out.size() > most_out))
-      return false;
+    if (planned_ && attempt.out.size() > most_out) return false;
+    ++count;
     work_ += kWorkPerStart;
     const auto room = placed->room(i);
     const Bytes offset = (attempt.fit == Fit::kLowest ? lowest_fit : tightest_fit)(room, problem_.alignment(i));
@@ -156,7 +156,7 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
     }
     const std::int64_t before = work();
     if (mend(attempt, i, mending / 2, deadline)) {
-      placed.emplace(problem_);
+      placed.emplace(problem_, deadline);
       for (const Index other : order)
         if (attempt.offsets[at(other)] != kNowhere) placed->add(other, attempt.offsets[at(other)]);
       work_ += kWorkPerStart * static_cast<std::int64_t>(count) / 2;
@@ -173,13 +173,13 @@ bool SqueakyWheel::mend(Attempt& attempt, Index out, std::int64_t work_allowed, 
   const std::int64_t end = work() + work_allowed;
   for (std::uint64_t run = 1; work() < end && !deadline.passed(); ++run) {
     if (run == 1) {
-      repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit);
+      repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit, deadline);
     } else {
       repair_.begin_again({out}, attempt.ranks);
     }
     const std::int64_t turns = kTurnsPerRun * luby(run);
     for (std::int64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
-      repair_.turn(chance_);
+      repair_.turn(chance_, deadline);
       if (!repair_.done()) continue;
       attempt.offsets.assign(repair_.offsets().begin(), repair_.offsets().end());
       attempt.ranks.assign(repair_.ranks().begin(), repair_.ranks().end());
@@ -202,8 +202,8 @@ bool SqueakyWheel::keep_if_better(std::vector<Bytes> offsets) {
   return true;
 }
 
-void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed) {
-  repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit);
+void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed, const Deadline& deadline) {
+  repair_.begin(attempt.offsets, std::move(attempt.out), attempt.ranks, attempt.target, attempt.fit, deadline);
   repair_.keep_turns();
   active_ = true;
   descending_ = false;
@@ -211,9 +211,9 @@ void SqueakyWheel::resume(Attempt attempt, std::int64_t work_allowed) {
 }
 
 // Repairs the best plan at a target part of the way to the bound.
-void SqueakyWheel::descend() {
+void SqueakyWheel::descend(const Deadline& deadline) {
   const Bytes target = peak_ - std::max<Bytes>(1, (peak_ - bound_) >> halvings_);
-  Attempt attempt{best_, ranks_of(0), {}, target, Fit::kTightest};
+  Attempt attempt{best_, ranks_of(0, deadline), {}, target, Fit::kTightest};
   for (const Index i : with_bytes(problem_)) {
     Bytes& offset = attempt.offsets[at(i)];
     if (offset <= target - problem_.size(i)) continue;
@@ -221,7 +221,7 @@ void SqueakyWheel::descend() {
     attempt.out.push_back(i);
   }
   descent_begin_ = work();
-  resume(std::move(attempt), patience());
+  resume(std::move(attempt), patience(), deadline);
   descending_ = true;
 }
 
@@ -251,16 +251,22 @@ void SqueakyWheel::next_attempt(const Deadline& deadline) {
   if (active_ && descending_) end_descent();
   active_ = false;
   if (planned_ && descent_work_ < work() / kDescentShare) {
-    descend();
+    descend(deadline);
   } else {
     start(next_start(), deadline);
   }
 }
 
 bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Bytes enough) {
-  const std::int64_t end = work() + work_allowed;
   const Bytes before = peak_;
-  enough = std::max(enough, bound_);
+  try {
+    work_until(work() + work_allowed, deadline, std::max(enough, bound_));
+  } catch (const EndedError&) {
+  }
+  return peak_ < before;
+}
+
+void SqueakyWheel::work_until(std::int64_t end, const Deadline& deadline, Bytes enough) {
   while (peak_ > enough && work() < end && !deadline.passed()) {
     if (!active_ || repair_.done() || work() >= slice_end_) {
       next_attempt(deadline);
@@ -268,29 +274,28 @@ bool SqueakyWheel::step(std::int64_t work_allowed, const Deadline& deadline, Byt
     }
     const std::size_t out = repair_.out().size();
     const std::size_t more = chance_.below(kBoldEvery) == 0 ? 1 : 0;
-    if (repair_.turn(chance_, more) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
-      keep_if_better(repair_.completed());
+    if (repair_.turn(chance_, deadline, more) && repair_.out().size() < out && repair_.out().size() <= kFewOut)
+      keep_if_better(repair_.completed(deadline));
   }
-  return peak_ < before;
 }
 
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options) {
   constexpr std::int64_t kStep = 200'000;  // work between two looks at what was found
-  const Deadline deadline(options);
   const std::int64_t placements =
       std::min(options.get(kSqueakyWheel[0]) * problem.count(), options.get(kSqueakyWheel[1]));
   const std::int64_t work = placements * kWorkPerStart;
-  SqueakyWheel search(problem, options.seed, load(problem));
-  const Bytes enough = std::max(search.bound(), options.capacity.value_or(0));
-  const auto tell = [&](bool better) {
-    if (better && options.improved) options.improved({search.best(), search.peak(), 0, {}});
-  };
-  tell(search.start(0, deadline));
-  while (search.peak() > enough && search.work() < work && !deadline.passed())
-    tell(search.step(std::min(kStep, work - search.work()), deadline, enough));
-  Placement placement;
-  placement.offsets.assign(search.best().begin(), search.best().end());
-  return placement;
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    SqueakyWheel search(problem, options.seed, load(problem), deadline);
+    const Bytes enough = options.enough(search.bound());
+    const auto keep = [&](bool better) {
+      if (!better) return;
+      best.offsets.assign(search.best().begin(), search.best().end());
+      options.tell({best.offsets, search.peak()});
+    };
+    keep(search.start(0, deadline));
+    while (search.peak() > enough && search.work() < work && !deadline.passed())
+      keep(search.step(std::min(kStep, work - search.work()), deadline, enough));
+  });
 }
 
 }  // namespace memplan

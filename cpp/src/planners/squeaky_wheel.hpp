@@ -16,15 +16,16 @@ namespace memplan {
 // unless a deadline passes during a call.
 class SqueakyWheel {
  public:
-  // `problem` outlives it; no plan of it peaks below `bound`.
-  SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound);
+  // `problem` outlives it; no plan of it peaks below `bound`. A deadline throws in all that is given one, but for
+  // step(); then the best plan so far is all that is left of it.
+  SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline);
 
   // The starting orders, each with both fits.
   static constexpr std::size_t kStarts = 12;
 
   // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
   // not be mended. True if that is a better plan than those before. Where there is a plan already, gives up once far
-  // too much is out of place, or at the deadline.
+  // too much is out of place.
   bool start(std::size_t k, const Deadline& deadline);
 
   // A plan found elsewhere: an offset per buffer. True if it is better than those before.
@@ -50,14 +51,15 @@ class SqueakyWheel {
   };
 
   std::int64_t patience() const;
-  std::vector<Rank> ranks_of(std::size_t start) const;
+  std::vector<Rank> ranks_of(std::size_t start, const Deadline& deadline) const;
   bool place(Attempt& attempt, std::int64_t mending, const Deadline& deadline);
   bool mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline);
-  void resume(Attempt attempt, std::int64_t work_allowed);
+  void resume(Attempt attempt, std::int64_t work_allowed, const Deadline& deadline);
   void next_attempt(const Deadline& deadline);
   std::size_t next_start();
   void end_descent();
-  void descend();
+  void descend(const Deadline& deadline);
+  void work_until(std::int64_t end, const Deadline& deadline, Bytes enough);
   bool keep_if_better(std::vector<Bytes> offsets);
 
   const Problem& problem_;

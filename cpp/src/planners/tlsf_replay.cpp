@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "memplan/errors.hpp"
+#include "placing/orders.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -110,17 +112,14 @@ struct Event {
   auto operator<=>(const Event&) const = default;
 };
 
-std::vector<Event> events_of(const Problem& problem) {
-  std::vector<Index> births;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) births.push_back(i);
-  std::stable_sort(births.begin(), births.end(), [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
+std::vector<Event> events_of(const Problem& problem, const Deadline& deadline) {
+  const std::vector<Index> births = by_birth(problem);
   std::vector<Event> events;
   for (std::size_t rank = 0; rank < births.size(); ++rank) {
     events.push_back({problem.first(births[rank]), true, rank, births[rank]});
     events.push_back({problem.last(births[rank]), false, rank, births[rank]});
   }
-  std::sort(events.begin(), events.end());
+  std::sort(events.begin(), events.end(), deadline.ticking(std::less<>()));
   return events;
 }
 
@@ -140,11 +139,14 @@ Size arena_for(const Problem& problem, Size block) {
 }  // namespace
 
 Placement tlsf_replay(const Problem& problem, const PlanOptions& options) {
+  constexpr std::size_t kTicksPerEvent = 32;
+  const Deadline deadline(options);
   const Size block = static_cast<Size>(options.get(kTlsfReplay[0]));
   SegregatedFit arena(arena_for(problem, block), static_cast<Size>(options.get(kTlsfReplay[1])));
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
-  for (const Event& event : events_of(problem)) {
+  for (const Event& event : events_of(problem, deadline)) {
+    deadline.tick(kTicksPerEvent);
     Bytes& offset = placement.offsets[at(event.buffer)];
     const Size size = round_up(static_cast<Size>(problem.size(event.buffer)), block);
     if (event.birth)

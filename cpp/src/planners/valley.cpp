@@ -11,36 +11,38 @@
 // Source: memplan.
 
 #include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
 #include "search/squeeze.hpp"
 
 namespace memplan {
 
 Placement valley(const Problem& problem, const PlanOptions& options) {
-  const Deadline deadline(options);
   const auto is_on = [&](std::size_t k) { return options.get(kValley[k]) != 0; };
   const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6), is_on(7)};
   const std::int64_t work = options.get(kValley[0]);
-  const Sections sections(problem);
-  Squeeze squeeze(problem, sections, sections.highest_load(), options.seed, 2, use);
-  Placement best = greedy_by_size(problem, options);
-  Bytes peak = peak_of(problem, best.offsets);
-  const auto tell = [&] {
-    if (options.improved) options.improved({best.offsets, peak, squeeze.lower_bound(), {}});
-  };
-  tell();
-  const Bytes enough = options.capacity.value_or(0);
-  while (peak > enough && squeeze.lower_bound() < peak && squeeze.work() < work && !deadline.passed()) {
-    if (options.capacity && squeeze.lower_bound() > enough) break;
-    const bool better = options.capacity ? squeeze.attempt(enough, work, deadline) == ValleySearch::Outcome::found
-                                         : squeeze.step(peak, work, deadline);
-    if (!better) continue;
-    best.offsets = squeeze.offsets();
-    peak = peak_of(problem, best.offsets);
+  return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
+    Placement greedy = greedy_by_size(problem, deadline);
+    Bytes peak = peak_of(problem, greedy.offsets);
+    best = std::move(greedy);
+    const Sections sections(problem, deadline);
+    best.lower_bound = sections.highest_load();
+    Squeeze squeeze(problem, sections, best.lower_bound, options.seed, deadline, 2, use);
+    best.lower_bound = squeeze.lower_bound();
+    const auto tell = [&] { options.tell({best.offsets, peak, best.lower_bound, {}}); };
     tell();
-  }
-  best.lower_bound = squeeze.lower_bound();
-  return best;
+    const Bytes enough = options.capacity.value_or(0);
+    while (peak > enough && best.lower_bound < peak && squeeze.work() < work && !deadline.passed()) {
+      if (options.capacity && best.lower_bound > enough) break;
+      const bool better = options.capacity ? squeeze.attempt(enough, work, deadline) == ValleySearch::Outcome::found
+                                           : squeeze.step(peak, work, deadline);
+      best.lower_bound = squeeze.lower_bound();
+      if (!better) continue;
+      best.offsets = squeeze.offsets();
+      peak = peak_of(problem, best.offsets);
+      tell();
+    }
+  });
 }
 
 }  // namespace memplan

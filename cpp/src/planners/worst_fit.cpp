@@ -8,9 +8,10 @@
 
 namespace memplan {
 
-Placement worst_fit(const Problem& problem, const PlanOptions&) {
-  return simulate(
-      problem, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.largest(size, alignment); });
+Placement worst_fit(const Problem& problem, const PlanOptions& options) {
+  return simulate(problem, options, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
+    return blocks.largest(size, alignment);
+  });
 }
 
 }  // namespace memplan

@@ -25,12 +25,6 @@ namespace memplan {
 
 namespace {
 
-using Length = std::uint64_t;  // of a life; any two steps are less than 2^64 apart
-
-Length length(const Problem& problem, Index i) {
-  return static_cast<Length>(problem.last(i)) - static_cast<Length>(problem.first(i));
-}
-
 // a * b in full, as (high, low).
 std::pair<std::uint64_t, std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kLow = 0xffffffff;
@@ -44,12 +38,12 @@ enum Order : std::int64_t { kBest, kSpatial, kTemporal, kSpatialTemporal };  // 
 
 bool comes_before(const Problem& problem, Order order, Index a, Index b) {
   if (order == kSpatialTemporal) {
-    const auto area = [&](Index i) { return product(static_cast<std::uint64_t>(problem.size(i)), length(problem, i)); };
+    const auto area = [&](Index i) { return product(static_cast<std::uint64_t>(problem.size(i)), length_of_life(problem, i)); };
     return area(a) != area(b) ? area(a) > area(b) : a < b;
   }
   const bool same_size = problem.size(a) == problem.size(b);
   if (order == kSpatial && !same_size) return problem.size(a) > problem.size(b);
-  if (length(problem, a) != length(problem, b)) return length(problem, a) > length(problem, b);
+  if (length_of_life(problem, a) != length_of_life(problem, b)) return length_of_life(problem, a) > length_of_life(problem, b);
   return same_size ? a < b : problem.size(a) > problem.size(b);
 }
 
@@ -65,10 +59,11 @@ Bytes smallest_chunk(std::span<const OffsetRange> room, Bytes alignment) {
   return best;
 }
 
-Placement place(const Problem& problem, Order order, bool lowest) {
+Placement place(const Problem& problem, Order order, bool lowest, const Deadline& deadline) {
   std::vector<Index> buffers = with_bytes(problem);
-  std::sort(buffers.begin(), buffers.end(), [&](Index a, Index b) { return comes_before(problem, order, a, b); });
-  return *place_in_order(problem, buffers, lowest ? lowest_fit : smallest_chunk);
+  std::sort(buffers.begin(), buffers.end(),
+            deadline.ticking([&](Index a, Index b) { return comes_before(problem, order, a, b); }));
+  return place_in_order(problem, buffers, deadline, lowest ? lowest_fit : smallest_chunk);
 }
 
 }  // namespace
@@ -76,9 +71,10 @@ Placement place(const Problem& problem, Order order, bool lowest) {
 Placement xla_heap(const Problem& problem, const PlanOptions& options) {
   const auto order = static_cast<Order>(options.get(kXlaHeap[0]));
   const bool lowest = options.get(kXlaHeap[1]) != 0;
-  if (order != kBest) return place(problem, order, lowest);
-  Placement spatial = place(problem, kSpatial, lowest);
-  Placement temporal = place(problem, kTemporal, lowest);
+  const Deadline deadline(options);
+  if (order != kBest) return place(problem, order, lowest, deadline);
+  Placement spatial = place(problem, kSpatial, lowest, deadline);
+  Placement temporal = place(problem, kTemporal, lowest, deadline);
   return peak_of(problem, temporal.offsets) < peak_of(problem, spatial.offsets) ? temporal : spatial;
 }
 

@@ -1,18 +1,12 @@
 #include "memplan/bounds.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
 namespace {
-
-std::vector<Index> sorted_by(std::span<const Step> key) {
-  std::vector<Index> order(key.size());
-  std::iota(order.begin(), order.end(), Index{0});
-  std::sort(order.begin(), order.end(), [key](Index a, Index b) { return key[at(a)] < key[at(b)]; });
-  return order;
-}
 
 struct Rectangles {
   std::span<const Bytes> size;
@@ -89,14 +83,12 @@ TightestStep tightest_step(const Problem& problem) {
 }
 
 std::int64_t overlapping_pairs(const Problem& problem) {
-  std::vector<Step> births(problem.first().begin(), problem.first().end());
-  std::vector<Step> deaths(problem.last().begin(), problem.last().end());
-  std::sort(births.begin(), births.end());
-  std::sort(deaths.begin(), deaths.end());
+  const std::vector<Index> births = sorted_by(problem.first());
+  const std::vector<Index> deaths = sorted_by(problem.last());
   std::int64_t pairs = 0;
   std::size_t dead = 0;
   for (std::size_t born = 0; born < births.size(); ++born) {
-    while (dead < deaths.size() && deaths[dead] <= births[born]) ++dead;
+    while (dead < deaths.size() && problem.last(deaths[dead]) <= problem.first(births[born])) ++dead;
     pairs += static_cast<std::int64_t>(born - dead);
   }
   return pairs;

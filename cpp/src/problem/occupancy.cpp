@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "problem/sorting.hpp"
+
 namespace memplan {
 
 namespace {
@@ -44,10 +46,10 @@ Occupancy::Occupancy(const Problem& problem) {
   if (problem.has_shapes()) {
     for (Index i = 0; i < problem.count(); ++i)
       problem.for_each_part(i, [&](const Part& part) { births_.push_back(part.first); });
+    std::sort(births_.begin(), births_.end());
   } else {
-    births_.assign(problem.first().begin(), problem.first().end());
+    for (Index i : sorted_by(problem.first())) births_.push_back(problem.first(i));
   }
-  std::sort(births_.begin(), births_.end());
   births_.erase(std::unique(births_.begin(), births_.end()), births_.end());
   leaves_ = std::bit_ceil(std::max<Slot>(births_.size(), 1));
   at_some_step_.resize(2 * leaves_);

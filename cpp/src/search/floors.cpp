@@ -5,14 +5,21 @@
 
 namespace memplan {
 
-Floors::Floors(const Sections& sections) : sections_(sections) {
+namespace {
+
+constexpr std::size_t kTicksPerItem = 8;
+
+}  // namespace
+
+Floors::Floors(const Sections& sections, const Deadline& deadline) : sections_(sections) {
   leaves_ = std::bit_ceil(static_cast<std::size_t>(std::max<Index>(1, sections.count)));
-  build_tree();
+  build_tree(deadline);
 }
 
 // Each item is put on the fewest nodes whose sections are exactly those that it covers.
-void Floors::build_tree() {
+void Floors::build_tree(const Deadline& deadline) {
   const auto for_each_node = [&](Index item, auto&& f) {
+    deadline.tick(kTicksPerItem);
     std::size_t low = leaves_ + at(sections_.first[item]);
     std::size_t high = leaves_ + at(sections_.last[item]);
     for (; low < high; low /= 2, high /= 2) {

@@ -29,7 +29,7 @@ class Floors {
  public:
   static constexpr Bytes kPlaced = kMaxBytes;  // the base of a placed item, the floor where nothing is still to come
 
-  explicit Floors(const Sections& sections);
+  Floors(const Sections& sections, const Deadline& deadline);
 
   // Nothing is placed; false when the load exceeds the capacity. O(n).
   bool reset(Bytes capacity);
@@ -86,7 +86,7 @@ class Floors {
     Bytes bound;
   };
 
-  void build_tree();
+  void build_tree(const Deadline& deadline);
   Bytes aligned(Bytes height, Index item) const {
     const Bytes alignment = sections_.alignment[item];
     return alignment == 1 ? height : align_up(height, alignment);

@@ -35,9 +35,9 @@ std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes 
                                                   const PlanOptions& options) {
   require_plain(problem);
   const Deadline deadline(options);
-  const Sections sections(problem);
+  const Sections sections(problem, deadline);
   Record record;
-  ValleySearch search(sections, options.seed, {}, &record);
+  ValleySearch search(sections, options.seed, deadline, {}, &record);
   const ValleySearch::Limits limits{std::numeric_limits<std::int64_t>::max(), work, deadline};
   if (search.run(capacity, 0, limits) != ValleySearch::Outcome::infeasible) return std::nullopt;
   const std::vector<Step> steps = steps_of(sections, problem);

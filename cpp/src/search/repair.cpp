@@ -26,16 +26,16 @@ std::vector<std::int64_t> prices(const Problem& problem, const SectionLives& liv
 
 }  // namespace
 
-Repair::Repair(const Problem& problem, const SectionLives& lives)
+Repair::Repair(const Problem& problem, const SectionLives& lives, const Deadline& deadline)
     : problem_(problem),
       lives_(lives),
       plain_(!problem.has_shapes() && problem.conflicts() == nullptr),
-      placed_(lives),
+      placed_(lives, deadline),
       price_(prices(problem, lives)) {}
 
 void Repair::begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
-                   Fit fit) {
-  placed_.assign(offsets);
+                   Fit fit, const Deadline& deadline) {
+  placed_.assign(offsets, deadline);
   out_ = std::move(out);
   rank_.assign(ranks.begin(), ranks.end());
   target_ = target;
@@ -52,7 +52,8 @@ void Repair::begin_again(std::vector<Index> out, std::span<const Rank> ranks) {
   work_ += problem_.count();
 }
 
-bool Repair::turn(Chance& chance, std::size_t more) {
+bool Repair::turn(Chance& chance, const Deadline& deadline, std::size_t more) {
+  deadline_ = &deadline;
   work_ += 16;
   if (!may_begin_again_) moved_.clear();
   const std::size_t moves_before = moved_.size();
@@ -86,10 +87,15 @@ bool Repair::ranks_before(Index a, Index b) const {
   return of_a != of_b ? of_a < of_b : a < b;
 }
 
+void Repair::note_looks(std::size_t buffers) {
+  work_ += static_cast<std::int64_t>(buffers);
+  deadline_->tick(1 + buffers);
+}
+
 // What is in the way of buffer i, by `after`; only what may reach below `below`.
 void Repair::find_blocked(Index i, Bytes below) {
   blocked_.clear();
-  work_ += static_cast<std::int64_t>(placed_.visit(i, [&](Index other) {
+  note_looks(placed_.visit(i, [&](Index other) {
     if (placed_.offset(other) >= below) return false;
     if (other != i) block(i, other);
     return true;
@@ -197,7 +203,7 @@ Bytes Repair::cheapest_place(Index i, Bytes top) {
 // scale, and ranks i just before it.
 void Repair::promote(Index i, Chance& chance) {
   neighbours_.clear();
-  work_ += static_cast<std::int64_t>(placed_.visit(i, [&](Index other) {
+  note_looks(placed_.visit(i, [&](Index other) {
     if (other != i && ranks_before(other, i)) neighbours_.push_back(other);
     return true;
   }));
@@ -221,7 +227,7 @@ void Repair::promote(Index i, Chance& chance) {
 void Repair::spread_ranks() {
   std::vector<Index> order(rank_.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<Index>(k);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) { return ranks_before(a, b); });
+  std::sort(order.begin(), order.end(), deadline_->ticking([&](Index a, Index b) { return ranks_before(a, b); }));
   for (std::size_t k = 0; k < order.size(); ++k) rank_[at(order[k])] = static_cast<Rank>(k) * kRankGap;
   work_ += 16 * static_cast<std::int64_t>(order.size());
 }
@@ -268,7 +274,8 @@ void Repair::take_back(std::size_t moves) {
   }
 }
 
-std::vector<Bytes> Repair::completed() {
+std::vector<Bytes> Repair::completed(const Deadline& deadline) {
+  deadline_ = &deadline;
   const std::size_t moves_before = moved_.size();
   std::vector<Index> order = out_;
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {

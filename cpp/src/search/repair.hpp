@@ -31,13 +31,14 @@ enum class Fit { kLowest, kTightest };
 
 class Repair {
  public:
-  // `problem` and `lives` outlive it.
-  Repair(const Problem& problem, const SectionLives& lives);
+  // `problem` and `lives` outlive it. Each call below asks the deadline that it is given; where that throws, the repair
+  // is of no more use.
+  Repair(const Problem& problem, const SectionLives& lives, const Deadline& deadline);
 
   // From now on: these offsets and ranks, one per buffer, and these buffers, which are nowhere, to be given a place.
   // Others that are nowhere stay there.
   void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
-             Fit fit);
+             Fit fit, const Deadline& deadline);
 
   // Takes back all turns since then; given the same `out` and ranks.
   void begin_again(std::vector<Index> out, std::span<const Rank> ranks);
@@ -47,7 +48,7 @@ class Repair {
 
   // Promotes one of the buffers that are out, and repairs; false when that was taken back, since more than `more` are
   // out beyond those that were.
-  bool turn(Chance& chance, std::size_t more = 0);
+  bool turn(Chance& chance, const Deadline& deadline, std::size_t more = 0);
 
   bool done() const { return out_.empty(); }  // all have a place
   const std::vector<Index>& out() const { return out_; }
@@ -55,7 +56,7 @@ class Repair {
   std::span<const Rank> ranks() const { return rank_; }
 
   // Offsets for all: what is out goes to the lowest place among all others, above the target.
-  std::vector<Bytes> completed();
+  std::vector<Bytes> completed(const Deadline& deadline);
 
   std::int64_t work() const { return work_; }  // buffers looked at
 
@@ -71,6 +72,7 @@ class Repair {
   };
 
   bool ranks_before(Index a, Index b) const;
+  void note_looks(std::size_t buffers);
   void find_blocked(Index i, Bytes below);
   void block(Index i, Index by);
   Bytes find_place(Index i);
@@ -84,6 +86,7 @@ class Repair {
 
   const Problem& problem_;
   const SectionLives& lives_;
+  const Deadline* deadline_ = nullptr;  // of the call in progress
   const bool plain_;  // neither shapes nor conflicts beyond lifetimes
   ByOffset placed_;
   std::vector<Rank> rank_;

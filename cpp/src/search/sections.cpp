@@ -4,24 +4,22 @@
 #include <numeric>
 #include <tuple>
 
+#include "placing/orders.hpp"
+
 namespace memplan {
 
 namespace {
 
 // The births that are followed by a death, ascending.
-std::vector<Step> moments_of(const Problem& problem, const std::vector<Index>& buffers) {
-  std::vector<Step> births, deaths;
-  for (Index i : buffers) {
-    births.push_back(problem.first(i));
-    deaths.push_back(problem.last(i));
-  }
-  std::sort(births.begin(), births.end());
-  std::sort(deaths.begin(), deaths.end());
+std::vector<Step> moments_of(const Problem& problem) {
+  const std::vector<Index> births = by_birth(problem);
+  const std::vector<Index> deaths = by_death(problem);
   std::vector<Step> moments;
-  std::size_t dead = 0;
-  for (std::size_t born = 0; born < births.size(); ++born) {
-    while (deaths[dead] <= births[born]) ++dead;
-    if (born + 1 == births.size() || deaths[dead] <= births[born + 1]) moments.push_back(births[born]);
+  auto dead = deaths.begin();
+  for (auto born = births.begin(); born != births.end(); ++born) {
+    while (problem.last(*dead) <= problem.first(*born)) ++dead;
+    const auto next = born + 1;
+    if (next == births.end() || problem.last(*dead) <= problem.first(*next)) moments.push_back(problem.first(*born));
   }
   moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
   return moments;
@@ -29,7 +27,7 @@ std::vector<Step> moments_of(const Problem& problem, const std::vector<Index>& b
 
 }  // namespace
 
-Sections::Sections(const Problem& problem) {
+Sections::Sections(const Problem& problem, const Deadline& deadline) {
   struct Item {
     Index first, last;
     Bytes size, alignment;
@@ -37,23 +35,24 @@ Sections::Sections(const Problem& problem) {
 
     auto look() const { return std::tie(first, last, size, alignment); }
   };
-  std::vector<Index> buffers;
-  for (Index i = 0; i < problem.count(); ++i)
-    if (problem.size(i) > 0) buffers.push_back(i);
-  const std::vector<Step> moments = moments_of(problem, buffers);
+  constexpr std::size_t kTicksPerItem = 16;
+  const std::vector<Step> moments = moments_of(problem);
   const auto section = [&](Step step) {  // the first one at that step or later
     return static_cast<Index>(std::lower_bound(moments.begin(), moments.end(), step) - moments.begin());
   };
   std::vector<Item> rows;
-  for (Index i : buffers)
+  for (Index i : with_bytes(problem)) {
+    deadline.tick(kTicksPerItem);
     rows.push_back({section(problem.first(i)), section(problem.last(i)), problem.size(i), problem.alignment(i), i});
-  std::sort(rows.begin(), rows.end(), [](const Item& a, const Item& b) {
+  }
+  std::sort(rows.begin(), rows.end(), deadline.ticking([](const Item& a, const Item& b) {
     return a.look() != b.look() ? a.look() < b.look() : a.buffer < b.buffer;
-  });
+  }));
 
   count = static_cast<Index>(moments.size());
   begins.assign(moments.size() + 1, 0);
   for (const Item& row : rows) {
+    deadline.tick(kTicksPerItem);
     const Index item = items();
     const bool same = item > 0 && row.look() == rows[at(item) - 1].look();
     twin.push_back(same ? twin.back() : item);
@@ -66,16 +65,19 @@ Sections::Sections(const Problem& problem) {
     ++begins[at(row.first) + 1];
   }
   for (std::size_t s = 1; s < begins.size(); ++s) begins[s] += begins[s - 1];
-  if (std::any_of(alignment.begin(), alignment.end(), [](Bytes a) { return a > 1; })) pad();
-  add_up();
+  if (std::any_of(alignment.begin(), alignment.end(), [](Bytes a) { return a > 1; })) pad(deadline);
+  add_up(deadline);
 }
 
 // O(sections covered in all).
-void Sections::pad() {
+void Sections::pad(const Deadline& deadline) {
   std::vector<Bytes> divisor(static_cast<std::size_t>(count), 0);
-  for (Index x = 0; x < items(); ++x)
-    for (Index s = first[x]; s < last[x]; ++s) divisor[s] = std::gcd(divisor[s], alignment[x]);
   for (Index x = 0; x < items(); ++x) {
+    deadline.tick(at(last[x] - first[x]));
+    for (Index s = first[x]; s < last[x]; ++s) divisor[s] = std::gcd(divisor[s], alignment[x]);
+  }
+  for (Index x = 0; x < items(); ++x) {
+    deadline.tick(at(last[x] - first[x]));
     Bytes common = 0;
     for (Index s = first[x]; s < last[x] && common != 1; ++s) common = std::gcd(common, divisor[s]);
     padding[x] = align_up(size[x], common) - size[x];
@@ -83,7 +85,7 @@ void Sections::pad() {
   }
 }
 
-void Sections::add_up() {
+void Sections::add_up(const Deadline& deadline) {
   load.assign(begins.size(), 0);  // at first, by how much it differs from the section before
   for (Index x = 0; x < items(); ++x) {
     load[first[x]] += size[x];
@@ -93,8 +95,11 @@ void Sections::add_up() {
   load.pop_back();
   std::partial_sum(load.begin(), load.end(), load.begin());
   std::vector<Bytes> most(load.size(), 0);  // padding
-  for (Index x = 0; x < items(); ++x)
-    for (Index s = first[x]; padding[x] > 0 && s < last[x]; ++s) most[s] = std::max(most[s], padding[x]);
+  for (Index x = 0; x < items(); ++x) {
+    if (padding[x] == 0) continue;
+    deadline.tick(at(last[x] - first[x]));
+    for (Index s = first[x]; s < last[x]; ++s) most[s] = std::max(most[s], padding[x]);
+  }
   for (std::size_t s = 0; s < load.size(); ++s) load[s] -= most[s];
 }
 

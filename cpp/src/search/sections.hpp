@@ -15,12 +15,12 @@
 #include <cstddef>
 #include <vector>
 
-#include "memplan/problem.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
 struct Sections {
-  explicit Sections(const Problem& problem);  // O(n log n)
+  Sections(const Problem& problem, const Deadline& deadline);  // O(n log n)
 
   Index items() const { return static_cast<Index>(buffer.size()); }
 
@@ -42,8 +42,8 @@ struct Sections {
   Bytes highest_load() const;  // 0 without sections
 
  private:
-  void pad();
-  void add_up();
+  void pad(const Deadline& deadline);
+  void add_up(const Deadline& deadline);
 };
 
 }  // namespace memplan

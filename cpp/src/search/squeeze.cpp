@@ -21,10 +21,10 @@ Bytes common_divisor(const Sections& sections) {
 }  // namespace
 
 Squeeze::Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
-                 std::int64_t at_bound, Inferences use)
+                 const Deadline& deadline, std::int64_t at_bound, Inferences use)
     : problem_(problem),
       sections_(sections),
-      search_(sections, seed, use),
+      search_(sections, seed, deadline, use),
       lower_bound_(lower_bound),
       step_(common_divisor(sections)),
       at_bound_(at_bound) {

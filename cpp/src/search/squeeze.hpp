@@ -19,7 +19,7 @@ class Squeeze {
  public:
   // `lower_bound` is proven; one of `at_bound` runs is at the bound, which proves most.
   Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
-          std::int64_t at_bound = 4, Inferences use = {});
+          const Deadline& deadline, std::int64_t at_bound = 4, Inferences use = {});
 
   // One run between the lower bound and `peak`, the best so far; true when it found a better plan.
   bool step(Bytes peak, std::int64_t work, const Deadline& deadline);

@@ -7,6 +7,8 @@ namespace memplan {
 
 namespace {
 
+constexpr std::size_t kTicksPerNode = 64;
+
 Inferences that_leave_a_tree(Inferences use) {
   use.refute = use.split = false;
   return use;
@@ -14,19 +16,20 @@ Inferences that_leave_a_tree(Inferences use) {
 
 }  // namespace
 
-ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use, Record* record)
+ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use,
+                           Record* record)
     : sections_(sections),
       use_(record == nullptr ? use : that_leave_a_tree(use)),
       seed_(seed),
       record_(record),
-      floors_(sections),
+      floors_(sections, deadline),
       valleys_(sections, floors_),
       refuted_floors_(sections.count),
       chance_(seed),
       deaths_(static_cast<std::size_t>(sections.count), 0) {}
 
 ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, const Limits& limits) {
-  constexpr std::int64_t kBetweenLooks = 64;  // nodes between two looks at the clock
+  deadline_ = &limits.deadline;
   if (!start(capacity, number)) return Outcome::infeasible;
   std::int64_t left = limits.nodes;
   Step step = begin_ < end_ ? Step::enter : Step::solved;
@@ -35,7 +38,7 @@ ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, con
       case Step::enter:
         if (left-- <= 0 || work() >= limits.work) return Outcome::undecided;
         if (record_ != nullptr && record_->is_full()) return Outcome::undecided;
-        if (left % kBetweenLooks == 0 && limits.deadline.passed()) return Outcome::undecided;
+        deadline_->tick(kTicksPerNode);
         step = enter();
         break;
       case Step::next_child: step = next_child(); break;
@@ -78,7 +81,9 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
     rank_[x] = ranks[use_.vary ? number % 4 : 0];
     state_ += StatePrint::of(sections_.twin[x], 0);
   }
+  deadline_->tick(at(n));
   const bool fits = floors_.reset(capacity);
+  deadline_->tick(at(n));
   valleys_.reset();
   if (record_ != nullptr) {
     const auto highest = std::max_element(sections_.load.begin(), sections_.load.end()) - sections_.load.begin();
@@ -148,6 +153,7 @@ void ValleySearch::list_children(const Valley& valley) {
   Bytes height = kMaxBytes;    // the least at which the lowest item at t may lie, when none lies on the floor
   Index from = t, to = t + 1;  // where those that might lie on the floor go
   Index twin = kNone;          // identical items are neighbours
+  deadline_->tick(at(sections_.begins[t + 1] - sections_.begins[valley.begin]));
   for (Index x = sections_.begins[valley.begin]; x < sections_.begins[t + 1]; ++x) {
     if (floors_.is_placed(x) || sections_.last[x] <= t) continue;
     if (floors_.base(x) > floor) {
@@ -164,6 +170,7 @@ void ValleySearch::list_children(const Valley& valley) {
   const auto rest_on = [&](Index x) {
     if (!floors_.is_placed(x)) height = std::min(height, floors_.base(x) + sections_.size[x]);
   };
+  deadline_->tick(at(sections_.begins[to] - sections_.begins[valley.begin]));
   for (Index x = sections_.begins[valley.begin]; x < sections_.begins[t]; ++x)
     if (sections_.last[x] > from && sections_.last[x] <= t) rest_on(x);
   for (Index x = sections_.begins[t + 1]; x < sections_.begins[to]; ++x) rest_on(x);
@@ -177,7 +184,9 @@ void ValleySearch::probe_children(std::size_t first, Index section) {
     std::size_t kept = first;
     for (std::size_t k = first; k < children_.size(); ++k) {
       Child child = children_[k];
+      const std::int64_t before = work();
       const bool alive = attempt(child, section);
+      deadline_->tick(1 + at(work() - before));
       child.order = use_.waste ? floors_.waste() * noise() : 0;
       floors_.undo(mark);
       if (alive)
@@ -248,6 +257,7 @@ ValleySearch::Step ValleySearch::apply(const Child& child, Index section) {
 
 // What is still to come of this part may fall apart in the item's life, now that it is placed.
 ValleySearch::Step ValleySearch::split(Index item) {
+  deadline_->tick(at(sections_.last[item] - sections_.first[item]));
   const std::size_t first = parts_.size();
   const auto empty = [&](Index s) { return floors_.floor(s) == Floors::kPlaced; };
   const auto add = [&](Index begin, Index end) {

@@ -62,7 +62,8 @@ class ValleySearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  ValleySearch(const Sections& sections, std::uint64_t seed, Inferences use = {}, Record* record = nullptr);
+  ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use = {},
+               Record* record = nullptr);
 
   struct Limits {
     std::int64_t nodes;  // of this run
@@ -70,7 +71,8 @@ class ValleySearch {
     const Deadline& deadline;
   };
 
-  // One run: a plan, a proof that there is none, or undecided at one of the limits.
+  // One run: a plan, a proof that there is none, or undecided at one of the limits. Where the deadline throws, the
+  // search is of no more use.
   Outcome run(Bytes capacity, std::int64_t number, const Limits& limits);
 
   // Per item, after `found`.
@@ -143,6 +145,7 @@ class ValleySearch {
   static constexpr std::size_t kMostFrames = 1 << 15;
 
   const Sections& sections_;
+  const Deadline* deadline_ = nullptr;  // of the run in progress
   const Inferences use_;
   const std::uint64_t seed_;
   Record* const record_;  // or none

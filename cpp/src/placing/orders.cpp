@@ -1,6 +1,8 @@
-#include "placing/in_order.hpp"
+#include "placing/orders.hpp"
 
 #include <algorithm>
+
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
@@ -11,22 +13,29 @@ std::vector<Index> with_bytes(const Problem& problem) {
   return order;
 }
 
-std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers) {
+std::vector<Index> by_birth(const Problem& problem) { return sorted_by(problem.first(), with_bytes(problem)); }
+
+std::vector<Index> by_death(const Problem& problem) { return sorted_by(problem.last(), with_bytes(problem)); }
+
+std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers,
+                                          const Deadline& deadline) {
   std::vector<Step> births, deaths;
   for (Index i : buffers) {
     births.push_back(problem.first(i));
     deaths.push_back(problem.last(i));
   }
-  std::sort(births.begin(), births.end());
-  std::sort(deaths.begin(), deaths.end());
+  const auto earlier = deadline.ticking([](Step a, Step b) { return a < b; });
+  std::sort(births.begin(), births.end(), earlier);
+  std::sort(deaths.begin(), deaths.end(), earlier);
   std::vector<std::int64_t> counts(problem.size().size(), 0);
   for (Index i : buffers) {
-    const auto born = std::lower_bound(births.begin(), births.end(), problem.last(i)) - births.begin();
-    const auto dead = std::upper_bound(deaths.begin(), deaths.end(), problem.first(i)) - deaths.begin();
+    const auto born = std::lower_bound(births.begin(), births.end(), problem.last(i), earlier) - births.begin();
+    const auto dead = std::upper_bound(deaths.begin(), deaths.end(), problem.first(i), earlier) - deaths.begin();
     std::int64_t& count = counts[at(i)];
     count = born - dead - 1;  // without itself
     if (problem.conflicts() == nullptr) continue;
     problem.conflicts()->for_each(i, [&](Index other) {
+      deadline.tick();
       const bool together = problem.first(i) < problem.last(other) && problem.first(other) < problem.last(i);
       if (problem.size(other) > 0 && !together) ++count;
     });

@@ -1,11 +1,11 @@
-// Overlap: who conflicts with whom, as lists; for planners that think in a conflict graph.
+// Neighbours: who conflicts with whom, as lists; for planners that think in a conflict graph.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "memplan/problem.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -14,7 +14,7 @@ namespace memplan {
 class Neighbours {
  public:
   // O(n log n + pairs) time, 8 bytes per pair.
-  explicit Neighbours(const Problem& problem);
+  Neighbours(const Problem& problem, const Deadline& deadline);
 
   std::span<const Index> of(Index i) const {
     const auto begin = start_[at(i)];

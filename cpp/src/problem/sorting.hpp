@@ -1,0 +1,18 @@
+// Sorting by one number each, in linear time: what a million buffers are put in order of time with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+// The order by key[at(i)]; those of equal keys stay as they are. O(n) per 11 bits in which keys differ.
+std::vector<Index> sorted_by(std::span<const std::int64_t> key, std::vector<Index> order);
+
+// All positions of the keys in that order.
+std::vector<Index> sorted_by(std::span<const std::int64_t> key);
+
+}  // namespace memplan
