@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from memplan.export import files
+from memplan import files
 from memplan.importers.plan_files import match_offsets, placed_rows
 from strategies import BOUNDED, columns, shaped_problems
 

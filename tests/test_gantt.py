@@ -25,10 +25,10 @@ from matplotlib.text import Text
 import memplan
 import oracle
 from memplan import generate
+from memplan.facts.usage import step_of_peak
 from memplan.present.colours import OTHERS, PALETTE, colouring, faded
 from memplan.present.gantt import save_plot
 from memplan.present.outline import outline
-from memplan.usage import step_of_peak
 from strategies import BOUNDED, shaped_problems
 
 MIB = 2**20

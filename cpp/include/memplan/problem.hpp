@@ -84,17 +84,17 @@ class Problem {
   std::span<const Bytes> alignment() const { return columns_.alignment; }
   const std::vector<std::string>& names() const { return *names_; }
 
-  Bytes size(Index i) const { return columns_.size[static_cast<std::size_t>(i)]; }
-  Step first(Index i) const { return columns_.first[static_cast<std::size_t>(i)]; }
-  Step last(Index i) const { return columns_.last[static_cast<std::size_t>(i)]; }
-  Bytes alignment(Index i) const { return columns_.alignment[static_cast<std::size_t>(i)]; }
+  Bytes size(Index i) const { return columns_.size[at(i)]; }
+  Step first(Index i) const { return columns_.first[at(i)]; }
+  Step last(Index i) const { return columns_.last[at(i)]; }
+  Bytes alignment(Index i) const { return columns_.alignment[at(i)]; }
 
   bool has_shapes() const { return shapes_ != nullptr; }
   // The parts of a shaped buffer, by their begin, then first; empty for a plain rectangle.
   std::span<const Part> parts(Index i) const {
     if (!shapes_) return {};
-    const auto begin = shapes_->start[static_cast<std::size_t>(i)];
-    return std::span(shapes_->parts).subspan(begin, shapes_->start[static_cast<std::size_t>(i) + 1] - begin);
+    const auto begin = shapes_->start[at(i)];
+    return std::span(shapes_->parts).subspan(begin, shapes_->start[at(i) + 1] - begin);
   }
   // Calls f(part) for each rectangle of a buffer: its parts, or the one that it is as a whole.
   template <class F>

@@ -139,7 +139,7 @@ Problem Problem::with_shapes(std::vector<Part> parts) const {
     return std::tie(a.buffer, a.begin, a.first) < std::tie(b.buffer, b.begin, b.first);
   });
   std::vector<std::size_t> start(columns_.size.size() + 1, 0);
-  for (const Part& part : parts) ++start[static_cast<std::size_t>(part.buffer) + 1];
+  for (const Part& part : parts) ++start[at(part.buffer) + 1];
   for (std::size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
   for (std::size_t a = 0; a < parts.size(); ++a)
     for (std::size_t b = a + 1; b < parts.size() && parts[b].buffer == parts[a].buffer && parts[b].begin < parts[a].end;
@@ -164,9 +164,7 @@ Problem Problem::without_shapes() const {
   return problem;
 }
 
-std::string Problem::name(Index i) const {
-  return names_->empty() ? "#" + std::to_string(i) : (*names_)[static_cast<std::size_t>(i)];
-}
+std::string Problem::name(Index i) const { return names_->empty() ? "#" + std::to_string(i) : (*names_)[at(i)]; }
 
 bool Problem::operator==(const Problem& other) const {
   return same(size(), other.size()) && same(first(), other.first()) && same(last(), other.last()) &&

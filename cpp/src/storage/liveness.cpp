@@ -7,8 +7,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 struct Span {
   Step first = 0;
   Step last = 0;

@@ -7,11 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..usage import parts_by_buffer
-from .files import replacing
+from ..facts.usage import parts_by_buffer
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 FORMAT = "memplan.plan"
 VERSION = 2

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import LISTED, invalid_plan
-from ..plan import Plan
-from ..usage import parts_by_buffer
+from ..facts.plan import Plan
+from ..facts.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 

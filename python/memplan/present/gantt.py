@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..export.files import replacing
-from ..usage import Part, parts_by_buffer, step_of_peak
+from ..facts.usage import Part, parts_by_buffer, step_of_peak
+from ..files import replacing
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps, marks, window
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.path import Path
 
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
