@@ -81,9 +81,14 @@ def test_rows_are_the_plans_by_peak() -> None:
     assert (comparison.source, comparison.interrupted) == ("A.1048576", False)
 
 
-def test_ties_are_broken_by_seconds() -> None:
-    slow, quick = Row("slow", 8, 8, 8, 9, seconds=2.0), Row("quick", 8, 8, 8, 9, seconds=1.0)
-    assert [row.planner for row in Comparison.of("x", [slow, quick])] == ["quick", "slow"]
+def test_ties_are_broken_by_proof_then_by_the_registry_never_by_seconds() -> None:
+    names = ["other", "coloring", "best_fit", "beam:k=2", "auto:effort=9", "squeaky_wheel", "valley", "first_fit"]
+    rows = [Row(name, 8, 5, 5, 9, seconds=1 / k) for k, name in enumerate(names, 1)]
+    rows.append(Row("exhaustive", 8, 8, 5, 9, seconds=7.0))
+    order = [row.planner for row in Comparison.of("x", rows)]
+    assert order[:4] == ["exhaustive", "auto:effort=9", "valley", "squeaky_wheel"]
+    assert order[4:] == ["first_fit", "best_fit", "beam:k=2", "coloring", "other"]
+    assert [row.planner for row in Comparison.of("x", rows[::-1])] == order
 
 
 def test_gaps_are_measured_from_the_best_bound_of_all() -> None:
@@ -345,7 +350,10 @@ def test_long_bars_are_cut_and_say_so() -> None:
     ax = memplan.compare(HARD, ["naive", "auto"]).plot(Figure().add_subplot())
     assert [bar.get_width() for bar in ax.patches] == [1.0, 2.5]
     assert ax.texts[1].get_text().startswith("14.37 MiB")
-    assert "cut at 2.5 times the load" in [text.get_text() for text in ax.get_legend().get_texts()]
+    assert ax.get_xlabel() == "peak (MiB); a broken bar is longer than 2.5 times the load"
+    (gaps,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    assert len(gaps.get_paths()) == 1
+    assert max(ax.get_xticks()) < gaps.get_paths()[0].vertices[:, 0].min() < 2.5
 
 
 def test_a_bound_above_the_load_is_a_line_of_its_own() -> None:
@@ -362,6 +370,11 @@ def test_some_plans_are_drawn_on_the_same_axes(all_of_resnet: Comparison) -> Non
     assert peaks == sorted(peaks)
     assert plans[0].get_ylim()[1] >= peaks[-1]
     assert all(any(isinstance(c, PolyCollection) for c in ax.collections) for ax in plans)
+
+
+def test_the_figure_can_be_written(all_of_resnet: Comparison, tmp_path: Path) -> None:
+    all_of_resnet.plot().figure.savefig(tmp_path / "c.png", dpi=30)
+    assert (tmp_path / "c.png").stat().st_size > 0
 
 
 def test_plans_can_be_chosen(all_of_resnet: Comparison) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .. import _core
 from ..api import capture, plan
 from ..errors import InfeasibleError, InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
+from ..planning.registry import planner_names
 from ..planning.registry import planners as registered
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust")  # options of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
+SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, MemoryError)
 
@@ -93,7 +95,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Rows by peak, then by seconds; those without a plan come last.
+    """Rows by peak, the same for every run; those without a plan come last.
+
+    Of equal peaks, those that the planner itself has proven to be optimal come first, then "auto" and its searches,
+    then the others in the order of the registry.
 
     Attributes
     ----------
@@ -112,7 +117,8 @@ class Comparison:
     def of(source: str, rows: Sequence[Row]) -> Comparison:
         """The rows in order, all measured from the best bound that any of them has proven."""
         bound = _bound(rows)
-        ranked = sorted((replace(row, bound=bound) for row in rows), key=_rank)
+        places = {name: place for place, name in enumerate(dict.fromkeys([*SEARCHES_OF_AUTO, *planner_names()]))}
+        ranked = sorted((replace(row, bound=bound) for row in rows), key=lambda row: _rank(row, places))
         return Comparison(source, tuple(ranked), any(row.interrupted or row.error == NOT_RUN for row in rows))
 
     @property
@@ -150,7 +156,16 @@ class Comparison:
         return any(row.planner == key for row in self.rows)
 
     def plot(self, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None) -> Axes:
-        """Draw peaks as bars, and some of the plans; see `present.compare`."""
+        """Draw peaks as bars, and some of the plans below them; returns the Axes of the bars.
+
+        ``comparison.plot().figure.savefig("planners.svg")`` writes the whole picture. With `ax`, only the bars are
+        drawn, into it. `layouts` names the planners whose plans are drawn, by default three of different peaks.
+
+        Raises
+        ------
+        ValueError
+            `layouts` names a planner without a plan, or comes with `ax`.
+        """
         from ..present.compare import plot_comparison
 
         return plot_comparison(self, ax, layouts=layouts, title=title)
@@ -360,8 +375,9 @@ def _bound(rows: Sequence[Row]) -> int:
     return min(best.values(), default=0)
 
 
-def _rank(row: Row) -> tuple[bool, int, float]:
-    return row.peak is None, row.peak or 0, row.seconds or 0.0
+def _rank(row: Row, places: Mapping[str, int]) -> tuple[bool, int, bool, int]:
+    name = row.planner.partition(":")[0]
+    return row.peak is None, row.peak or 0, row.lower_bound != row.peak, places.get(name, len(places))
 
 
 def _first_line(error: BaseException) -> str:
