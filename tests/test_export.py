@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from memplan.export import files
+from memplan import files
 from memplan.importers.plan_files import match_offsets, placed_rows
 from strategies import BOUNDED, columns, shaped_problems
 
@@ -107,6 +107,26 @@ def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None
     (tmp_path / "plan.json").write_text(json.dumps(spec | {"interrupted": 1}), encoding="utf-8")
     with pytest.raises(memplan.SourceError, match="interrupted must be true or false, got 1"):
         memplan.read_plan(tmp_path / "plan.json")
+
+
+def test_json_keeps_what_nothing_shared_would_need(tmp_path: Path) -> None:
+    """Two tensors in one buffer: its bytes alone do not say that there were two."""
+    graph = {
+        "tensors": [{"name": "a", "bytes": 8}, {"name": "b", "bytes": 8}],
+        "ops": [
+            {"name": "one", "inputs": [], "outputs": ["a"]},
+            {"name": "two", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
+        ],
+        "outputs": ["b"],
+    }
+    plan = memplan.plan(graph)
+    plan.to_json(tmp_path / "plan.json")
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (len(back), plan.naive, back.naive) == (1, 16, 16)
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    del spec["naive"]  # as of files that were written without it
+    (tmp_path / "plan.json").write_text(json.dumps(spec), encoding="utf-8")
+    assert memplan.read_plan(tmp_path / "plan.json").naive == 8
 
 
 def test_json_of_a_graph_maps_tensors(graph_plan: memplan.Plan, tmp_path: Path) -> None:
@@ -368,6 +388,8 @@ BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignmen
         ({"conflicts": [[1, 1]]}, "conflicts must be between two buffers, got buffer 1 twice"),
         ({"pools": "2"}, "pools must be of type int, got '2'"),
         ({"pools": -1}, "pools must be >= 0, got -1"),
+        ({"naive": "2"}, "naive must be of type int, got '2'"),
+        ({"naive": -1}, "naive must be >= 0 bytes, got -1"),
     ],
 )
 def test_bad_json_plans(changes: dict[str, Any], message: str, plan: memplan.Plan, tmp_path: Path) -> None:

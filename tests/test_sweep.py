@@ -21,9 +21,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from memplan.compare import Comparison, Row
+from memplan.comparing.comparison import Comparison, Row
+from memplan.comparing.sweep.log import COLUMNS
+from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
-from memplan.sweep.log import COLUMNS
 
 DATA = Path(__file__).parent / "data"
 HARD = DATA / "minimalloc" / "A.1048576.csv"
@@ -274,7 +275,7 @@ def test_what_may_be_mended_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
     def missing() -> None:
         raise memplan.MissingDependencyError("planner 'cp_sat' needs OR-tools")
 
-    monkeypatch.setattr(sys.modules["memplan.planners.cp_sat"], "_load", missing)
+    monkeypatch.setattr(cp_sat, "_load", missing)
     memplan.sweep({"c": CONFLICTS}, ["cp_sat", "first_fit"], Here(), csv=tmp_path / "sweep.csv")
     assert [line["planner"] for line in lines(tmp_path / "sweep.csv")] == ["first_fit"]
 

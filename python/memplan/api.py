@@ -10,10 +10,10 @@ import numpy as np
 
 from . import _core
 from .errors import InfeasibleError
+from .facts.plan import Plan
 from .importers import capture_source
-from .plan import Plan
-from .planners import solve_graph, solve_problem
-from .refutation import Refutation, refutation_of
+from .planning.registry import solve_graph, solve_problem
+from .proofs.refutation import Refutation, refutation_of
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from .. import INPLACE_OPS
 from ..api import PLACE
-from ..planners import names as known_planners
+from ..planning.registry import planner_names as known_planners
 from .terminal import ERROR
 
 if TYPE_CHECKING:

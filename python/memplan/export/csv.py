@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ..slots import Slot
-from ..usage import parts_by_buffer
-from .files import replacing
+from ..facts.slots import Slot
+from ..facts.usage import parts_by_buffer
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] = {
     "minimalloc": (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from .inplace import checked, with_inplace
+from ..inplace_ops import checked, with_inplace
 
 ACCEPTED = (
     "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "

@@ -11,8 +11,11 @@ from .tables import Report, Table, report_text
 from .units import SHARES, counted, format_bytes, op_label
 
 if TYPE_CHECKING:
-    from ..explain import Advice, Alive, Explanation, Moment, Reuse
-    from ..slots import Slot
+    from ..facts.explain.advice import Advice
+    from ..facts.explain.alive import Alive
+    from ..facts.explain.explanation import Explanation, Moment
+    from ..facts.explain.reuse import Reuse
+    from ..facts.slots import Slot
 
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .. import _core
-from ..buffer_info import tenants_of
-from ..usage import parts_by_buffer
+from ..facts.buffer_info import tenants_of
+from ..facts.usage import parts_by_buffer
 from .tables import WIDTH, printed
 from .units import SHARES, counted, format_bytes, printable, shortened
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
 

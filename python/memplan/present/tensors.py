@@ -9,7 +9,7 @@ from .tables import Table
 from .units import format_bytes
 
 if TYPE_CHECKING:
-    from ..tensors import Tensors
+    from ..facts.tensors import Tensors
 
 
 def tensors_table(tensors: Tensors, limit: int) -> Table:
