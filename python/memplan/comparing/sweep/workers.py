@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -19,6 +22,7 @@ from ..comparison import CAPTURING, ComparisonRow, not_run, planned_row, refused
 from .given import Source
 from .log import Cell
 
+_LOOK_SECONDS = 0.2
 _UNREADABLE = (SourceError, GraphError, ProblemError, UnsupportedError, MissingDependencyError)
 
 
@@ -45,7 +49,7 @@ def run_cells(
     if isinstance(executor, Executor):
         workers, to_run = executor, planned_cell
     else:
-        workers, to_run = ProcessPoolExecutor(executor, initializer=_Interrupt.expect), _interruptible
+        workers, to_run = ProcessPoolExecutor(executor, initializer=_begin), _interruptible
     futures = {workers.submit(to_run, source, cell): cell for cell, source in work.items()}
     taken: set[Future[ComparisonRow]] = set()
 
@@ -87,6 +91,27 @@ def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
 def _captured(path: str, fingerprint: str, capturing: str) -> _core.Graph | _core.Problem:
     """The last files that this worker has read."""
     return capture(path, **json.loads(capturing))
+
+
+def _begin() -> None:
+    """What each process of the own pool does first."""
+    _Interrupt.expect()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent, os.getppid()), daemon=True).start()
+
+
+def _end_with(parent: Any, adopted: int) -> None:
+    """End this process at once when its parent has: nobody is left for what it makes.
+
+    A process that was forked holds the pipe that tells of its parent's end itself, and never sees it close. But it
+    gets another parent, so that is looked at as well.
+    """
+    while os.getppid() == adopted:
+        parent.join(_LOOK_SECONDS)
+        if not parent.is_alive():
+            break
+    os._exit(1)
 
 
 class _Interrupt:

@@ -102,15 +102,18 @@ class GraphWriter:
         outputs = [value for value in node.output if value]
         for value in outputs:
             self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},")
+        alias = self._aliases(node)
         op = {
             "name": node.name,
             "type": f"{node.domain}.{node.op_type}".removeprefix("."),
             "inputs": list(dict.fromkeys(inputs + captured)),
             "outputs": outputs,
             "workspace": workspace,
-            "alias": self._aliases(node),
+            "alias": alias,
         }
-        if self._relations is not None and not op["alias"]:
+        if self._relations is not None and alias:
+            self._relations.note(alias)
+        elif self._relations is not None:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
         self._ops.append(op)
 
