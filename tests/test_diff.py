@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import memplan
-from memplan.facts.diff import KINDS, Change, PlanDiff
+from memplan.facts.diff import CHANGES, Change, PlanDiff
 from strategies import BOUNDED, columns, relation_graphs
 from test_explain import DATA, Page
 
@@ -33,7 +33,7 @@ def check(one: memplan.Plan, other: memplan.Plan, d: PlanDiff) -> None:
     assert all(a.before != a.after for a in d.at_load)
     for change in d.changes:
         assert change.kinds == kinds_of(change) != ()
-        assert set(change.kinds) <= set(KINDS)
+        assert set(change.kinds) <= set(CHANGES)
         assert change.before is None or change.before == one[change.name]
         assert change.after is None or change.after == other[change.name]
     assert all(a.bytes >= b.bytes for a, b in itertools.pairwise(d.changes))
@@ -45,7 +45,7 @@ def kinds_of(change: Change) -> tuple[str, ...]:
         return ("appeared",) if a is None else ("vanished",)
     was, now = a.last - a.first, b.last - b.first
     tests = [b.bytes > a.bytes, b.bytes < a.bytes, now > was, now < was, a.offset != b.offset]
-    return tuple(kind for kind, applies in zip(KINDS[2:], tests, strict=True) if applies)
+    return tuple(kind for kind, applies in zip(CHANGES[2:], tests, strict=True) if applies)
 
 
 @given(columns(12), columns(12))

@@ -6,7 +6,10 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -442,6 +445,33 @@ def test_a_failing_write_leaves_nothing(
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ([target.name] if exists else [])
     assert not exists or target.read_text() == "as before"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM of POSIX")
+def test_a_write_that_is_terminated_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "plan.txt"
+    target.write_text("old")
+    write = f"""
+import signal, sys, time
+from memplan.files import replacing
+with replacing({str(target)!r}) as beside:
+    beside.write_text("half of")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", write], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
+        process.terminate()
+        assert process.wait(10) == -signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.txt"]
+    assert target.read_text() == "old"
+
+
+def test_a_write_restores_what_handles_signals(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    files.write_text(tmp_path / "a.txt", "a")
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:

@@ -61,7 +61,6 @@ struct Listener {
 Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
   const ChosenPlanner chosen = choose_planner(planner);
   check_options(options);
-  problem.check();
   if (options.capacity) require_room(problem, *options.capacity);
   PlanOptions settings = options;
   settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());

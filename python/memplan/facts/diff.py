@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .slots import Slot
 
-KINDS = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
+CHANGES = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
 
 
 @dataclass(frozen=True)
 class Change:
     """A tensor or buffer that differs: its slots in both plans, None where it is not.
 
-    ``kinds`` are those of `KINDS` that apply: a life is longer or shorter by its number of steps, and what moved lies
+    ``kinds`` are those of `CHANGES` that apply: a life is longer or shorter by its number of steps, and what moved lies
     at another offset. ``bytes`` is how many it takes more, or fewer, while it is alive in one plan only or larger in
     one; 0 where it only moved.
     """
@@ -85,6 +85,12 @@ class PlanDiff:
     changes: tuple[Change, ...]
     at_load: tuple[AtLoad, ...]
     plans: tuple[Plan, Plan] | None = field(default=None, compare=False, repr=False, metadata={"fact": False})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many changed in each way, in the order of `CHANGES`, for the ways that occur."""
+        kinds = Counter(kind for change in self.changes for kind in change.kinds)
+        return {kind: kinds[kind] for kind in CHANGES if kinds[kind]}
 
     def __str__(self) -> str:
         from ..present.diff import diff_report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .gantt import plans_picture
@@ -61,16 +60,9 @@ def _loads(diff: PlanDiff) -> str:
 
 def _counts(diff: PlanDiff) -> str:
     things = "tensors" if diff.of_tensors else "buffers"
-    kinds = [kind for change in diff.changes for kind in change.kinds]
     words = {"longer": "live longer", "shorter": "live shorter"}
-    counts = [f"{kinds.count(kind):,} {words.get(kind, kind)}" for kind in dict.fromkeys(_order(kinds))]
+    counts = [f"{count:,} {words.get(kind, kind)}" for kind, count in diff.counts.items()]
     return f"Of the {things}, {', '.join([*counts, f'{diff.same:,} are the same'])}."
-
-
-def _order(kinds: list[str]) -> Iterator[str]:
-    from ..facts.diff import KINDS
-
-    return (kind for kind in KINDS if kind in kinds)
 
 
 def _figures(diff: PlanDiff) -> Table:
