@@ -332,5 +332,5 @@ def test_an_alias_has_no_row_and_is_taken() -> None:
         memplan.plan(([4], [0], [1]), "pushdown:k=1")
     with pytest.raises(ValueError, match="the name 'pushdown' is taken by memplan's own planner"):
         memplan.register(replace(rows["cp_sat"], name="pushdown"))
-    with pytest.raises(ValueError, match="planner must be one of .*, got ''"):
+    with pytest.raises(ValueError, match=r"planner must be one of .*, got ''"):
         memplan.plan(([4], [0], [1]), "")

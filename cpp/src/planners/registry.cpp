@@ -16,8 +16,8 @@ constexpr std::string_view kFits =
 
 constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 
-// name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and one
-// row here.
+// name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
+// one row here.
 constexpr PlannerInfo kPlanners[] = {
     {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
      "that of its members", "memplan", portfolio, kPortfolio},
@@ -31,8 +31,15 @@ constexpr PlannerInfo kPlanners[] = {
     {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
      "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
      kExhaustive},
-    {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
-     kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine, {}, "pushdown"},
+    {"megengine",
+     "by birth, into the tightest free block; the largest grows where none fits",
+     false,
+     kAlignment | kShapes,
+     "O(n log n)",
+     "MegEngine, static memory analysis; its PUSHDOWN",
+     megengine,
+     {},
+     "pushdown"},
     {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
      kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
     {"mxnet", "by birth, into a free block of about the size, which grows", false, kAlignment | kConflicts,
