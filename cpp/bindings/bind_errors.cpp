@@ -7,8 +7,8 @@ namespace memplan::bindings {
 namespace {
 
 template <class Error>
-void bind_error(py::module_& m, const char* name, const char* doc) {
-  py::exception<Error>& type = py::register_exception<Error>(m, name, PyExc_ValueError);
+void bind_error(py::module_& m, const char* name, const char* doc, PyObject* base = PyExc_ValueError) {
+  py::exception<Error>& type = py::register_exception<Error>(m, name, base);
   type.attr("__doc__") = doc;
 }
 
@@ -37,11 +37,16 @@ void bind_errors(py::module_& m) {
   bind_error<ProblemError>(m, "ProblemError", "Buffers that cannot be; the message names column and row.");
   bind_error<UnsupportedError>(m, "UnsupportedError", "A feature that a planner or a stage does not support.");
   bind_error<InvalidPlanError>(m, "InvalidPlanError", "A plan that breaks its problem or graph; lists how.");
+  bind_error<TimeLimitError>(m, "TimeLimitError",
+                             "A planner that does not search did not end within its time limit, and so has no plan.",
+                             PyExc_TimeoutError);
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       std::rethrow_exception(thrown);
     } catch (const InfeasibleError& error) {
       raise_infeasible(error);
+    } catch (const InterruptedError& error) {
+      PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
     }
   });
 }

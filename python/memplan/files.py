@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,9 +29,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     os.close(handle)
     beside = Path(name)
     try:
-        yield beside
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(target)
+        with _terminated_without(beside):
+            yield beside
+            beside.chmod(0o666 & ~_umask())
+            beside.replace(target)
     finally:
         with suppress(FileNotFoundError):
             beside.unlink()
@@ -39,6 +42,26 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text with one newline at the end."""
     with replacing(path) as beside:
         beside.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def _terminated_without(path: Path) -> Iterator[None]:
+    """SIGTERM removes the file before it ends the process, unless the program handles that signal itself."""
+    handles = signal.getsignal(signal.SIGTERM)
+    if handles is not signal.SIG_DFL or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        path.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handles)
 
 
 def _umask() -> int:

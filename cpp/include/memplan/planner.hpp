@@ -40,7 +40,7 @@ struct PlanOptions {
   int threads = 1;                                                  // for planners that can use several
   std::vector<std::pair<std::string_view, std::int64_t>> set = {};  // parameters by name
   // Both are called on the thread that called the planner, the second by planners that search:
-  std::function<bool()> stop = {};  // asked every few milliseconds; true: end
+  std::function<bool()> stop = {};                        // asked every few milliseconds; true: end
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
   std::int64_t get(const Parameter& parameter) const;
@@ -76,6 +76,7 @@ struct PlannerInfo {
   std::string_view source;      // document, paper or project
   Placement (*run)(const Problem&, const PlanOptions&);
   std::span<const Parameter> parameters = {};
+  std::string_view alias = {};  // another name that it goes by
 };
 
 // What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it

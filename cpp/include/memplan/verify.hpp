@@ -1,8 +1,9 @@
-// Verify: is this plan right for this problem? Written apart from every planner, on purpose: it shares
-// neither code nor data structures with them, so that a mistake there cannot hide itself here.
+// Verify: is this plan right for this problem? Written apart from every planner, on purpose: it shares neither code nor
+// data structures with them, so that a mistake there cannot hide itself here. But for a sort, whose result is checked.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,25 @@ struct Violation {
 };
 
 inline constexpr std::size_t kAllViolations = static_cast<std::size_t>(-1);
+
+// Checks plans of one problem. What does not depend on the plan is done once, so that a check is quick.
+class Verifier {
+ public:
+  explicit Verifier(const Problem& problem);  // which outlives it; O(n log n)
+  ~Verifier();
+  Verifier(const Verifier&) = delete;
+  Verifier& operator=(const Verifier&) = delete;
+
+  // As verify() says.
+  std::vector<Violation> violations(std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
+                                    std::size_t limit = kAllViolations) const;
+
+ private:
+  class Rectangles;
+
+  const Problem& problem_;
+  std::unique_ptr<const Rectangles> rectangles_;
+};
 
 // All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
 // beyond `capacity`; offsets that are no multiple of the alignment; pairs alive together, or conflicting whatever

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <stdexcept>
 
 #include "memplan/errors.hpp"
+#include "problem/sorting.hpp"
 
 namespace memplan {
 
@@ -54,50 +55,144 @@ class AliveRanges {
   std::vector<Bytes> highest_end_;
 };
 
-// What the buffers use of the arena and of time, by number: a buffer each, or where some have shapes, a part each.
-// Ends beyond int64, which are reported elsewhere, are cut off there.
-class Rectangles {
+// Some of the numbers below a count: the nearest ones to a number are found in a look per level.
+//
+//     level 1   │ 1        0        1 │     a bit per word of the level below, that says whether it has any
+//     level 0   │ 01…00    00…00   10…│     a bit per number
+class SparseSet {
  public:
-  Rectangles(const Problem& problem, std::span<const Bytes> offsets) : problem_(problem), offsets_(offsets) {
-    if (!problem.has_shapes()) return;
-    for (Index i = 0; i < problem.count(); ++i) {
-      parts_.insert(parts_.end(), problem.parts(i).begin(), problem.parts(i).end());
-      if (problem.parts(i).empty()) parts_.push_back({i, 0, problem.size(i), problem.first(i), problem.last(i)});
+  explicit SparseSet(std::size_t count) {
+    do {
+      count = (count + kWordBits - 1) / kWordBits;
+      levels_.emplace_back(count, 0);
+    } while (count > 1);
+  }
+
+  void insert(std::size_t number) {
+    for (std::vector<Word>& level : levels_) {
+      Word& word = level[number / kWordBits];
+      const bool was_empty = word == 0;
+      word |= Word{1} << number % kWordBits;
+      if (!was_empty) return;
+      number /= kWordBits;
     }
   }
 
-  std::size_t count() const { return parts_.empty() ? offsets_.size() : parts_.size(); }
-  Index buffer(std::uint32_t r) const { return parts_.empty() ? static_cast<Index>(r) : parts_[r].buffer; }
-  Bytes begin(std::uint32_t r) const { return saturated_add(offset(r), parts_.empty() ? 0 : parts_[r].begin); }
-  Bytes end(std::uint32_t r) const { return saturated_add(offset(r), parts_.empty() ? size(r) : parts_[r].end); }
-  Step first(std::uint32_t r) const { return parts_.empty() ? problem_.first(buffer(r)) : parts_[r].first; }
-  Step last(std::uint32_t r) const { return parts_.empty() ? problem_.last(buffer(r)) : parts_[r].last; }
+  void erase(std::size_t number) {
+    for (std::vector<Word>& level : levels_) {
+      Word& word = level[number / kWordBits];
+      word &= ~(Word{1} << number % kWordBits);
+      if (word != 0) return;
+      number /= kWordBits;
+    }
+  }
+
+  // The highest one below, and the lowest one above; kNobody where there is none.
+  std::size_t below(std::size_t number) const {
+    for (std::size_t k = 0; k < levels_.size(); ++k, number /= kWordBits) {
+      const Word word = levels_[k][number / kWordBits] & ((Word{1} << number % kWordBits) - 1);
+      if (word == 0) continue;
+      number = number / kWordBits * kWordBits + highest(word);
+      while (k-- > 0) number = number * kWordBits + highest(levels_[k][number]);
+      return number;
+    }
+    return kNobody;
+  }
+  std::size_t above(std::size_t number) const {
+    for (std::size_t k = 0; k < levels_.size(); ++k, number /= kWordBits) {
+      const Word word = levels_[k][number / kWordBits] & (~Word{1} << number % kWordBits);
+      if (word == 0) continue;
+      number = number / kWordBits * kWordBits + at(std::countr_zero(word));
+      while (k-- > 0) number = number * kWordBits + at(std::countr_zero(levels_[k][number]));
+      return number;
+    }
+    return kNobody;
+  }
+
+  static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+ private:
+  using Word = std::uint64_t;
+  static constexpr std::size_t kWordBits = 64;
+
+  static std::size_t highest(Word word) { return at(std::bit_width(word)) - 1; }
+
+  std::vector<std::vector<Word>> levels_;
+};
+
+}  // namespace
+
+// What the buffers use of themselves and of time, by number: a buffer each, or where some have shapes, a part each.
+class Verifier::Rectangles {
+ public:
+  explicit Rectangles(const Problem& problem) : problem_(problem) {
+    if (problem.has_shapes()) {
+      for (Index i = 0; i < problem.count(); ++i) {
+        parts_.insert(parts_.end(), problem.parts(i).begin(), problem.parts(i).end());
+        if (problem.parts(i).empty()) parts_.push_back({i, 0, problem.size(i), problem.first(i), problem.last(i)});
+      }
+    }
+    births_ = sorted([&](Index r) { return first(r); });
+    deaths_ = sorted([&](Index r) { return last(r); });
+  }
+
+  std::size_t count() const { return parts_.empty() ? at(problem_.count()) : parts_.size(); }
+  Index buffer(Index r) const { return parts_.empty() ? r : parts_[at(r)].buffer; }
+  Bytes begin(Index r) const { return parts_.empty() ? 0 : parts_[at(r)].begin; }  // within the buffer
+  Bytes end(Index r) const { return parts_.empty() ? problem_.size(r) : parts_[at(r)].end; }
+  Step first(Index r) const { return parts_.empty() ? problem_.first(r) : parts_[at(r)].first; }
+  Step last(Index r) const { return parts_.empty() ? problem_.last(r) : parts_[at(r)].last; }
+
+  // Those that have bytes, by birth and by death.
+  const std::vector<Index>& births() const { return births_; }
+  const std::vector<Index>& deaths() const { return deaths_; }
 
   // Those that have bytes, by key, then number.
-  template <class Key>
-  std::vector<std::uint32_t> sorted(Key&& key) const {
-    std::vector<std::uint32_t> order;
+  template <class KeyOf>
+  std::vector<Index> sorted(KeyOf&& key_of) const {
+    std::vector<std::int64_t> key(count());
+    std::vector<Index> order;
     order.reserve(count());
-    for (std::uint32_t r = 0; r < count(); ++r)
-      if (size(r) > 0) order.push_back(r);
-    std::sort(order.begin(), order.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
+    for (std::size_t k = 0; k < count(); ++k) {
+      const auto r = static_cast<Index>(k);
+      key[k] = key_of(r);
+      if (has_bytes(r)) order.push_back(r);
+    }
+    const std::size_t expected = order.size();
+    order = sorted_by(key, std::move(order));
+    require_sorted(order, key, expected);
     return order;
   }
 
  private:
-  Bytes offset(std::uint32_t r) const { return offsets_[at(buffer(r))]; }
-  Bytes size(std::uint32_t r) const { return problem_.size(buffer(r)); }
+  bool has_bytes(Index r) const { return problem_.size(buffer(r)) > 0; }
+
+  // Planners sort in the same way. As many as there are, and each behind the one before it: they are all there.
+  void require_sorted(const std::vector<Index>& order, const std::vector<std::int64_t>& key, std::size_t count) const {
+    bool right = order.size() == count;
+    for (std::size_t k = 0; k < order.size() && right; ++k) {
+      right = order[k] >= 0 && at(order[k]) < key.size() && has_bytes(order[k]);
+      if (!right || k == 0) continue;
+      const Index before = order[k - 1];
+      right = key[at(before)] != key[at(order[k])] ? key[at(before)] < key[at(order[k])] : before < order[k];
+    }
+    if (!right) throw std::logic_error("verify: what has been sorted is not in order");
+  }
 
   const Problem& problem_;
-  std::span<const Bytes> offsets_;
   std::vector<Part> parts_;
+  std::vector<Index> births_, deaths_;
 };
 
-class Verifier {
+namespace {
+
+// One plan's check.
+template <class Rectangles>
+class Check {
  public:
-  Verifier(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity, std::size_t limit)
-      : problem_(problem), offsets_(offsets), capacity_(capacity), limit_(limit) {}
+  Check(const Problem& problem, const Rectangles& rectangles, std::span<const Bytes> offsets, Bytes capacity,
+        std::size_t limit)
+      : problem_(problem), rectangles_(rectangles), offsets_(offsets), capacity_(capacity), limit_(limit) {}
 
   std::vector<Violation> run() {
     for (Index i = 0; i < problem_.count() && !full(); ++i) check_alone(i);
@@ -120,50 +215,81 @@ class Verifier {
   }
 
   void check_alone(Index i) {
-    const std::string where = " at offset " + std::to_string(begin(i));
+    const auto where = [&] { return label(i) + " at offset " + std::to_string(begin(i)); };
     if (begin(i) < 0) {
-      add(ViolationKind::outside, i, kNone, label(i) + where + " begins before the arena");
+      add(ViolationKind::outside, i, kNone, where() + " begins before the arena");
     } else if (problem_.size(i) > capacity_ || begin(i) > capacity_ - problem_.size(i)) {
       add(ViolationKind::outside, i, kNone,
-          label(i) + " of " + std::to_string(problem_.size(i)) + " bytes" + where + " ends beyond the arena of " +
-              std::to_string(capacity_) + " bytes");
+          label(i) + " of " + std::to_string(problem_.size(i)) + " bytes at offset " + std::to_string(begin(i)) +
+              " ends beyond the arena of " + std::to_string(capacity_) + " bytes");
     }
     if (begin(i) % problem_.alignment(i) != 0)
-      add(ViolationKind::misaligned, i, kNone,
-          label(i) + where + " is not aligned to " + std::to_string(problem_.alignment(i)));
+      add(ViolationKind::misaligned, i, kNone, where() + " is not aligned to " + std::to_string(problem_.alignment(i)));
   }
 
-  void add_overlap(const Rectangles& all, std::uint32_t x, std::uint32_t y) {
-    if (all.buffer(x) > all.buffer(y)) std::swap(x, y);
-    const Index a = all.buffer(x), b = all.buffer(y);
-    if (a == b) return;  // the parts of a shape are apart among themselves
-    const std::string bytes = half_open(std::max(all.begin(x), all.begin(y)), std::min(all.end(x), all.end(y)));
-    const std::string steps = half_open(std::max(all.first(x), all.first(y)), std::min(all.last(x), all.last(y)));
-    add(ViolationKind::overlap, a, b,
-        label(a) + " at bytes " + half_open(all.begin(x), all.end(x)) + " and " + label(b) + " at bytes " +
-            half_open(all.begin(y), all.end(y)) + " share bytes " + bytes + " while both are alive in steps " + steps);
-  }
+  // Where a rectangle begins and ends in the arena; ends beyond int64 are cut off, and reported by check_alone.
+  Bytes low(Index r) const { return saturated_add(begin(rectangles_.buffer(r)), rectangles_.begin(r)); }
+  Bytes high(Index r) const { return saturated_add(begin(rectangles_.buffer(r)), rectangles_.end(r)); }
 
   void check_pairs() {
-    const Rectangles all(problem_, offsets_);
-    const auto by_offset = all.sorted([&](std::uint32_t r) { return all.begin(r); });
-    const auto by_birth = all.sorted([&](std::uint32_t r) { return all.first(r); });
-    const auto by_death = all.sorted([&](std::uint32_t r) { return all.last(r); });
-    std::vector<std::uint32_t> rank(all.count());
-    for (std::size_t r = 0; r < by_offset.size(); ++r) rank[by_offset[r]] = static_cast<std::uint32_t>(r);
+    by_offset_ = rectangles_.sorted([&](Index r) { return low(r); });
+    rank_.resize(rectangles_.count());
+    for (std::size_t r = 0; r < by_offset_.size(); ++r) rank_[at(by_offset_[r])] = static_cast<Index>(r);
+    if (!are_apart()) list_overlaps();
+  }
 
-    AliveRanges alive(by_offset.size());
-    std::size_t dead = 0;
-    for (std::uint32_t born : by_birth) {
-      while (dead < by_death.size() && all.last(by_death[dead]) <= all.first(born)) alive.clear(rank[by_death[dead++]]);
-      const Bytes from = all.begin(born);
-      for (std::size_t r = alive.next(0, from); r != AliveRanges::npos; r = alive.next(r + 1, from)) {
-        if (all.begin(by_offset[r]) >= all.end(born)) break;
-        add_overlap(all, by_offset[r], born);
-        if (full()) return;
-      }
-      alive.set(rank[born], all.end(born));
+  // Runs through time; born(r) is called for what is born after dead(r) for what has died by then, until born says
+  // false.
+  template <class Dead, class Born>
+  void live_through(Dead&& dead, Born&& born) const {
+    auto next = rectangles_.deaths().begin();
+    for (const Index r : rectangles_.births()) {
+      for (; rectangles_.last(*next) <= rectangles_.first(r); ++next) dead(*next);
+      if (!born(r)) return;
     }
+  }
+
+  // Whether all that is alive together is. What is alive is apart, by what was seen before, so that who is born needs
+  // to be apart from its neighbours alone.
+  bool are_apart() const {
+    SparseSet alive(by_offset_.size());
+    bool apart = true;
+    live_through([&](Index r) { alive.erase(at(rank_[at(r)])); },
+                 [&](Index r) {
+                   const std::size_t rank = at(rank_[at(r)]);
+                   const std::size_t below = alive.below(rank), above = alive.above(rank);
+                   apart = (below == SparseSet::kNobody || high(by_offset_[below]) <= low(r)) &&
+                           (above == SparseSet::kNobody || low(by_offset_[above]) >= high(r));
+                   alive.insert(rank);
+                   return apart;
+                 });
+    return apart;
+  }
+
+  void list_overlaps() {
+    AliveRanges alive(by_offset_.size());
+    live_through([&](Index r) { alive.clear(at(rank_[at(r)])); },
+                 [&](Index r) {
+                   for (std::size_t k = alive.next(0, low(r)); k != AliveRanges::npos; k = alive.next(k + 1, low(r))) {
+                     if (low(by_offset_[k]) >= high(r)) break;
+                     add_overlap(by_offset_[k], r);
+                     if (full()) return false;
+                   }
+                   alive.set(at(rank_[at(r)]), high(r));
+                   return true;
+                 });
+  }
+
+  void add_overlap(Index x, Index y) {
+    if (rectangles_.buffer(x) > rectangles_.buffer(y)) std::swap(x, y);
+    const Index a = rectangles_.buffer(x), b = rectangles_.buffer(y);
+    if (a == b) return;  // the parts of a shape are apart among themselves
+    const std::string bytes = half_open(std::max(low(x), low(y)), std::min(high(x), high(y)));
+    const std::string steps = half_open(std::max(rectangles_.first(x), rectangles_.first(y)),
+                                        std::min(rectangles_.last(x), rectangles_.last(y)));
+    add(ViolationKind::overlap, a, b,
+        label(a) + " at bytes " + half_open(low(x), high(x)) + " and " + label(b) + " at bytes " +
+            half_open(low(y), high(y)) + " share bytes " + bytes + " while both are alive in steps " + steps);
   }
 
   // Pairs that conflict whatever their lifetimes, and so with all their bytes.
@@ -183,10 +309,13 @@ class Verifier {
   }
 
   const Problem& problem_;
+  const Rectangles& rectangles_;
   std::span<const Bytes> offsets_;
   Bytes capacity_;
   std::size_t limit_;
   std::vector<Violation> found_;
+  std::vector<Index> by_offset_;  // rectangles that have bytes
+  std::vector<Index> rank_;       // per rectangle, its position there
 };
 
 }  // namespace
@@ -200,13 +329,21 @@ std::string_view to_string(ViolationKind kind) {
   return "unknown";
 }
 
+Verifier::Verifier(const Problem& problem)
+    : problem_(problem), rectangles_(std::make_unique<const Rectangles>(problem)) {}
+
+Verifier::~Verifier() = default;
+
+std::vector<Violation> Verifier::violations(std::span<const Bytes> offsets, Bytes capacity, std::size_t limit) const {
+  if (offsets.size() != at(problem_.count()))
+    throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem_.count()) +
+                       ", offsets has " + std::to_string(offsets.size()));
+  return Check<Rectangles>(problem_, *rectangles_, offsets, capacity, limit).run();
+}
+
 std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity,
                               std::size_t limit) {
-  if (offsets.size() != at(problem.count()))
-    throw ProblemError("offsets must have one entry per buffer: the problem has " + std::to_string(problem.count()) +
-                       ", offsets has " + std::to_string(offsets.size()));
-  problem.check();
-  return Verifier(problem, offsets, capacity, limit).run();
+  return Verifier(problem).violations(offsets, capacity, limit);
 }
 
 }  // namespace memplan

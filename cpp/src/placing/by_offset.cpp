@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kEntriesPerBuffer = 4;  // of one level, on average
 constexpr std::size_t kShortEnough = 32;      // buffers per part
 constexpr std::size_t kMostPerBlock = 1024;
-constexpr std::size_t kTicksPerBuffer = 16;  // of the deadline
+constexpr std::size_t kTicksPerInsertion = 16;  // of the deadline
 
 }  // namespace
 
@@ -100,7 +100,7 @@ void ByOffset::assign(std::span<const Bytes> offsets, const Deadline& deadline) 
   for (Level& level : levels_)
     for (List& list : level.parts) list.clear();
   for (const Index i : sorted_by(offset_, std::move(placed))) {
-    deadline.tick(kTicksPerBuffer);
+    deadline.tick(kTicksPerInsertion);
     for_each_list_of(i, [&](List& list) {
       if (list.empty() || list.back().size() >= kMostPerBlock / 2) list.push_back({});
       list.back().push_back({lives_.begin[at(i)], lives_.end[at(i)], i});

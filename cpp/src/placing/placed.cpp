@@ -7,8 +7,8 @@ namespace memplan {
 namespace {
 
 // What a look for room takes, and what comes after it.
-constexpr std::size_t kTicks = 64;
-constexpr std::size_t kTicksPerRun = 16;
+constexpr std::size_t kTicksPerLook = 64;
+constexpr std::size_t kTicksPerFreeRun = 16;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ std::span<const OffsetRange> Placed::room(Index i) {
     for (const Blocked& blocked : blocked_by_others(i)) pass(blocked.after, blocked.before);
   }
   room_.push_back({next, kMaxBytes});
-  deadline_.tick(kTicks + kTicksPerRun * room_.size());
+  deadline_.tick(kTicksPerLook + kTicksPerFreeRun * room_.size());
   return room_;
 }
 

@@ -15,7 +15,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kListed = 20;  // violations that an error message lists
+constexpr std::size_t kListedViolations = 20;  // violations that an error message lists
 
 template <class Fault>
 void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
@@ -57,19 +57,46 @@ struct Listener {
   }
 };
 
+// Makes plans of placements of one problem. What does not depend on the placement is done once, before there is any, so
+// that a planner that is interrupted is followed by little.
+class Judge {
+ public:
+  explicit Judge(const Problem& problem) : problem_(problem), verifier_(problem), load_(load(problem)) {}
+
+  Plan operator()(Placement placement, std::string_view planner, std::string_view asked, double seconds) const {
+    throw_if_any(verifier_.violations(placement.offsets, kMaxBytes, kListedViolations), planner);
+    Plan plan;
+    plan.offsets = std::move(placement.offsets);
+    plan.peak = peak_of(problem_, plan.offsets);
+    plan.lower_bound = std::max(load_, placement.lower_bound);
+    plan.optimal = plan.peak == plan.lower_bound;
+    plan.pools = placement.pools;
+    plan.planner = asked;
+    plan.winner = placement.winner.empty() ? asked : placement.winner;
+    plan.seconds = plan.found_after = seconds;
+    return plan;
+  }
+
+ private:
+  const Problem& problem_;
+  const Verifier verifier_;
+  const Bytes load_;
+};
+
 // What a planner makes of a problem, verified, whether it fits the capacity or not.
 Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
   const ChosenPlanner chosen = choose_planner(planner);
   check_options(options);
-  problem.check();
   if (options.capacity) require_room(problem, *options.capacity);
   PlanOptions settings = options;
   settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
 
   const auto start = std::chrono::steady_clock::now();
+  const Judge judge(problem);
   const auto judged = [&](Placement placement) {
-    return judge(problem, std::move(placement), chosen.planner.name, planner, seconds_since(start));
+    return judge(std::move(placement), chosen.planner.name, planner, seconds_since(start));
   };
+  if (settings.time_limit) settings.time_limit = std::max(1e-9, *settings.time_limit - seconds_since(start));
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
   std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
@@ -155,7 +182,7 @@ class GraphSolver {
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
-    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListed), planner_);
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_);
   }
 
   const Graph& graph_;
@@ -176,17 +203,7 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
 
 Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
            double seconds) {
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), planner);
-  Plan plan;
-  plan.offsets = std::move(placement.offsets);
-  plan.peak = peak_of(problem, plan.offsets);
-  plan.lower_bound = std::max(load(problem), placement.lower_bound);
-  plan.optimal = plan.peak == plan.lower_bound;
-  plan.pools = placement.pools;
-  plan.planner = asked;
-  plan.winner = placement.winner.empty() ? asked : placement.winner;
-  plan.seconds = plan.found_after = seconds;
-  return plan;
+  return Judge(problem)(std::move(placement), planner, asked, seconds);
 }
 
 GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,

@@ -20,7 +20,7 @@ namespace memplan {
 
 namespace {
 
-std::vector<Index> by_size(const Problem& problem, const Deadline& deadline) {
+std::vector<Index> by_size_and_birth(const Problem& problem, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem);
   std::sort(order.begin(), order.end(), deadline.ticking([&](Index a, Index b) {
     if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
@@ -32,7 +32,7 @@ std::vector<Index> by_size(const Problem& problem, const Deadline& deadline) {
 }  // namespace
 
 Placement greedy_by_size(const Problem& problem, const Deadline& deadline) {
-  return place_in_order(problem, by_size(problem, deadline), deadline, tightest_fit);
+  return place_in_order(problem, by_size_and_birth(problem, deadline), deadline, tightest_fit);
 }
 
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options) {

@@ -28,7 +28,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 12;
+constexpr std::size_t kMostBuffers = std::size_t{1} << 12;
 
 class Matching {
  public:
@@ -38,8 +38,8 @@ class Matching {
 
   Matching(const Problem& problem, const Deadline& deadline) : problem_(problem), deadline_(deadline) {
     births_ = by_birth(problem);
-    if (births_.size() > kMost)
-      throw UnsupportedError("planner 'min_cost_flow' takes at most " + std::to_string(kMost) +
+    if (births_.size() > kMostBuffers)
+      throw UnsupportedError("planner 'min_cost_flow' takes at most " + std::to_string(kMostBuffers) +
                              " buffers with bytes, this problem has " + std::to_string(births_.size()));
     deaths_ = sorted_by(problem.last(), births_);
     const std::size_t n = births_.size();

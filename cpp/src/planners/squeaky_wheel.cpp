@@ -125,7 +125,8 @@ std::int64_t SqueakyWheel::patience() const {
 
 bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
   patience_[k] = patience_[k] == 0 ? patience() : std::min(2 * patience_[k], kMostDoubling * patience());
-  Attempt attempt{std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k, deadline), {}, bound_, kStart[k].fit};
+  Attempt attempt{
+      std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k, deadline), {}, bound_, kStart[k].fit};
   active_ = false;
   const bool placed = place(attempt, patience_[k], deadline);
   if (!placed) return false;
@@ -144,8 +145,10 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
   std::optional<Placed> placed(std::in_place, problem_, deadline);
   std::size_t count = 0;
   for (const Index i : order) {
-    if (planned_ && attempt.out.size() > most_out) return false;
-    ++count;
+    if (planned_) {  // the first plan is made whatever it takes
+      if (attempt.out.size() > most_out) return false;
+      ++count;
+    }
     work_ += kWorkPerStart;
     const auto room = placed->room(i);
     const Bytes offset = (attempt.fit == Fit::kLowest ? lowest_fit : tightest_fit)(room, problem_.alignment(i));

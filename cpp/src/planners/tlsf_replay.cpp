@@ -103,18 +103,18 @@ class SegregatedFit {
   std::set<std::tuple<Class, Size, Size>> classes_;  // class, made, address
 };
 
-struct Event {
+struct Request {
   Step step;
   bool birth;  // deaths come first
   std::size_t rank;
   Index buffer;
 
-  auto operator<=>(const Event&) const = default;
+  auto operator<=>(const Request&) const = default;
 };
 
-std::vector<Event> events_of(const Problem& problem, const Deadline& deadline) {
+std::vector<Request> events_of(const Problem& problem, const Deadline& deadline) {
   const std::vector<Index> births = by_birth(problem);
-  std::vector<Event> events;
+  std::vector<Request> events;
   for (std::size_t rank = 0; rank < births.size(); ++rank) {
     events.push_back({problem.first(births[rank]), true, rank, births[rank]});
     events.push_back({problem.last(births[rank]), false, rank, births[rank]});
@@ -145,7 +145,7 @@ Placement tlsf_replay(const Problem& problem, const PlanOptions& options) {
   SegregatedFit arena(arena_for(problem, block), static_cast<Size>(options.get(kTlsfReplay[1])));
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
-  for (const Event& event : events_of(problem, deadline)) {
+  for (const Request& event : events_of(problem, deadline)) {
     deadline.tick(kTicksPerEvent);
     Bytes& offset = placement.offsets[at(event.buffer)];
     const Size size = round_up(static_cast<Size>(problem.size(event.buffer)), block);

@@ -34,16 +34,19 @@ std::pair<std::uint64_t, std::uint64_t> product(std::uint64_t a, std::uint64_t b
   return {(a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32), (other << 32) | (low & kLow)};
 }
 
-enum Order : std::int64_t { kBest, kSpatial, kTemporal, kSpatialTemporal };  // the parameter's words
+enum BufferOrder : std::int64_t { kBest, kSpatial, kTemporal, kSpatialTemporal };  // the parameter's words
 
-bool comes_before(const Problem& problem, Order order, Index a, Index b) {
+bool comes_before(const Problem& problem, BufferOrder order, Index a, Index b) {
   if (order == kSpatialTemporal) {
-    const auto area = [&](Index i) { return product(static_cast<std::uint64_t>(problem.size(i)), length_of_life(problem, i)); };
+    const auto area = [&](Index i) {
+      return product(static_cast<std::uint64_t>(problem.size(i)), length_of_life(problem, i));
+    };
     return area(a) != area(b) ? area(a) > area(b) : a < b;
   }
   const bool same_size = problem.size(a) == problem.size(b);
   if (order == kSpatial && !same_size) return problem.size(a) > problem.size(b);
-  if (length_of_life(problem, a) != length_of_life(problem, b)) return length_of_life(problem, a) > length_of_life(problem, b);
+  if (length_of_life(problem, a) != length_of_life(problem, b))
+    return length_of_life(problem, a) > length_of_life(problem, b);
   return same_size ? a < b : problem.size(a) > problem.size(b);
 }
 
@@ -59,7 +62,7 @@ Bytes smallest_chunk(std::span<const OffsetRange> room, Bytes alignment) {
   return best;
 }
 
-Placement place(const Problem& problem, Order order, bool lowest, const Deadline& deadline) {
+Placement place(const Problem& problem, BufferOrder order, bool lowest, const Deadline& deadline) {
   std::vector<Index> buffers = with_bytes(problem);
   std::sort(buffers.begin(), buffers.end(),
             deadline.ticking([&](Index a, Index b) { return comes_before(problem, order, a, b); }));
@@ -69,7 +72,7 @@ Placement place(const Problem& problem, Order order, bool lowest, const Deadline
 }  // namespace
 
 Placement xla_heap(const Problem& problem, const PlanOptions& options) {
-  const auto order = static_cast<Order>(options.get(kXlaHeap[0]));
+  const auto order = static_cast<BufferOrder>(options.get(kXlaHeap[0]));
   const bool lowest = options.get(kXlaHeap[1]) != 0;
   const Deadline deadline(options);
   if (order != kBest) return place(problem, order, lowest, deadline);

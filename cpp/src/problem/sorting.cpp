@@ -9,8 +9,8 @@ namespace memplan {
 
 namespace {
 
-constexpr unsigned kBits = 11;  // of a digit: its counts fit into a cache
-constexpr std::size_t kDigits = std::size_t{1} << kBits;
+constexpr unsigned kDigitBits = 11;  // of a digit: its counts fit into a cache
+constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
 
 struct Entry {
   std::uint64_t key;  // from the least one on
@@ -43,7 +43,7 @@ std::vector<Index> sorted_by(std::span<const std::int64_t> key, std::vector<Inde
   std::vector<Entry> entries(order.size());
   std::vector<Entry> sorted(order.size());
   for (std::size_t k = 0; k < order.size(); ++k) entries[k] = {above_least(key[at(order[k])]), order[k]};
-  for (unsigned shift = 0; shift < bits; shift += kBits) {
+  for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
     distribute(entries, sorted, shift);
     entries.swap(sorted);
   }

@@ -29,15 +29,11 @@ std::vector<Step> steps_of(const Sections& sections, const Problem& problem) {
   return steps;
 }
 
-}  // namespace
-
-std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes capacity, std::int64_t work,
-                                                  const PlanOptions& options) {
-  require_plain(problem);
-  const Deadline deadline(options);
+std::optional<std::vector<RefutationNode>> proof_of(const Problem& problem, Bytes capacity, std::int64_t work,
+                                                    std::uint64_t seed, const Deadline& deadline) {
   const Sections sections(problem, deadline);
   Record record;
-  ValleySearch search(sections, options.seed, deadline, {}, &record);
+  ValleySearch search(sections, seed, deadline, {}, &record);
   const ValleySearch::Limits limits{std::numeric_limits<std::int64_t>::max(), work, deadline};
   if (search.run(capacity, 0, limits) != ValleySearch::Outcome::infeasible) return std::nullopt;
   const std::vector<Step> steps = steps_of(sections, problem);
@@ -48,6 +44,18 @@ std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes 
     nodes.push_back({node.parent, buffer, node.height, steps[node.section]});
   }
   return nodes;
+}
+
+}  // namespace
+
+std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes capacity, std::int64_t work,
+                                                  const PlanOptions& options) {
+  require_plain(problem);
+  try {
+    return proof_of(problem, capacity, work, options.seed, Deadline(options));
+  } catch (const EndedError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace memplan

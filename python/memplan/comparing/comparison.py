@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .. import _core
 from ..api import capture, plan
 from ..errors import InfeasibleError, InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
+from ..planning.registry import planner_names
 from ..planning.registry import planners as registered
 
 if TYPE_CHECKING:
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust")  # options of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
+SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, MemoryError)
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """What one planner makes of a source; all sizes are in bytes.
 
     Attributes
@@ -93,26 +95,30 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Rows by peak, then by seconds; those without a plan come last.
+    """Rows by peak, the same for every run; those without a plan come last.
+
+    Of equal peaks, those that the planner itself has proven to be optimal come first, then "auto" and its searches,
+    then the others in the order of the registry.
 
     Attributes
     ----------
     source : str
         What was planned, for people.
-    rows : tuple of Row
+    rows : tuple of ComparisonRow
     interrupted : bool
         Ctrl-C ended it: a search is cut short, and the planners after it were not run.
     """
 
     source: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     interrupted: bool = False
 
     @staticmethod
-    def of(source: str, rows: Sequence[Row]) -> Comparison:
+    def of(source: str, rows: Sequence[ComparisonRow]) -> Comparison:
         """The rows in order, all measured from the best bound that any of them has proven."""
         bound = _bound(rows)
-        ranked = sorted((replace(row, bound=bound) for row in rows), key=_rank)
+        places = {name: place for place, name in enumerate(dict.fromkeys([*SEARCHES_OF_AUTO, *planner_names()]))}
+        ranked = sorted((replace(row, bound=bound) for row in rows), key=lambda row: _rank(row, places))
         return Comparison(source, tuple(ranked), any(row.interrupted or row.error == NOT_RUN for row in rows))
 
     @property
@@ -133,10 +139,10 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
-    def __getitem__(self, key: str | int) -> Row:
+    def __getitem__(self, key: str | int) -> ComparisonRow:
         """The row of a planner, by its name as it was given, or by position."""
         if not isinstance(key, str):
             return self.rows[key]
@@ -150,7 +156,16 @@ class Comparison:
         return any(row.planner == key for row in self.rows)
 
     def plot(self, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None) -> Axes:
-        """Draw peaks as bars, and some of the plans; see `present.compare`."""
+        """Draw peaks as bars, and some of the plans below them; returns the Axes of the bars.
+
+        ``comparison.plot().figure.savefig("planners.svg")`` writes the whole picture. With `ax`, only the bars are
+        drawn, into it. `layouts` names the planners whose plans are drawn, by default three of different peaks.
+
+        Raises
+        ------
+        ValueError
+            `layouts` names a planner without a plan, or comes with `ax`.
+        """
         from ..present.compare import plot_comparison
 
         return plot_comparison(self, ax, layouts=layouts, title=title)
@@ -211,7 +226,7 @@ def compare(
     planners: Sequence[str] | None = None,
     *,
     time_limit: float | None = None,
-    on_row: Callable[[Row], object] | None = None,
+    on_row: Callable[[ComparisonRow], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     **options: Any,
 ) -> Comparison:
@@ -252,7 +267,7 @@ def compare(
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     captured = capture(source, **capturing)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     for name in names:
         row = planned_row(captured, name, time_limit=limits[name], **options)
         rows.append(row)
@@ -266,12 +281,12 @@ def compare(
     return comparison
 
 
-def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: Any) -> Row:
+def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: Any) -> ComparisonRow:
     """What a planner makes of a source, or why it makes nothing of it."""
     try:
         return _row_of(plan(captured, planner, on_interrupt="keep", **options), planner)
     except InfeasibleError as error:
-        row = Row(planner) if error.plan is None else _row_of(error.plan, planner)
+        row = ComparisonRow(planner) if error.plan is None else _row_of(error.plan, planner)
         return replace(row, error="InfeasibleError", reason=_first_line(error))
     except REFUSALS as error:
         return refused(planner, error)
@@ -279,14 +294,14 @@ def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: 
         return not_run(planner)
 
 
-def refused(planner: str, error: Exception) -> Row:
+def refused(planner: str, error: Exception) -> ComparisonRow:
     """The row of a planner that has no plan because of an error."""
-    return Row(planner, error=type(error).__name__, reason=_first_line(error) or "out of memory")
+    return ComparisonRow(planner, error=type(error).__name__, reason=_first_line(error) or "out of memory")
 
 
-def not_run(planner: str) -> Row:
+def not_run(planner: str) -> ComparisonRow:
     """The row of a planner that was not run, or not to an end."""
-    return Row(planner, error=NOT_RUN, reason="interrupted before it had a plan")
+    return ComparisonRow(planner, error=NOT_RUN, reason="interrupted before it had a plan")
 
 
 def checked_planners(planners: Sequence[str] | None) -> list[str]:
@@ -335,8 +350,8 @@ def digest(problem: _core.Problem) -> str:
     return hashed.hexdigest()
 
 
-def _row_of(result: Plan, planner: str) -> Row:
-    return Row(
+def _row_of(result: Plan, planner: str) -> ComparisonRow:
+    return ComparisonRow(
         planner,
         peak=result.peak,
         lower_bound=result.lower_bound,
@@ -351,7 +366,7 @@ def _row_of(result: Plan, planner: str) -> Row:
     )
 
 
-def _bound(rows: Sequence[Row]) -> int:
+def _bound(rows: Sequence[ComparisonRow]) -> int:
     """The best bound proven of each problem; where "auto" shares fewer bytes than the others, the least of both."""
     best: dict[str, int] = {}
     for row in rows:
@@ -360,8 +375,9 @@ def _bound(rows: Sequence[Row]) -> int:
     return min(best.values(), default=0)
 
 
-def _rank(row: Row) -> tuple[bool, int, float]:
-    return row.peak is None, row.peak or 0, row.seconds or 0.0
+def _rank(row: ComparisonRow, places: Mapping[str, int]) -> tuple[bool, int, bool, int]:
+    name = row.planner.partition(":")[0]
+    return row.peak is None, row.peak or 0, row.lower_bound != row.peak, places.get(name, len(places))
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
+from ..importers.plan_json import FORMAT, PART_KEYS, VERSION
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
-
-FORMAT = "memplan.plan"
-VERSION = 2
-READABLE = (1, 2)  # what came with 2: parts, conflicts, pools, shares
-PART_KEYS = ("begin", "end", "first", "last")
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain Python objects.
 
+    ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
@@ -38,6 +35,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "peak": plan.peak,
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
+        "naive": plan.naive,
         "seconds": plan.seconds,
         "found_after": plan.found_after,
     }

@@ -57,6 +57,9 @@ class Plan:
         For a graph: which tensor lies in which buffer, and where in it.
     storage : StorageOptions or None
         For a graph: what was asked of its memory.
+    unshared : int or None
+        Bytes of the tensors if nothing shared bytes by choice, where the graph says so, or the file that a plan was
+        read from.
     """
 
     problem: _core.Problem
@@ -73,6 +76,7 @@ class Plan:
     interrupted: bool = False
     found_after: float = 0.0
     storage: _core.StorageOptions | None = None
+    unshared: int | None = None
 
     @staticmethod
     def of(
@@ -98,6 +102,7 @@ class Plan:
             interrupted=solution.interrupted,
             found_after=solution.found_after,
             storage=storage,
+            unshared=None if buffers is None else buffers.unshared,
         )
 
     @property
@@ -107,8 +112,12 @@ class Plan:
 
     @property
     def naive(self) -> int:
-        """Bytes that the buffers would need without any reuse, in place and zero copy included."""
-        return int(self.problem.size.sum()) if self.buffers is None else self.buffers.unshared
+        """Bytes that would be needed if nothing shared bytes: neither in time, nor in place, nor without a copy.
+
+        The sum of all tensors that own bytes, without padding. Of a plan without a graph it is the sum of its buffers;
+        the JSON of `to_json` holds what the graph said, a CSV does not.
+        """
+        return int(self.problem.size.sum()) if self.unshared is None else self.unshared
 
     @property
     def load(self) -> int:

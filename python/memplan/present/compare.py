@@ -11,13 +11,13 @@ from ..files import replacing
 from .colours import PALETTE
 from .gantt import plot_plan
 from .tables import Table
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, percent, printable, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..comparing.comparison import Comparison, Row
+    from ..comparing.comparison import Comparison, ComparisonRow
 
 PLAIN, PROVEN = PALETTE[0], PALETTE[2]
 SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
@@ -52,14 +52,7 @@ def size(count: int | None) -> str:
     return "" if count is None else format_bytes(count)
 
 
-def percent(share: float | None) -> str:
-    """A share with three digits; what is above 0 is never written as 0."""
-    if share is None:
-        return ""
-    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
-
-
-def gap(row: Row) -> str:
+def gap(row: ComparisonRow) -> str:
     """The gap of a row, or that its peak is proven optimal; nothing where there is no plan."""
     return "optimal" if row.optimal else percent(row.gap)
 
@@ -72,13 +65,13 @@ def _title(comparison: Comparison) -> str:
     return f"{comparison.source}: {', '.join(said) or 'no plan'}{', interrupted' if comparison.interrupted else ''}"
 
 
-def _note(row: Row) -> str:
+def _note(row: ComparisonRow) -> str:
     winner = f"from {row.winner}" if row.winner not in ("", row.planner) else ""
     interrupted = "interrupted" if row.interrupted else ""
     return ", ".join(filter(None, (winner, interrupted, reason_of(row))))
 
 
-def reason_of(row: Row) -> str:
+def reason_of(row: ComparisonRow) -> str:
     """Why there is no plan, without the planner's name."""
     name = row.planner.partition(":")[0]
     return row.reason.removeprefix(f"planner '{name}' ")
@@ -103,7 +96,8 @@ def plot_comparison(
     -------
     matplotlib.axes.Axes
         Of the bars: a bar per planner in the comparison's order, the load as a line, and the best proven bound where
-        it is higher. Bars beyond 2.5 times the bound are cut; their labels say what they are.
+        it is higher. Bars beyond 2.5 times the bound are broken, as is the axis below them; their labels say how long
+        they are. ``.figure.savefig("planners.svg")`` writes it, plans included.
 
     Raises
     ------
@@ -146,7 +140,7 @@ def _figure(comparison: Comparison) -> Figure:
     return figure
 
 
-def _inches(comparison: Comparison, chosen: Sequence[Row]) -> tuple[float, float]:
+def _inches(comparison: Comparison, chosen: Sequence[ComparisonRow]) -> tuple[float, float]:
     return 12.0, _height(comparison) + (_LAYOUT if chosen else 0.0)
 
 
@@ -154,7 +148,7 @@ def _height(comparison: Comparison) -> float:
     return 1.2 + _BAR * max(len(comparison), 3)
 
 
-def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
+def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[ComparisonRow]:
     """The rows whose plans are drawn, the lowest peak first."""
     if layouts is not None:
         rows = [comparison[name] for name in layouts]
@@ -162,7 +156,7 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
             if row.plan is None:
                 raise ValueError(f"layouts names {row.planner!r}, which has no plan here")
         return sorted(rows, key=lambda row: row.peak or 0)
-    near: dict[int, Row] = {}  # per peak, the quickest
+    near: dict[int, ComparisonRow] = {}  # per peak, the first
     for row in comparison:
         if row.plan is not None and len(row.plan) > 0 and row.plan.peak <= FAR * max(comparison.bound, 1):
             near.setdefault(row.plan.peak, row)
@@ -171,14 +165,13 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
     return [rows[k] for k in sorted({last * k // (SIDE_BY_SIDE - 1) for k in range(SIDE_BY_SIDE)})] if rows else []
 
 
-def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[Row], title: str | None) -> Axes:
+def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[ComparisonRow], title: str | None) -> Axes:
     if not chosen:
         return _draw_bars(comparison, figure.add_subplot(), title)
-    panels: Any = figure.subfigures(2, 1, height_ratios=[_height(comparison), _LAYOUT])
-    above, below = panels
-    bars = _draw_bars(comparison, above.add_subplot(), title)
-    axes = below.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
-    for row, ax in zip(chosen, axes, strict=True):  # the highest last: it sets the scale of all
+    grid = figure.add_gridspec(2, 1, height_ratios=[_height(comparison), _LAYOUT])
+    bars = _draw_bars(comparison, figure.add_subplot(grid[0].subgridspec(1, 1)[0]), title)
+    axes: Any = grid[1].subgridspec(1, len(chosen)).subplots(sharey=True, squeeze=False)
+    for row, ax in zip(chosen, axes[0], strict=True):  # the highest last: it sets the scale of all
         assert row.plan is not None
         plot_plan(row.plan, ax)
         ax.set_title(f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10)
@@ -197,9 +190,8 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     places = range(len(comparison))
     colours = [PROVEN if row.optimal else PLAIN for row in comparison]
     bars = ax.barh(places, [min(peak / scale, most) for peak in peaks], color=colours, height=0.72)
+    cut = [place for place in places if peaks[place] / scale > most]
     for place, bar, row in zip(places, bars, comparison, strict=True):
-        if (row.peak or 0) / scale > most:
-            bar.set(hatch="//", edgecolor="white")
         ax.annotate(
             _bar_label(row, scale, unit),
             (bar.get_width(), place),
@@ -218,11 +210,34 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     ax.set_xlabel(f"peak ({unit})")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)
-    _add_legend(comparison, ax, max(peaks, default=0) / scale > most)
+    if cut:
+        _break(ax, cut, most)
+        whole = "bound" if comparison.bound > (comparison.load or 0) else "load"
+        ax.set_xlabel(f"peak ({unit}); a broken bar is longer than {CUT} times the {whole}")
+    _add_legend(comparison, ax)
     return ax
 
 
-def _bar_label(row: Row, scale: int, unit: str) -> str:
+def _break(ax: Axes, places: Sequence[int], most: float) -> None:
+    """Break bars near their ends, and the axis below them: nothing right of the break can be read off the axis."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.ticker import FixedLocator
+
+    left, wide, lean = 0.92 * most, 0.012 * most, 0.012 * most
+    gaps = [
+        [(left, place + 0.4), (left + wide, place + 0.4), (left + wide + lean, place - 0.4), (left + lean, place - 0.4)]
+        for place in places
+    ]
+    ax.add_collection(PolyCollection(gaps, facecolors="white", zorder=3))
+    ax.xaxis.set_major_locator(FixedLocator([tick for tick in ax.get_xticks() if 0 <= tick < left]))
+    below = ax.get_xaxis_transform()
+    ax.plot([left, left + 2 * wide], [0, 0], color="white", linewidth=3, transform=below, clip_on=False, zorder=5)
+    for x in (left, left + 2 * wide):
+        ends = [x - lean / 2, x + lean / 2], [-0.012, 0.012]
+        ax.plot(*ends, color="black", linewidth=0.8, transform=below, clip_on=False, zorder=6)
+
+
+def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
     if row.peak is None:
         why = reason_of(row)
         return why if len(why) <= 100 else why[:99] + "…"
@@ -240,7 +255,7 @@ def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
         ax.axvline(comparison.bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
 
 
-def _add_legend(comparison: Comparison, ax: Axes, cut: bool) -> None:
+def _add_legend(comparison: Comparison, ax: Axes) -> None:
     from matplotlib.patches import Patch
 
     handles, _ = ax.get_legend_handles_labels()
@@ -248,7 +263,4 @@ def _add_legend(comparison: Comparison, ax: Axes, cut: bool) -> None:
         handles.append(Patch(color=PROVEN, label="proven optimal"))
     if any(row.peak is not None and not row.optimal for row in comparison):
         handles.append(Patch(color=PLAIN, label="not proven optimal"))
-    if cut:
-        label = f"cut at {CUT} times the {'bound' if comparison.bound > (comparison.load or 0) else 'load'}"
-        handles.append(Patch(facecolor=PLAIN, edgecolor="white", hatch="//", label=label))
     ax.legend(handles=handles, loc="upper right", fontsize=9)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -15,10 +18,11 @@ from typing import Any
 from ... import _core
 from ...api import capture
 from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
-from ..comparison import CAPTURING, Row, not_run, planned_row, refused
+from ..comparison import CAPTURING, ComparisonRow, not_run, planned_row, refused
 from .given import Source
 from .log import Cell
 
+_LOOK_SECONDS = 0.2
 _UNREADABLE = (SourceError, GraphError, ProblemError, UnsupportedError, MissingDependencyError)
 
 
@@ -34,7 +38,10 @@ def check_executor(executor: Any) -> None:
 
 
 def run_cells(
-    work: Mapping[Cell, Source], executor: Executor | int | None, keep: Callable[[Cell, Row], None], progress: bool
+    work: Mapping[Cell, Source],
+    executor: Executor | int | None,
+    keep: Callable[[Cell, ComparisonRow], None],
+    progress: bool,
 ) -> None:
     """Hand all work to the executor and keep its rows as they come."""
     if not work:
@@ -42,11 +49,11 @@ def run_cells(
     if isinstance(executor, Executor):
         workers, to_run = executor, planned_cell
     else:
-        workers, to_run = ProcessPoolExecutor(executor, initializer=_Interrupt.expect), _interruptible
+        workers, to_run = ProcessPoolExecutor(executor, initializer=_begin), _interruptible
     futures = {workers.submit(to_run, source, cell): cell for cell, source in work.items()}
-    taken: set[Future[Row]] = set()
+    taken: set[Future[ComparisonRow]] = set()
 
-    def take(ready: Iterable[Future[Row]]) -> Iterator[Cell]:
+    def take(ready: Iterable[Future[ComparisonRow]]) -> Iterator[Cell]:
         for future in ready:
             keep(futures[future], future.result())
             taken.add(future)
@@ -68,7 +75,7 @@ def run_cells(
         pass
 
 
-def planned_cell(source: Source, cell: Cell) -> Row:
+def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
     """What a worker does: plans one source with one planner. The row comes without its plan."""
     options = json.loads(cell.options)
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
@@ -84,6 +91,27 @@ def planned_cell(source: Source, cell: Cell) -> Row:
 def _captured(path: str, fingerprint: str, capturing: str) -> _core.Graph | _core.Problem:
     """The last files that this worker has read."""
     return capture(path, **json.loads(capturing))
+
+
+def _begin() -> None:
+    """What each process of the own pool does first."""
+    _Interrupt.expect()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent, os.getppid()), daemon=True).start()
+
+
+def _end_with(parent: Any, adopted: int) -> None:
+    """End this process at once when its parent has: nobody is left for what it makes.
+
+    A process that was forked holds the pipe that tells of its parent's end itself, and never sees it close. But it
+    gets another parent, so that is looked at as well.
+    """
+    while os.getppid() == adopted:
+        parent.join(_LOOK_SECONDS)
+        if not parent.is_alive():
+            break
+    os._exit(1)
 
 
 class _Interrupt:
@@ -105,7 +133,7 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-def _interruptible(source: Source, cell: Cell) -> Row:
+def _interruptible(source: Source, cell: Cell) -> ComparisonRow:
     _Interrupt.planning = True
     try:
         return not_run(cell.planner) if _Interrupt.came else planned_cell(source, cell)

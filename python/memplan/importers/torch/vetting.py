@@ -113,7 +113,12 @@ def _is_operator(target: str) -> bool:
         # An operator that is not loaded: torch says how to get it.
         return packet is None
     files = any(argument.name == "filename" for argument in operator._schema.arguments)
-    return not files and parts[2] != "debugprims" and torch._C._dispatch_has_kernel(operator.name())
+    return not files and parts[2] != "debugprims" and torch._C._dispatch_has_kernel(_qualified(operator))
+
+
+def _qualified(operator: Any) -> str:
+    schema = operator._schema
+    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
 
 
 def _is_arithmetic(text: str) -> bool:
@@ -121,15 +126,10 @@ def _is_arithmetic(text: str) -> bool:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    quoted = {id(node.args[0]) for node in ast.walk(tree) if _is_symbol(node)}
-    return all(_is_harmless(node, id(node) in quoted) for node in ast.walk(tree))
+    return all(_is_harmless(node) for node in ast.walk(tree))
 
 
-def _is_symbol(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Symbol" and len(node.args) == 1
-
-
-def _is_harmless(node: ast.AST, names_symbol: bool) -> bool:
+def _is_harmless(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in _CALLED
     if isinstance(node, ast.Constant):
