@@ -247,11 +247,14 @@ def test_every_planner_has_a_file_and_every_file_a_row() -> None:
 # Python
 
 SHOWN_BY = {"export", "present"}
-# Module or package of memplan -> what it may import from, besides the core, errors, dtypes, files and itself.
+COMMON = {"_core", "errors", "dtypes", "files", "sizes", "text"}
+# Module or package of memplan -> what it may import from, besides the core, what is common (`COMMON`) and itself.
 PYTHON_UPSTREAM: dict[str, set[str]] = {
     "errors": {"facts"},  # the type of what an error holds
     "dtypes": set(),
     "files": set(),
+    "sizes": set(),
+    "text": set(),
     "generate": set(),
     "inplace_ops": set(),
     "planning": set(),
@@ -310,8 +313,7 @@ def python_sources() -> list[Path]:
 @pytest.mark.parametrize("path", python_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_point_upstream_only(path: Path) -> None:
     package = package_of(path)
-    common = {"_core", "errors", "dtypes", "files", package}
-    assert imported(path) - common <= PYTHON_UPSTREAM[package]
+    assert imported(path) - COMMON - {package} <= PYTHON_UPSTREAM[package]
 
 
 def test_facts_know_nothing_of_what_shows_them() -> None:
@@ -333,7 +335,7 @@ def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:
 def test_importers_of_networks_see_no_plans() -> None:
     for path in (PACKAGE / "importers").glob("*.py"):
         if path.stem not in READ_PLANS:
-            assert imported(path) <= {"importers", "inplace_ops", "_core", "errors", "dtypes"}, path
+            assert imported(path) <= {"importers", "inplace_ops", *COMMON}, path
 
 
 def test_every_module_says_what_it_is() -> None:

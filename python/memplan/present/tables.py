@@ -10,7 +10,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
-from .units import printable
+from ..text import printable
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
