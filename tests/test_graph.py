@@ -540,7 +540,9 @@ def test_sizes_whose_sum_overflows_are_refused() -> None:
 
 def test_more_bytes_than_the_shape_takes_are_padding() -> None:
     for dtype in ("float32", "a dtype of its own"):
-        graph = memplan.capture(changed("tensors.1", {"name": "w", "bytes": 32, "shape": [3], "dtype": dtype}))
+        graph = memplan.capture(
+            changed("tensors.1", {"name": "w", "kind": "weight", "bytes": 32, "shape": [3], "dtype": dtype})
+        )
         assert graph.tensors[1].bytes == 32
 
 
@@ -551,7 +553,7 @@ def test_more_bytes_than_the_shape_takes_are_padding() -> None:
         ('{"tensors": [{"name": "x"}, {"name": "y", "bytes": 1, "bytes": 2}]}', r"tensors\[1\] has the key 'bytes'"),
         ('{"ops": [{"alias": [{"output": 1, "output": 1}]}]}', r"ops\[0\]\.alias\[0\] has the key 'output'"),
         ('{"ops": {"a": 1, "a": 2}, "ops": 3}', "the file has the key 'ops'"),
-        ('{"a\\u001b": 1, "a\\u001b": 1}', r"has the key 'a\\x1b'"),
+        ('{"a\\u001b": 1, "a\\u001b": 1}', r"the file has the key 'a\\x1b'"),
         ('[{"a": 1, "a": 2}]', r"\[0\] has the key 'a'"),
     ],
 )

@@ -352,12 +352,11 @@ def test_in_says_what_has_a_slot() -> None:
     assert 1.5 not in plan
 
 
-def test_verify_after_the_arrays_were_changed_is_an_error() -> None:
+def test_verify_after_the_arrays_were_changed_is_of_the_problem_as_it_was() -> None:
     last = np.array([3, 4, 5])
     plan = memplan.plan(memplan.Problem([1, 2, 3], [0, 1, 2], last))
     last[:] = -5
-    with pytest.raises(memplan.ProblemError, match=r"last\[0\] must be > first\[0\] = 0, got -5"):
-        plan.verify()
+    plan.verify()
 
 
 def test_verify_lists_as_many_violations_as_told() -> None:

@@ -217,8 +217,7 @@ class Problem:
     Parameters
     ----------
     size, first, last : (n,) int64
-        Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:
-        do not change them afterwards. Anything else that holds integers is converted.
+        Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.
     alignment : int or (n,) int64
         Bytes, >= 1.
     names : sequence of str, optional
@@ -332,6 +331,11 @@ class PlannerInfo:
     A row of the registry: what a planner is, supports, and comes from.
     """
     def __repr__(self) -> str: ...
+    @property
+    def alias(self) -> str:
+        """
+        Another name that it goes by; empty for none.
+        """
     @property
     def complexity(self) -> str:
         """
