@@ -20,7 +20,7 @@ from ...errors import SourceError
 from .fake import Fakes, describe, explain, tensors_in
 from .inputs import declared, in_spec
 from .logs import silenced
-from .record import GraphRecorder
+from .recorder import GraphRecorder
 from .scopes import path_of
 from .trace import ModulePaths, OpTrace
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from ...errors import SourceError
 from ...inplace_ops import needs_alone, reusable
-from .recorded import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
+from .entries import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
