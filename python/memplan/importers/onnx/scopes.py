@@ -26,12 +26,12 @@ def with_scopes(graph: Graph, model: ModelProto) -> Graph:
     new_tensor: dict[str, str] = {}
     new_op: dict[str, str] = {}
     for op in graph["ops"]:
-        path = path_of.get(op["name"])
-        if path is not None:
-            _rename(op["name"], path, ops, new_op)
+        scope = path_of.get(op["name"], "")
+        if scope:
+            _rename(op["name"], scope, ops, new_op)
             for name in op["outputs"]:
                 if name not in kept:
-                    _rename(name, path, tensors, new_tensor)
+                    _rename(name, scope, tensors, new_tensor)
     return {
         "tensors": [{**tensor, "name": _new(tensor["name"], new_tensor)} for tensor in graph["tensors"]],
         "ops": [_op(op, new_op, new_tensor) for op in graph["ops"]],

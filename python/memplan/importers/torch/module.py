@@ -71,8 +71,10 @@ def import_module(
     leaves = [*weights.items(), *_named(inputs), *state.items()]
 
     def run() -> list[Tensor]:
-        traced = isinstance(module, fx.GraphModule)
-        result = _run_nodes(module, args, kwargs, paths) if traced else module(*args, **kwargs)
+        if isinstance(module, fx.GraphModule):
+            result = _run_nodes(module, args, kwargs, paths)
+        else:
+            result = module(*args, **kwargs)
         return _joint(module, result, graph, leaves) if train else _tensors(result)
 
     paths = ModulePaths(module)
