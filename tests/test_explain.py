@@ -656,7 +656,7 @@ class Page(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "img"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: Any) -> None:

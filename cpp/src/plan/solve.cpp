@@ -15,7 +15,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kListed = 20;  // violations that an error message lists
+constexpr std::size_t kListedViolations = 20;  // violations that an error message lists
 
 template <class Fault>
 void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
@@ -154,7 +154,7 @@ class GraphSolver {
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
-    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListed), planner_);
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_);
   }
 
   const Graph& graph_;
@@ -175,7 +175,7 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
 
 Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
            double seconds) {
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListed), planner);
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedViolations), planner);
   Plan plan;
   plan.offsets = std::move(placement.offsets);
   plan.peak = peak_of(problem, plan.offsets);

@@ -16,8 +16,8 @@ constexpr std::string_view kFits =
 
 constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 
-// name, title, exact, supports, complexity, source, function, parameters. A planner is one file in planners/ and one
-// row here.
+// name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
+// one row here.
 constexpr PlannerInfo kPlanners[] = {
     {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
      "that of its members", "memplan", portfolio, kPortfolio},
@@ -31,12 +31,17 @@ constexpr PlannerInfo kPlanners[] = {
     {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
      "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
      kExhaustive},
-    {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
-     kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
+    {"megengine",
+     "by birth, into the tightest free block; the largest grows where none fits",
+     false,
+     kAlignment | kShapes,
+     "O(n log n)",
+     "MegEngine, static memory analysis; its PUSHDOWN",
+     megengine,
+     {},
+     "pushdown"},
     {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
      kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
-    {"pushdown", "megengine, by its name in MegEngine's source", false, kAlignment | kShapes, "O(n log n)",
-     "MegEngine, static_mem_alloc/pushdown.cpp", pushdown},
     {"mxnet", "by birth, into a free block of about the size, which grows", false, kAlignment | kConflicts,
      "O(n log n)", "MXNet, optimizing memory consumption; plan_memory of NNVM and MXNet", mxnet, kMxnet},
     {"coloring", "a conflict graph coloured greedily, a pool per colour", false, kAlignment | kConflicts,
@@ -85,7 +90,7 @@ std::string listed(const Rows& rows, Text&& text) {
 
 const PlannerInfo& find_planner(std::string_view name) {
   for (const PlannerInfo& planner : kPlanners)
-    if (planner.name == name) return planner;
+    if (name == planner.name || (!name.empty() && name == planner.alias)) return planner;
   throw std::invalid_argument("planner must be one of " + listed(kPlanners, [](const auto& row) { return row.name; }) +
                               ", got '" + std::string(name) + "'");
 }

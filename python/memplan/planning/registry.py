@@ -19,7 +19,9 @@ from .interface import Options, Parameter, PlannerInfo
 
 def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
     parameters = tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in row.parameters)
-    return PlannerInfo(row.name, row.title, row.exact, tuple(row.supports), row.complexity, row.source, parameters)
+    return PlannerInfo(
+        row.name, row.title, row.exact, tuple(row.supports), row.complexity, row.source, parameters, alias=row.alias
+    )
 
 
 IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
@@ -86,7 +88,7 @@ def _check(row: PlannerInfo) -> None:
     """Refuses what could not be planned with."""
     if row.run is None:
         raise TypeError(f"planner '{row.name}' has no run: a function from a Problem and Options to a Placement")
-    if any(row.name == own.name for own in _own()):
+    if any(row.name in (own.name, own.alias) for own in _own()):
         raise ValueError(f"the name '{row.name}' is taken by memplan's own planner")
     for feature in row.supports:
         if feature not in FEATURES:
@@ -99,7 +101,7 @@ def _of_package(name: str) -> PlannerInfo:
 
 def _find(name: str) -> PlannerInfo | None:
     """The row of that name; of other packages, only the one that brings it is imported."""
-    rows = {row.name: row for row in (*_registered.values(), *_own())}
+    rows = {**_registered, **{name: row for row in _own() for name in (row.alias, row.name) if name}}
     if name in rows or name not in packages.names():
         return rows.get(name)
     return _of_package(name)

@@ -11,7 +11,7 @@ from ..files import replacing
 from .colours import PALETTE
 from .gantt import plot_plan
 from .tables import Table
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, percent, printable, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,13 +50,6 @@ def comparison_table(comparison: Comparison) -> Table:
 def size(count: int | None) -> str:
     """Bytes, or nothing where there are none."""
     return "" if count is None else format_bytes(count)
-
-
-def percent(share: float | None) -> str:
-    """A share with three digits; what is above 0 is never written as 0."""
-    if share is None:
-        return ""
-    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
 
 
 def gap(row: ComparisonRow) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import _current_autograd_node
-from torch.autograd import _get_sequence_nr
+from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
