@@ -319,6 +319,9 @@ def test_the_load_of_what_is_placed_is_said_beside_that_of_all() -> None:
 
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its version is what is wrong, also where it lacks a name that is imported."""
+    monkeypatch.setitem(sys.modules, "torch._inductor.codegen.memory_planning", None)
+    monkeypatch.delitem(sys.modules, "memplan.inductor.compiled", raising=False)
     monkeypatch.setattr(torch, "__version__", "2.9.1")
     with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13; this is torch 2\.9\.1"):
         capture_inductor(nn.ReLU(), (torch.ones(2),))
