@@ -38,6 +38,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "peak": plan.peak,
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
+        "placement_bound": plan.placement_bound,
         "seconds": plan.seconds,
         "found_after": plan.found_after,
     }
