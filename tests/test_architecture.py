@@ -23,7 +23,9 @@ UPSTREAM: dict[str, set[str]] = {
     "happens_before": {"graph", "graph/takeovers"},
     "storage/groups": set(),
     "problem/max_tree": set(),
-    "storage": {"graph", "happens_before", "storage/groups", "problem/max_tree"},
+    "storage/forming": {"graph", "happens_before", "storage", "storage/groups"},
+    "storage/sharing": {"graph", "happens_before", "storage", "storage/forming", "problem/max_tree"},
+    "storage": {"graph", "happens_before"},
     "liveness": {"graph", "storage"},
     "conflicts": set(),
     "problem": {"conflicts"},
@@ -113,7 +115,10 @@ A_PLANNER = {
     "problem/max_tree",
     "placing/pools",
 }
-OWN_CHECKS = {"graph": {"graph/graph_checks"}}  # the one private header of a source
+OWN_CHECKS = {  # private headers of a source, which see its public one
+    "graph": {"graph/graph_checks"},
+    "storage": {"storage/forming", "storage/sharing"},
+}
 
 
 def sources() -> list[Path]:

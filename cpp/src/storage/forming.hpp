@@ -1,0 +1,70 @@
+// Storages while they form. Each begins with one tensor; what an op says must share bytes is joined at once, and
+// whoever chooses that more shall share them joins more.
+#pragma once
+
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/happens_before.hpp"
+#include "memplan/storage.hpp"
+#include "storage/groups.hpp"
+
+namespace memplan {
+
+// Whether the caller brings it.
+inline bool is_given(TensorKind kind) { return kind == TensorKind::input || kind == TensorKind::weight; }
+
+// The ops that use a tensor. An endless one is kept for the caller; a given one was there before the first op.
+struct Uses {
+  Step first = 0;
+  Step last = -1;
+  bool endless = false;
+  std::vector<Index> ops = {};  // where order is not total
+};
+
+// The storage that a group of tensors forms so far.
+struct Group {
+  Index root = kNone;
+  Step first = 0;
+  Step last = 0;  // the step after the last use
+  bool is_output = false;
+  std::vector<Index> members = {};      // those that may be used again
+  std::vector<Index> overwriting = {};  // those that are written over what others held
+};
+
+class FormingStorages {
+ public:
+  // Those that must be. O(reads + writes).
+  FormingStorages(const Graph& graph, const HappensBefore& order);
+
+  const Uses& uses(Index t) const { return uses_[static_cast<std::size_t>(t)]; }
+  Group& group_of(Index t) { return groups_[static_cast<std::size_t>(distances_.find(t))]; }
+  bool together(Index a, Index b) { return distances_.find(a) == distances_.find(b); }
+  // Where t begins in its storage.
+  Bytes offset_of(Index t) { return distances_.position(t) - distances_.position(group_of(t).root); }
+  // A free tensor's storage is its own, and all that lives in it came after it.
+  bool is_root(Index t) { return group_of(t).root == t; }
+  TensorKind kind_of(const Group& group) const;
+
+  // Joins the storages of two tensors; that of `inside` lies within that of `whole`, `offset` bytes from where `whole`
+  // begins.
+  void join(Index whole, Index inside, Bytes offset);
+  // The same, and `inside` is written over what `whole` held.
+  void join_over(Index whole, Index inside, Bytes offset);
+
+  // Bytes of all storages of these kinds, summed up; the largest int64 where the sum exceeds it.
+  Bytes placed(const Place& place);
+  // The storages as they are now, with nothing in `shared` and `unshared`.
+  Storages result();
+
+ private:
+  void collect_uses(const HappensBefore& order);
+  Group group_of_one(Index t) const;
+
+  const Graph& graph_;
+  Groups distances_;
+  std::vector<Group> groups_;  // per representative
+  std::vector<Uses> uses_;     // per tensor
+};
+
+}  // namespace memplan

@@ -1,0 +1,290 @@
+#include "storage/sharing.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "memplan/errors.hpp"
+#include "problem/max_tree.hpp"
+
+namespace memplan {
+
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// "Add" stands for itself, and "aten.add" for every overload of it.
+bool matches(const std::string& type, const std::string& listed) {
+  return type.compare(0, listed.size(), listed) == 0 && (type.size() == listed.size() || type[listed.size()] == '.');
+}
+
+std::vector<bool> donated_inputs(const Graph& graph, const std::vector<std::string>& names) {
+  std::vector<bool> donated(graph.tensors().size(), false);
+  for (const std::string& name : names) {
+    const auto t = graph.find(name);
+    if (!t || graph.tensor(*t).kind != TensorKind::input)
+      throw GraphError("donate must name graph inputs, got '" + name + "'" +
+                       (t ? ", which is of kind " + std::string(to_string(graph.tensor(*t).kind)) : ""));
+    donated[at(*t)] = true;
+  }
+  return donated;
+}
+
+class Sharer {
+ public:
+  Sharer(FormingStorages& storages, const Graph& graph, const HappensBefore& order, const StorageOptions& options)
+      : storages_(storages),
+        graph_(graph),
+        order_(order),
+        options_(options),
+        donated_(donated_inputs(graph, options.donate)),
+        load_(std::vector<Bytes>(graph.ops().size(), 0)) {}
+
+  std::vector<Shared> share() {
+    if (!(options_.inplace || options_.zero_copy) || !sum_fits()) return {};
+    count_load();
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const Op& op = graph_.op(k);
+      if (options_.inplace && !op.inplace.empty() && !disabled(op)) share_in_place(k, op.inplace);
+      if (!options_.zero_copy) continue;
+      for (const View& view : op.slices) share_slice(k, view);
+      if (!op.concats.empty()) share_concats(k, op.concats);
+    }
+    return std::move(shared_);
+  }
+
+ private:
+  const Uses& uses_of(Index t) const { return storages_.uses(t); }
+  Group& group_of(Index t) { return storages_.group_of(t); }
+  Bytes bytes(Index t) const { return graph_.tensor(t).bytes; }
+
+  // Whether all bytes together fit int64, so that loads do.
+  bool sum_fits() const {
+    std::optional<Bytes> sum = 0;
+    for (const Tensor& tensor : graph_.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
+    for (const Op& op : graph_.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
+    return sum.has_value();
+  }
+
+  void count_load() {
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (storages_.is_root(t)) count(group_of(t), 1);
+    if (options_.place.contains(TensorKind::workspace))
+      for (std::size_t k = 0; k < graph_.ops().size(); ++k) load_.add(k, k + 1, graph_.ops()[k].workspace);
+  }
+
+  void count(const Group& group, Bytes sign) {
+    if (options_.place.contains(storages_.kind_of(group)))
+      load_.add(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.last), sign * bytes(group.root));
+  }
+
+  // Whether the load does not rise when these storages become one with the first one's root. If so, they count as one
+  // from now on.
+  bool does_no_harm(const std::vector<const Group*>& parts) {
+    const Bytes before = load_.max(0, load_.size());
+    Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, {}};
+    for (const Group* part : parts) {
+      joined.first = std::min(joined.first, part->first);
+      joined.last = std::max(joined.last, part->last);
+      joined.is_output = joined.is_output || part->is_output;
+      count(*part, -1);
+    }
+    count(joined, 1);
+    if (load_.max(0, load_.size()) <= before) return true;
+    count(joined, -1);
+    for (const Group* part : parts) count(*part, 1);
+    return false;
+  }
+
+  void note(Sharing how, Index k, const View& view) { shared_.push_back({how, k, view}); }
+
+  bool aligned(Bytes offset) const { return offset % options_.alignment == 0; }
+
+  // The members of a storage that may be used at or after op k; on one stream those that are not are forgotten.
+  const std::vector<Index>& members(Index t, Index k) {
+    std::vector<Index>& members = group_of(t).members;
+    if (order_.total()) std::erase_if(members, [&](Index m) { return !uses_of(m).endless && uses_of(m).last < k; });
+    return members;
+  }
+
+  // Whether every use of t ends before op k begins.
+  bool done_before(Index t, Index k) const {
+    const Uses& uses = uses_of(t);
+    if (uses.endless) return false;
+    if (order_.total()) return uses.last < k;
+    return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return order_.before(op, k); });
+  }
+
+  // The same, save that op k itself may read it.
+  bool done_after_reading(Index t, Index k) const {
+    const Uses& uses = uses_of(t);
+    const auto& outputs = graph_.op(k).outputs;
+    if (uses.endless || std::find(outputs.begin(), outputs.end(), t) != outputs.end()) return false;
+    if (order_.total()) return uses.last <= k;
+    return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return op == k || order_.before(op, k); });
+  }
+
+  bool share_bytes(Index t, Bytes begin, Bytes end) {
+    const Bytes from = storages_.offset_of(t);
+    return std::max(from, begin) < std::min(from + bytes(t), end);
+  }
+
+  // In place
+
+  bool disabled(const Op& op) const {
+    return std::any_of(options_.disable_inplace_ops.begin(), options_.disable_inplace_ops.end(),
+                       [&](const std::string& listed) { return matches(op.type, listed); });
+  }
+
+  // The outputs of the op, the largest first, each into the input whose storage it fits best.
+  void share_in_place(Index k, std::vector<View> views) {
+    std::erase_if(views, [&](const View& view) { return !storages_.is_root(view.output) || bytes(view.output) == 0; });
+    const auto waste = [&](const View& view) { return bytes(group_of(view.input).root) - bytes(view.output); };
+    std::stable_sort(views.begin(), views.end(), [&](const View& a, const View& b) {
+      if (bytes(a.output) != bytes(b.output)) return bytes(a.output) > bytes(b.output);
+      if (a.output != b.output) return a.output < b.output;
+      return waste(a) < waste(b);
+    });
+    for (const View& view : views) {
+      if (!storages_.is_root(view.output) || !may_take(k, view)) continue;
+      if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) continue;
+      storages_.join_over(view.input, view.output, view.offset);
+      note(Sharing::inplace, k, view);
+    }
+  }
+
+  // Whether output may take these bytes of input.
+  bool may_take(Index k, const View& view) {
+    if (storages_.together(view.input, view.output)) return false;
+    if (view.offset < 0 || view.offset > bytes(view.input) || bytes(view.output) > bytes(view.input) - view.offset)
+      return false;
+    const Index root = group_of(view.input).root;
+    if (graph_.tensor(root).kind == TensorKind::input && !donated_[at(root)]) return false;  // a weight is endless
+    const Bytes input = storages_.offset_of(view.input);
+    const Bytes begin = input + view.offset;
+    if (!aligned(begin)) return false;
+    const std::vector<Index>& used = members(view.input, k);
+    return std::all_of(used.begin(), used.end(), [&](Index m) {
+      if (!share_bytes(m, begin, begin + bytes(view.output)) || done_before(m, k)) return true;
+      const bool same_view = storages_.offset_of(m) == input && bytes(m) == bytes(view.input);
+      return same_view && done_after_reading(m, k);
+    });
+  }
+
+  // Zero copy
+
+  // Whether some member of the storage is written over bytes [begin, end) of it by op k or one after it.
+  bool overwritten(Index t, Index k, Bytes begin, Bytes end) {
+    const std::vector<Index>& overwriting = group_of(t).overwriting;
+    return std::any_of(overwriting.begin(), overwriting.end(),
+                       [&](Index m) { return uses_of(m).first >= k && share_bytes(m, begin, end); });
+  }
+
+  bool overwritten(Index t, Index k) { return overwritten(t, k, 0, bytes(group_of(t).root)); }
+
+  void share_slice(Index k, const View& view) {
+    if (!storages_.is_root(view.output) || bytes(view.output) == 0 || overwritten(view.output, k)) return;
+    if (storages_.together(view.input, view.output)) return;
+    const Group& whole = group_of(view.input);
+    if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return;
+    const Bytes begin = storages_.offset_of(view.input) + view.offset;
+    if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;
+    if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) return;
+    storages_.join(view.input, view.output, view.offset);
+    note(Sharing::slice, k, view);
+  }
+
+  // All parts of each whole if that does no harm, else one by one, those born last first.
+  void share_concats(Index k, std::vector<View> parts) {
+    std::stable_sort(parts.begin(), parts.end(), [&](const View& a, const View& b) {
+      if (a.output != b.output) return a.output < b.output;
+      return uses_of(a.input).first > uses_of(b.input).first;
+    });
+    for (auto first = parts.begin(); first != parts.end();) {
+      const auto last = std::find_if(first, parts.end(), [&](const View& v) { return v.output != first->output; });
+      share_concat(k, {first, last});
+      first = last;
+    }
+  }
+
+  // A storage that moves into a concatenation, to bytes [begin, end) of it, for the parts that it brings there.
+  struct Move {
+    Bytes begin;
+    Bytes end;
+    std::vector<View> parts;
+  };
+
+  void share_concat(Index k, const std::vector<View>& parts) {
+    const Index whole = parts.front().output;
+    if (!storages_.is_root(whole) || overwritten(whole, k)) return;
+    const std::vector<Move> moves = moves_into(k, whole, parts);
+    if (moves.empty()) return;
+    std::vector<const Group*> all = {&group_of(whole)};
+    for (const Move& move : moves) all.push_back(&group_of(move.parts.front().input));
+    const bool together = does_no_harm(all);
+    for (const Move& move : moves) {
+      const View& first = move.parts.front();
+      if (!together && !does_no_harm({&group_of(whole), &group_of(first.input)})) continue;
+      storages_.join(whole, first.input, first.offset);
+      for (const View& part : move.parts) note(Sharing::concat, k, part);
+    }
+  }
+
+  // The storages of parts that may move into the whole, apart from each other.
+  std::vector<Move> moves_into(Index k, Index whole, const std::vector<View>& parts) {
+    std::vector<Move> moves;
+    for (const View& part : parts) {
+      if (bytes(part.input) == 0 || storages_.together(part.input, whole)) continue;
+      const Bytes begin = part.offset - storages_.offset_of(part.input);
+      const auto known = std::find_if(moves.begin(), moves.end(), [&](const Move& move) {
+        return storages_.together(move.parts.front().input, part.input);
+      });
+      if (known == moves.end()) {
+        moves.push_back({begin, begin + bytes(group_of(part.input).root), {part}});
+      } else if (known->begin == begin) {
+        known->parts.push_back(part);
+      }
+    }
+    std::vector<Move> possible;
+    for (Move& move : moves) {
+      const bool apart = std::none_of(possible.begin(), possible.end(), [&](const Move& other) {
+        return std::max(move.begin, other.begin) < std::min(move.end, other.end);
+      });
+      if (apart && may_move(k, whole, move)) possible.push_back(std::move(move));
+    }
+    return possible;
+  }
+
+  // Whether all of a storage that is used at or after op k is among the parts that it brings: the rest of its bytes in
+  // the whole is for others to write.
+  bool may_move(Index k, Index whole, Move& move) {
+    const Index any = move.parts.front().input;
+    if (is_given(graph_.tensor(group_of(any).root).kind) || overwritten(any, k)) return false;
+    if (move.begin < 0 || move.end > bytes(whole) || !aligned(move.begin)) return false;
+    std::sort(move.parts.begin(), move.parts.end(), [](const View& a, const View& b) { return a.offset < b.offset; });
+    const std::vector<Index>& used = members(any, k);
+    return std::all_of(used.begin(), used.end(), [&](Index m) {
+      const Bytes begin = move.begin + storages_.offset_of(m);
+      Bytes covered = begin;
+      for (const View& part : move.parts)
+        if (part.offset <= covered) covered = std::max(covered, part.offset + bytes(part.input));
+      return covered >= begin + bytes(m) || done_before(m, k);
+    });
+  }
+
+  FormingStorages& storages_;
+  const Graph& graph_;
+  const HappensBefore& order_;
+  const StorageOptions& options_;
+  std::vector<bool> donated_;  // per tensor
+  MaxTree load_;               // with every storage whole from its first use to its last
+  std::vector<Shared> shared_;
+};
+
+}  // namespace
+
+std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
+                          const StorageOptions& options) {
+  return Sharer(storages, graph, order, options).share();
+}
+
+}  // namespace memplan

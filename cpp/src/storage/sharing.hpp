@@ -1,0 +1,19 @@
+// Sharing: tensors that share bytes by choice. An output takes an input's bytes (in place), is a slice of an input, or
+// is the concatenation that its inputs have been written into, where that is safe and does no harm; see
+// memplan/storage.hpp.
+#pragma once
+
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/happens_before.hpp"
+#include "memplan/storage.hpp"
+#include "storage/forming.hpp"
+
+namespace memplan {
+
+// Joins storages by choice, op by op; returns what was chosen. Throws GraphError for a donated name that is no input.
+std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
+                          const StorageOptions& options);
+
+}  // namespace memplan
