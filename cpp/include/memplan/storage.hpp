@@ -88,4 +88,8 @@ struct Storages {
 // ProblemError for an alignment below 1.
 Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {});
 
+// Every sharing by choice that some plan may have, by op; what is not among them is safe in none. Throws as storages_of.
+std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order,
+                                     const StorageOptions& options = {});
+
 }  // namespace memplan

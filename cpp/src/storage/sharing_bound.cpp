@@ -26,10 +26,7 @@ struct Piece {
 class Contents {
  public:
   Contents(const Graph& graph, const Storages& storages, std::span<const Shared> possible)
-      : graph_(graph),
-        storages_(storages),
-        pieces_(storages.storages.size()),
-        known_(storages.storages.size(), true) {
+      : graph_(graph), storages_(storages), pieces_(storages.storages.size()), known_(storages.storages.size(), true) {
     std::vector<Shared> kept;
     for (const Shared& shared : possible)
       if (shared.how != Sharing::inplace) kept.push_back(shared);
@@ -121,11 +118,16 @@ class Whereabouts {
       const Storage& storage = storages.storages[at(s)];
       const unsigned own = outside_alone(storage, donated[at(storage.root)]);
       if (own == kDonated && !guests[at(s)].empty()) donated_bytes_ += storage.bytes;
+      placed_alone_.push_back(own == 0);
       spread(s, own, guests);
     }
   }
 
-  unsigned outside(Index storage) const { return outside_[at(storage)]; }
+  // Whether a storage lies in the arena whatever is shared, or there or in a donated input.
+  bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }
+  bool perhaps_inside(Index storage) const {
+    return placed_alone_[at(storage)] && (outside_[at(storage)] & ~unsigned{kDonated}) == 0;
+  }
   Bytes donated_bytes() const { return donated_bytes_; }  // of donated inputs that something may lie in
 
  private:
@@ -155,7 +157,8 @@ class Whereabouts {
 
   const Storages& storages_;
   const StorageOptions& options_;
-  std::vector<unsigned> outside_;  // per storage
+  std::vector<unsigned> outside_;   // per storage
+  std::vector<bool> placed_alone_;  // per storage: it is placed where it is part of no other
   Bytes donated_bytes_ = 0;
 };
 
@@ -227,13 +230,12 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   std::vector<std::vector<Strip>> inside(storages.storages.size()), all(storages.storages.size());
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
-    const unsigned outside = whereabouts.outside(s);
-    if (outside & ~unsigned{kDonated}) continue;
+    if (!whereabouts.perhaps_inside(s)) continue;
     const Bytes begin = storages.offset_of[at(t)];
     contents.for_each(s, begin, begin + graph.tensor(t).bytes, [&](Index origin, Bytes from, Bytes to) {
       const Strip strip{from, to, lives[at(t)].first, lives[at(t)].last};
       all[at(origin)].push_back(strip);
-      if (outside == 0) inside[at(origin)].push_back(strip);
+      if (whereabouts.surely_inside(s)) inside[at(origin)].push_back(strip);
     });
   }
   Curve surely(graph), perhaps(graph);
