@@ -1,7 +1,6 @@
 """The code of the pages runs as it stands: what has prompts gives what is shown."""
 
 import os
-import sys
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,22 +9,20 @@ from typing import Any
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-import memplan.planners  # noqa: F401
-
-REGISTRY = sys.modules["memplan.planners"]  # memplan.planners is the function
+from memplan.planning import registry
 
 
 def elsewhere(namespace: dict[str, Any]) -> None:
     """What a page writes goes to a folder that is removed after it, as are the planners that it registers."""
-    namespace["_registered"] = dict(REGISTRY._registered)
+    namespace["_registered"] = dict(registry._registered)
     namespace["_scratch"] = scratch = TemporaryDirectory()
     namespace["_before"] = Path.cwd()
     os.chdir(scratch.name)
 
 
 def back(namespace: dict[str, Any]) -> None:
-    REGISTRY._registered.clear()
-    REGISTRY._registered.update(namespace["_registered"])
+    registry._registered.clear()
+    registry._registered.update(namespace["_registered"])
     os.chdir(namespace["_before"])
     namespace["_scratch"].cleanup()
 

@@ -292,7 +292,7 @@ FAULTS = (
     Fault(
         "twins are of any size",
         "search/sections.cpp",
-        "row.look() == rows[static_cast<std::size_t>(item) - 1].look();",
+        "row.look() == rows[at(item) - 1].look();",
         "row.first == first.back() && row.last == last.back();",
     ),
     Fault(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -241,57 +246,36 @@ def test_every_planner_has_a_file_and_every_file_a_row() -> None:
 
 # Python
 
-SHOWN_BY = {"export", "present", "explain", "diff"}
-# Package -> the packages that it may import from, besides the core, errors, dtypes and itself.
+SHOWN_BY = {"export", "present"}
+# Module or package of memplan -> what it may import from, besides the core, errors, dtypes, files and itself.
 PYTHON_UPSTREAM: dict[str, set[str]] = {
-    "errors": {"plan"},  # the type of what an error holds
+    "errors": {"facts"},  # the type of what an error holds
     "dtypes": set(),
+    "files": set(),
     "generate": set(),
-    "planners": set(),
-    "checker": set(),
-    "refutation": {"checker", "export"},
-    # Facts about plans, each looking at those above it.
-    "slots": set(),
-    "plan": {"slots", *SHOWN_BY},  # methods that hand over to them, imported when called
-    "usage": {"plan"},
-    "network": {"plan", "slots"},
-    "buffer_info": {"plan", "slots", "network"},
-    "explain": {
-        "plan",
-        "slots",
-        "usage",
-        "network",
-        "importers",
-        "present",
-        "export",
-    },  # importers.inplace: a table of ops
-    "diff": {"plan", "slots", "explain", "present", "export"},
-    # What shows and writes them.
-    "export": {"plan", "slots", "usage", "buffer_info", "compare", "sweep"},
-    "present": {"plan", "slots", "usage", "buffer_info", "export", "explain", "diff", "compare", "sweep"},
-    "importers": {"plan", "usage", "export"},  # plan_files and plan_json read plans; export.json names their format
-    "api": {"importers", "plan", "planners", "refutation"},
-    "inductor": {"api", "plan", "importers", "present"},
-    "compare": {"api", "plan", "planners", "export", "present"},
-    "sweep": {"api", "compare", "export", "present"},
-    "cli": {"api", "compare", "sweep", "plan", "planners", "importers", "present", "explain", "diff", "memplan"},
+    "inplace_ops": set(),
+    "planning": set(),
+    "proofs": set(),
+    "facts": {"inplace_ops", *SHOWN_BY},  # methods that hand over to them, imported when called
+    "export": {"facts", "comparing"},
+    "present": {"facts", "comparing"},
+    "importers": {"inplace_ops", "facts", "export", "memplan"},  # plan_files and plan_json read plans
+    "api": {"importers", "facts", "planning", "proofs"},
+    "inductor": {"api", "facts", "importers", "present"},
+    "comparing": {"api", "facts", "planning", *SHOWN_BY},
+    "cli": {"api", "comparing", "facts", "planning", "importers", "present", "memplan"},
     "memplan": {
         "api",
-        "inductor",
-        "plan",
-        "slots",
-        "planners",
-        "importers",
-        "present",
-        "export",
-        "explain",
-        "diff",
         "cli",
+        "comparing",
+        "facts",
         "generate",
-        "refutation",
-        "checker",
-        "compare",
-        "sweep",
+        "importers",
+        "inductor",
+        "inplace_ops",
+        "planning",
+        "present",
+        "proofs",
     },
 }
 # Files of importers that may look at plans; the others read networks.
@@ -326,25 +310,30 @@ def python_sources() -> list[Path]:
 @pytest.mark.parametrize("path", python_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_imports_point_upstream_only(path: Path) -> None:
     package = package_of(path)
-    common = {"_core", "errors", "dtypes", package}
+    common = {"_core", "errors", "dtypes", "files", package}
     assert imported(path) - common <= PYTHON_UPSTREAM[package]
 
 
 def test_facts_know_nothing_of_what_shows_them() -> None:
-    for name in ("slots", "usage", "network", "buffer_info"):
-        assert not PYTHON_UPSTREAM[name] & SHOWN_BY
-    for path in (PACKAGE / "explain").glob("[!_]*.py"):  # its __init__ has methods that hand over, imported when called
-        assert "export" not in imported(path)
+    handing_over = {
+        "plan",
+        "tensors",
+        "diff",
+        "explanation",
+        "reuse",
+    }  # have methods that hand over, imported when called
+    for path in (PACKAGE / "facts").rglob("*.py"):
+        assert path.stem in handing_over or not imported(path) & SHOWN_BY, path
 
 
 def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:
-    assert imported(PACKAGE / "checker.py") == set()
+    assert imported(PACKAGE / "proofs" / "checker.py") == set()
 
 
 def test_importers_of_networks_see_no_plans() -> None:
     for path in (PACKAGE / "importers").glob("*.py"):
         if path.stem not in READ_PLANS:
-            assert imported(path) <= {"importers", "_core", "errors", "dtypes"}, path
+            assert imported(path) <= {"importers", "inplace_ops", "_core", "errors", "dtypes"}, path
 
 
 def test_every_module_says_what_it_is() -> None:
@@ -354,7 +343,7 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_heavy_packages_are_imported_inside_functions_only() -> None:
     for path in python_sources():
-        if path.parent.name in ("onnx", "torch") and path.stem != "__init__":
+        if path.parent.name in ("onnx", "torch", "inductor") and path.stem != "__init__":
             continue  # imported by their __init__ when they are needed
         for node in ast.parse(path.read_text()).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -368,3 +357,22 @@ def test_heavy_packages_are_imported_inside_functions_only() -> None:
                 "bokeh",
                 "jinja2",
             }, path
+
+
+def test_no_public_function_hides_a_module() -> None:
+    for path in [PACKAGE, *(p.parent for p in PACKAGE.glob("*/**/__init__.py"))]:
+        name = ".".join(path.relative_to(PACKAGE.parent).parts)
+        package = importlib.import_module(name)
+        for module in pkgutil.iter_modules([str(path)]):
+            found = getattr(package, module.name, None)
+            assert found is None or inspect.ismodule(found), f"{name}.{module.name}"
+
+
+def test_the_interface_is_reached_by_attributes_as_it_is_written() -> None:
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    names = re.findall(r"^\.\. auto\w+:: (\S+)", page, re.MULTILINE)
+    assert len(names) > 40
+    code = (
+        "import functools, sys, memplan\nfor name in sys.argv[1:]: functools.reduce(getattr, name.split('.'), memplan)"
+    )
+    subprocess.run([sys.executable, "-c", code, *(name.removeprefix("memplan.") for name in names)], check=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.buffer_info import buffer_infos, layers_of, paths_of
+from memplan.facts.buffer_info import buffer_infos, layers_of, paths_of
 from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, colourings, faded
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import memplan
-from memplan.diff import KINDS, Change, PlanDiff
+from memplan.facts.diff import KINDS, Change, PlanDiff
 from strategies import BOUNDED, columns, relation_graphs
 from test_explain import DATA, Page
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 import memplan
 import models
 import oracle
-from memplan.explain import Advice, Explanation
-from memplan.explain.inplace import RULES
+from memplan.facts.explain.explanation import Advice, Explanation
+from memplan.facts.explain.inplace import RULES
 from strategies import BOUNDED, graph_dicts, relation_graphs, shaped_problems
 from test_storage import W, X, graph, op, tensor
 

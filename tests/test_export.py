@@ -6,7 +6,10 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import stat
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from memplan.export import files
+from memplan import files
 from memplan.importers.plan_files import match_offsets, placed_rows
 from strategies import BOUNDED, columns, shaped_problems
 
@@ -107,6 +110,26 @@ def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None
     (tmp_path / "plan.json").write_text(json.dumps(spec | {"interrupted": 1}), encoding="utf-8")
     with pytest.raises(memplan.SourceError, match="interrupted must be true or false, got 1"):
         memplan.read_plan(tmp_path / "plan.json")
+
+
+def test_json_keeps_what_nothing_shared_would_need(tmp_path: Path) -> None:
+    """Two tensors in one buffer: its bytes alone do not say that there were two."""
+    graph = {
+        "tensors": [{"name": "a", "bytes": 8}, {"name": "b", "bytes": 8}],
+        "ops": [
+            {"name": "one", "inputs": [], "outputs": ["a"]},
+            {"name": "two", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
+        ],
+        "outputs": ["b"],
+    }
+    plan = memplan.plan(graph)
+    plan.to_json(tmp_path / "plan.json")
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (len(back), plan.naive, back.naive) == (1, 16, 16)
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    del spec["naive"]  # as of files that were written without it
+    (tmp_path / "plan.json").write_text(json.dumps(spec), encoding="utf-8")
+    assert memplan.read_plan(tmp_path / "plan.json").naive == 8
 
 
 def test_json_of_a_graph_maps_tensors(graph_plan: memplan.Plan, tmp_path: Path) -> None:
@@ -368,6 +391,8 @@ BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignmen
         ({"conflicts": [[1, 1]]}, "conflicts must be between two buffers, got buffer 1 twice"),
         ({"pools": "2"}, "pools must be of type int, got '2'"),
         ({"pools": -1}, "pools must be >= 0, got -1"),
+        ({"naive": "2"}, "naive must be of type int, got '2'"),
+        ({"naive": -1}, "naive must be >= 0 bytes, got -1"),
     ],
 )
 def test_bad_json_plans(changes: dict[str, Any], message: str, plan: memplan.Plan, tmp_path: Path) -> None:
@@ -420,6 +445,33 @@ def test_a_failing_write_leaves_nothing(
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ([target.name] if exists else [])
     assert not exists or target.read_text() == "as before"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM of POSIX")
+def test_a_write_that_is_terminated_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "plan.txt"
+    target.write_text("old")
+    write = f"""
+import signal, sys, time
+from memplan.export.files import replacing
+with replacing({str(target)!r}) as beside:
+    beside.write_text("half of")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", write], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
+        process.terminate()
+        assert process.wait(10) == -signal.SIGTERM
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.txt"]
+    assert target.read_text() == "old"
+
+
+def test_a_write_restores_what_handles_signals(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    files.write_text(tmp_path / "a.txt", "a")
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
@@ -25,10 +26,10 @@ from matplotlib.text import Text
 import memplan
 import oracle
 from memplan import generate
+from memplan.facts.usage import step_of_peak
 from memplan.present.colours import OTHERS, PALETTE, colouring, faded
 from memplan.present.gantt import save_plot
 from memplan.present.outline import outline
-from memplan.usage import step_of_peak
 from strategies import BOUNDED, shaped_problems
 
 MIB = 2**20
@@ -164,6 +165,33 @@ def test_load_and_peak(plan: memplan.Plan, ax: Axes) -> None:
     assert {text.get_text() for text in legend.get_texts()} == {"load, at most 6.00 MiB", "peak 6.00 MiB at step 2"}
     (staircase,) = [line for line in ax.lines if str(line.get_label()).startswith("load")]
     assert staircase.get_drawstyle() == "steps-post"
+
+
+@pytest.mark.parametrize("own_figure", [True, False])
+def test_the_load_hides_no_box(own_figure: bool) -> None:
+    """One box of a single step makes the peak: its pixels, some across, have its colour from bottom to top."""
+    problem = memplan.Problem([100, 100], [0, 150], [300, 151])
+    plan = memplan.plan(problem)
+    figure = Figure(figsize=(12, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    ax = plan.plot(None if own_figure else figure.add_subplot())
+    canvas = ax.figure.canvas
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3].astype(int)
+    colour = (0.85 * np.array(to_rgb(colouring(plan).colours[1])) + 0.15) * 255
+    for byte in (110, 150, 190, 197):
+        x, y = ax.transData.transform((150.5, byte)).astype(int)
+        assert np.abs(pixels[y, x] - colour).max() < 60
+    plt.close("all")
+
+
+def test_in_a_figure_of_its_own_the_load_has_a_strip(plan: memplan.Plan) -> None:
+    ax = plan.plot()
+    (strip,) = [other for other in ax.figure.axes if other is not ax]
+    assert line(strip, "load")[1] == [4 * MIB, 6 * MIB, 5 * MIB, 0]
+    assert (strip.get_xlim(), strip.get_ylabel(), strip.get_xlabel()) == (ax.get_xlim(), "load (MiB)", "step")
+    assert legends(ax) == [["load, at most 6.00 MiB", "peak 6.00 MiB at step 2"]]
+    plt.close("all")
 
 
 def test_axes_and_title(plan: memplan.Plan, ax: Axes) -> None:
@@ -458,7 +486,7 @@ def test_plans_side_by_side_colour_a_buffer_the_same() -> None:
     axes = memplan.plot_plans(plans)
     try:
         assert len({ax.figure for ax in axes}) == 1
-        assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes} == {((0, 6), (0, 13 * 1.02))}
+        assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes} == {((0, 6), (0, 13 * 1.03))}
         first, second, third = (colours_of(boxes(ax)) for ax in axes)
         assert first == second
         assert third == [first[3], first[0], first[1], first[2], OTHERS]

@@ -323,7 +323,7 @@ def test_no_compiler() -> None:
 
 def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "memplan.importers.torch.inductor", raising=False)
+    monkeypatch.delitem(sys.modules, "memplan.inductor.compiled", raising=False)
     with pytest.raises(memplan.MissingDependencyError, match=r"memplan\[torch\]"):
         capture_inductor(len)
 

@@ -327,9 +327,20 @@ def test_summary(plan: memplan.Plan) -> None:
     assert "optimal: the peak equals the load" in memplan.plan(([4], [0], [1])).summary()
 
 
-def test_str_is_summary_and_layout(plan: memplan.Plan) -> None:
-    assert str(plan).startswith(plan.summary())
-    assert str(plan).endswith(plan.layout(limit=40))
+def test_str_is_one_line(plan: memplan.Plan) -> None:
+    start = "peak 22 B (22 bytes), at most 37.500% above the best possible: 3 buffers, first_fit, "
+    assert str(plan).startswith(start)
+    assert str(plan).endswith(" s")
+    optimal = dataclasses.replace(memplan.plan(([4], [0], [1])), seconds=0.25, interrupted=True)
+    assert str(optimal) == "peak 4 B (4 bytes), optimal: 1 buffer, auto (first_fit), 0.25 s, interrupted"
+
+
+def test_each_better_plan_is_printed_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = memplan.plan("example:resnet50_train", on_improvement=print)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith("peak ") for line in lines)
+    assert f"({plan.peak:,} bytes), optimal: " in lines[-1]
 
 
 def test_in_says_what_has_a_slot() -> None:
@@ -341,12 +352,11 @@ def test_in_says_what_has_a_slot() -> None:
     assert 1.5 not in plan
 
 
-def test_verify_after_the_arrays_were_changed_is_an_error() -> None:
+def test_verify_after_the_arrays_were_changed_is_of_the_problem_as_it_was() -> None:
     last = np.array([3, 4, 5])
     plan = memplan.plan(memplan.Problem([1, 2, 3], [0, 1, 2], last))
     last[:] = -5
-    with pytest.raises(memplan.ProblemError, match=r"last\[0\] must be > first\[0\] = 0, got -5"):
-        plan.verify()
+    plan.verify()
 
 
 def test_verify_lists_as_many_violations_as_told() -> None:

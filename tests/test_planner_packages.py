@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import memplan
+from memplan import register
 from memplan.cli import main
-from memplan.planners import register
 
 MODULE = """
-from memplan.planners import Options, Parameter, Placement, PlannerInfo
+from memplan import Options, Parameter, Placement, PlannerInfo
 
 def place(problem, options):
     return Placement({offsets})

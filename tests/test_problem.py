@@ -1,13 +1,15 @@
-"""Problems: columns of int64, used as they are, checked once."""
+"""Problems: columns of int64, copied and checked once."""
 
 from __future__ import annotations
 
 import array
 import copy
+import ctypes
 import gc
 import pickle
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -26,27 +28,102 @@ def int64(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def test_int64_arrays_are_not_copied() -> None:
+def test_arrays_are_copied() -> None:
     given = [int64(4, 5), int64(0, 1), int64(2, 3), int64(1, 8)]
     problem = memplan.Problem(*given)
     for name, column in zip(COLUMNS, given, strict=True):
-        assert np.shares_memory(getattr(problem, name), column)
+        assert not np.shares_memory(getattr(problem, name), column)
+        before = column.tolist()
+        column[:] = -1
+        assert getattr(problem, name).tolist() == before
 
 
-def test_columns_are_read_only_int64_views() -> None:
+def test_parts_and_conflicts_are_copied() -> None:
+    parts, conflicts = np.array([[0, 0, 2, 0, 1]]), np.array([[0, 1]])
+    problem = memplan.Problem([4, 5], [0, 1], [2, 3], parts=parts, conflicts=conflicts)
+    parts[:], conflicts[:] = -1, -1
+    assert problem.parts is not None
+    assert problem.parts.tolist() == [[0, 0, 2, 0, 1]]
+    assert problem.conflicts is not None
+    assert problem.conflicts.tolist() == [[0, 1]]
+
+
+def test_columns_are_read_only_and_made_once() -> None:
     problem = memplan.Problem(int64(4, 5), int64(0, 1), int64(2, 3))
     for name in COLUMNS:
         column = getattr(problem, name)
         assert (column.dtype, column.shape) == (np.int64, (2,))
-        assert np.shares_memory(column, getattr(problem, name))
+        assert getattr(problem, name) is column
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
+        for view in (column, column[:], column.reshape(2, 1)):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                view.setflags(write=True)
+        assert not isinstance(column.base, np.ndarray)
+        with pytest.raises(TypeError):
+            memoryview(column.base)
 
 
-def test_given_arrays_stay_writeable() -> None:
-    size = int64(4)
-    memplan.Problem(size, [0], [1])
-    size[0] = 5
+def written_by_force(column: np.ndarray, value: int) -> None:
+    """As torch.from_numpy lets its tensors be written, with no more than a warning."""
+    address = column.__array_interface__["data"][0]
+    ctypes.memset(address, value, column.nbytes)
+
+
+def test_what_is_written_by_force_into_a_column_reaches_no_plan() -> None:
+    problem = memplan.Problem([4, 5], [0, 1], [2, 3])
+    same = memplan.Problem([4, 5], [0, 1], [2, 3])
+    for name in COLUMNS:
+        written_by_force(getattr(problem, name), 0xFF)
+    assert problem == same
+    assert memplan.plan(problem).peak == 9
+
+
+def test_a_column_outlives_its_problem() -> None:
+    problem = memplan.Problem([4, 5], [0, 1], [2, 3])
+    alive = weakref.ref(problem)
+    column = problem.size
+    del problem
+    gc.collect()
+    assert alive() is None
+    assert column.tolist() == [4, 5]
+    assert memplan.Problem([1], [0], [1]).size.tolist() == [1]  # perhaps where the other was
+
+
+def test_arrays_may_change_while_they_are_planned() -> None:
+    """A thread writes into the arrays all the time, which would break the memory of planners that read them."""
+    done = subprocess.run([sys.executable, "-c", WRITER], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+WRITER = """
+import threading
+import numpy as np
+import memplan
+
+rng = np.random.default_rng(1)
+first = rng.integers(0, 1000, 20000)
+arrays = rng.integers(1, 1000, 20000), first, first + rng.integers(1, 50, 20000)
+good = [column.copy() for column in arrays]
+wild = rng.integers(-2**40, 2**40, 20000)
+ended = threading.Event()
+
+def write():
+    while not ended.is_set():
+        for column, values in zip(arrays, good):
+            column[:] = wild
+            column[:] = values
+
+thread = threading.Thread(target=write)
+thread.start()
+for planner in ("linear_scan", "first_fit") * 5:
+    try:
+        memplan.plan(arrays, planner)
+    except ValueError:
+        pass
+ended.set()
+thread.join()
+"""
 
 
 def test_read_only_arrays_are_taken() -> None:

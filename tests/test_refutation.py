@@ -16,9 +16,9 @@ from hypothesis import given, settings
 
 import memplan
 import oracle
-from memplan import checker
-from memplan.checker import Node
 from memplan.generate import tight
+from memplan.proofs import checker
+from memplan.proofs.checker import Node
 from strategies import BOUNDED, columns
 
 Nodes = list[Node]

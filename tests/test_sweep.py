@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from memplan.compare import Comparison, Row
+from memplan.comparing.comparison import Comparison, Row
+from memplan.comparing.sweep.log import COLUMNS
+from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
-from memplan.sweep.log import COLUMNS
 
 DATA = Path(__file__).parent / "data"
 HARD = DATA / "minimalloc" / "A.1048576.csv"
@@ -274,7 +276,7 @@ def test_what_may_be_mended_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
     def missing() -> None:
         raise memplan.MissingDependencyError("planner 'cp_sat' needs OR-tools")
 
-    monkeypatch.setattr(sys.modules["memplan.planners.cp_sat"], "_load", missing)
+    monkeypatch.setattr(cp_sat, "_load", missing)
     memplan.sweep({"c": CONFLICTS}, ["cp_sat", "first_fit"], Here(), csv=tmp_path / "sweep.csv")
     assert [line["planner"] for line in lines(tmp_path / "sweep.csv")] == ["first_fit"]
 
@@ -314,6 +316,48 @@ def test_what_a_process_has_done_stays(sent: signal.Signals, tmp_path: Path) -> 
         assert (process.returncode, err) == (0, "")
         assert "gap to the best proven bound, interrupted" in out
         assert "† interrupted" in out
+
+
+def living(group: int) -> list[str]:
+    """The processes of a group that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, leader = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(leader) == group and state != "Z":
+                found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed as Linux does")
+@pytest.mark.parametrize(
+    ("sent", "method"), [("SIGKILL", "fork"), ("SIGKILL", "spawn"), ("SIGTERM", "fork"), ("SIGTERM", "command")]
+)
+def test_workers_end_with_the_process(sent: str, method: str, tmp_path: Path) -> None:
+    path, script = tmp_path / "sweep.csv", tmp_path / "run.py"
+    script.write_text(
+        RUN.replace("import signal,", "import multiprocessing, signal,").replace(
+            "    sources", f"    multiprocessing.set_start_method({method!r})\n    sources"
+        )
+    )
+    compare = ["-m", "memplan", "compare", str(HARD), str(DATA / "minimalloc" / "D.1048576.csv"), "--planners"]
+    compare += [f"naive,first_fit,{FOREVER}", "--jobs", "3", "--resume", str(path)]
+    arguments = compare if method == "command" else [str(script), str(path)]
+    with subprocess.Popen([sys.executable, *arguments], start_new_session=True, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and (not path.exists() or len(lines(path)) < 4):
+            time.sleep(0.05)
+        assert len(living(process.pid)) >= 4
+        process.send_signal(getattr(signal, sent))
+        assert process.wait(5) == -getattr(signal, sent)
+        ended = time.monotonic()
+        while (left := living(process.pid)) and time.monotonic() < ended + 2:
+            time.sleep(0.05)
+        if left:
+            os.killpg(process.pid, signal.SIGKILL)
+        assert left == []
+    assert len(lines(path)) == 4
+    assert {found.name for found in tmp_path.iterdir()} == {"sweep.csv", "run.py"}
 
 
 # Tables and pictures

@@ -23,7 +23,7 @@ void bind_planners(py::module_& m) {
           "standard",
           [](const Parameter& p) -> std::variant<std::int64_t, std::string> {
             if (p.words.empty()) return p.standard;
-            return std::string(p.words[static_cast<std::size_t>(p.standard)]);
+            return std::string(p.words[at(p.standard)]);
           },
           "The value used unless another is given.")
       .def_readonly("least", &Parameter::least)

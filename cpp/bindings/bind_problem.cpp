@@ -1,7 +1,7 @@
-#include <memory>
+#include <span>
 #include <string>
 
-#include "bindings.hpp"
+#include "arrays.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/problem.hpp"
@@ -10,44 +10,12 @@ namespace memplan::bindings {
 
 namespace {
 
-using Column = py::array_t<std::int64_t>;
-using Contiguous = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-
-[[noreturn]] void refuse(const char* name, const std::string& expected, const std::string& got) {
-  throw ProblemError(std::string(name) + " must " + expected + ", got " + got);
-}
-
-py::array array_of(py::handle source, const char* name) {
-  py::array array = py::array::ensure(source);
-  if (array) return array;
-  PyErr_Clear();
-  refuse(name, "be a sequence of integers", py::str(py::type::handle_of(source)).cast<std::string>());
-}
-
-std::string dtype_name(const py::array& array) { return py::str(array.dtype()).cast<std::string>(); }
-
-void check_fits_int64(const py::array& array, const char* name) {
-  if (array.size() == 0 || array.dtype().kind() != 'u' || array.itemsize() < 8) return;
-  const py::object highest = array.attr("max")();
-  if (highest.attr("item")() > py::int_(kMaxBytes)) refuse(name, "fit int64", py::str(highest).cast<std::string>());
-}
-
-// Numpy memory has to be released with the GIL held, wherever the last Problem that uses it goes.
-std::shared_ptr<const void> owner_of(std::vector<Column> columns) {
-  auto* kept = new std::vector<Column>(std::move(columns));
-  return {kept, [](const void* pointer) {
-            py::gil_scoped_acquire gil;
-            delete static_cast<const std::vector<Column>*>(pointer);
-          }};
-}
+using Array = py::array_t<std::int64_t>;
 
 // A scalar counts for every buffer.
-Column alignment_column(py::handle source, py::ssize_t count) {
+std::vector<Bytes> alignment_column(py::handle source, std::size_t count) {
   if (array_of(source, "alignment").ndim() != 0) return int64_column(source, "alignment");
-  const Column scalar = int64_column(py::make_tuple(source), "alignment");
-  Column column(count);
-  std::fill_n(column.mutable_data(), count, scalar.at(0));
-  return column;
+  return std::vector(count, int64_column(py::make_tuple(source), "alignment")[0]);
 }
 
 std::string name_of(py::handle name) {
@@ -85,8 +53,7 @@ Rows rows_of(const py::object& source, const char* name, py::ssize_t columns) {
   if (array.size() == 0) return {};
   if (array.ndim() != 2 || array.shape(1) != columns)
     refuse(name, "have " + std::to_string(columns) + " columns", py::str(array.attr("shape")).cast<std::string>());
-  const Column flat = int64_column(array.attr("reshape")(-1), name);
-  return Rows(flat.data(), flat.data() + flat.size());
+  return int64_column(array.attr("reshape")(-1), name);
 }
 
 Index index_of(std::int64_t value, const char* name, Index count) {
@@ -117,10 +84,10 @@ Conflicts conflicts_of(const py::object& source, Index count) {
 
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
                      const py::object& parts, const py::object& conflicts) {
-  std::vector<Column> columns{int64_column(size, "size"), int64_column(first, "first"), int64_column(last, "last")};
-  columns.push_back(alignment_column(alignment, columns[0].size()));
-  const Problem::Columns spans{span_of(columns[0]), span_of(columns[1]), span_of(columns[2]), span_of(columns[3])};
-  Problem problem = Problem::view(spans, owner_of(std::move(columns)), names_of(names));
+  std::vector<Bytes> sizes = int64_column(size, "size");
+  std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
+  Problem problem(std::move(sizes), int64_column(first, "first"), int64_column(last, "last"), std::move(alignments),
+                  names_of(names));
   if (!parts.is_none()) problem = problem.with_shapes(parts_of(parts, problem.count()));
   if (!conflicts.is_none()) problem = problem.with_conflicts(conflicts_of(conflicts, problem.count()));
   return problem;
@@ -128,10 +95,10 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
 
 py::array_t<std::int64_t> table(Rows rows, py::ssize_t columns) {
   const py::ssize_t count = static_cast<py::ssize_t>(rows.size()) / columns;
-  return adopt(std::move(rows)).attr("reshape")(count, columns).cast<Column>();
+  return adopt(std::move(rows)).attr("reshape")(count, columns).cast<Array>();
 }
 
-std::optional<Column> parts_table(const Problem& problem) {
+std::optional<Array> parts_table(const Problem& problem) {
   if (!problem.has_shapes()) return std::nullopt;
   Rows rows;
   for (Index i = 0; i < problem.count(); ++i)
@@ -140,7 +107,7 @@ std::optional<Column> parts_table(const Problem& problem) {
   return table(std::move(rows), 5);
 }
 
-std::optional<Column> conflicts_table(const Problem& problem) {
+std::optional<Array> conflicts_table(const Problem& problem) {
   if (problem.conflicts() == nullptr) return std::nullopt;
   Rows rows;
   for (Index a = 0; a < problem.count(); ++a)
@@ -150,28 +117,14 @@ std::optional<Column> conflicts_table(const Problem& problem) {
   return table(std::move(rows), 2);
 }
 
-template <class Span>
-auto column_property(Span (Problem::*column)() const) {
-  return [column](py::object self) {
-    return read_only(std::span<const std::int64_t>((self.cast<const Problem&>().*column)()), self);
-  };
-}
+using Columns = std::span<const std::int64_t> (Problem::*)() const;
 
-py::typing::Tuple<Column, Column> load_curve_arrays(const Problem& problem) {
+py::typing::Tuple<Array, Array> load_curve_arrays(const Problem& problem) {
   LoadCurve curve = load_curve(problem);
   return py::make_tuple(adopt(std::move(curve.step)), adopt(std::move(curve.bytes)));
 }
 
 }  // namespace
-
-py::array_t<std::int64_t> int64_column(py::handle source, const char* name) {
-  const py::array array = array_of(source, name);
-  if (array.ndim() != 1) refuse(name, "have one dimension", std::to_string(array.ndim()));
-  const char kind = array.dtype().kind();
-  if (array.size() > 0 && kind != 'i' && kind != 'u') refuse(name, "hold integers that fit int64", dtype_name(array));
-  check_fits_int64(array, name);
-  return Contiguous::ensure(array);
-}
 
 void bind_problem(py::module_& m) {
   py::class_<Problem>(
@@ -180,8 +133,7 @@ void bind_problem(py::module_& m) {
       "offset must be a multiple of alignment[i].\n\n"
       "Parameters\n----------\n"
       "size, first, last : (n,) int64\n"
-      "    Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:\n"
-      "    do not change them afterwards. Anything else that holds integers is converted.\n"
+      "    Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.\n"
       "alignment : int or (n,) int64\n    Bytes, >= 1.\n"
       "names : sequence of str, optional\n    One name per buffer.\n"
       "parts : (m, 5) int64, optional\n"
@@ -194,14 +146,11 @@ void bind_problem(py::module_& m) {
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
            py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none())
-      .def_property_readonly("size",
-                             column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::size)))
-      .def_property_readonly("first",
-                             column_property(static_cast<std::span<const Step> (Problem::*)() const>(&Problem::first)))
-      .def_property_readonly("last",
-                             column_property(static_cast<std::span<const Step> (Problem::*)() const>(&Problem::last)))
-      .def_property_readonly(
-          "alignment", column_property(static_cast<std::span<const Bytes> (Problem::*)() const>(&Problem::alignment)))
+      .def_property_readonly("size", column_property<Problem>("size", static_cast<Columns>(&Problem::size)))
+      .def_property_readonly("first", column_property<Problem>("first", static_cast<Columns>(&Problem::first)))
+      .def_property_readonly("last", column_property<Problem>("last", static_cast<Columns>(&Problem::last)))
+      .def_property_readonly("alignment",
+                             column_property<Problem>("alignment", static_cast<Columns>(&Problem::alignment)))
       .def_property_readonly(
           "names", [](const Problem& p) { return p.names(); }, "Names, or an empty list.")
       .def_property_readonly("parts", &parts_table, "(m, 5) int64, or None when all buffers are plain rectangles.")

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "bindings.hpp"
+#include "arrays.hpp"
 #include "memplan/solve.hpp"
 #include "watch.hpp"
 
@@ -73,9 +73,8 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
 
 Plan judge_offsets(const Problem& problem, py::handle offsets, const std::string& planner, const std::string& asked,
                    double seconds, Bytes lower_bound, Index pools, bool interrupted) {
-  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
   Placement placement;
-  placement.offsets.assign(column.data(), column.data() + column.size());
+  placement.offsets = int64_column(offsets, "offsets");
   placement.lower_bound = lower_bound;
   placement.pools = pools;
   py::gil_scoped_release release;
@@ -120,11 +119,6 @@ void bind_storage_options(py::module_& m) {
           }));
 }
 
-template <class Owner, class T>
-auto column_property(std::vector<T> Owner::* column) {
-  return [column](py::object self) { return read_only(std::span<const T>(self.cast<const Owner&>().*column), self); };
-}
-
 // What tensors share bytes by choice, by index: (how, op, output, input, offset).
 using SharedTuple = std::tuple<std::string, Index, Index, Index, Bytes>;
 
@@ -146,13 +140,16 @@ std::vector<Shared> shared_from(const std::vector<SharedTuple>& tuples) {
 void bind_buffers(py::module_& m) {
   py::class_<Buffers>(m, "Buffers", "The problem of a graph, and the way back from its buffers to tensors and ops.")
       .def_readonly("problem", &Buffers::problem)
-      .def_property_readonly("buffer_of_tensor", column_property(&Buffers::buffer_of_tensor),
+      .def_property_readonly("buffer_of_tensor",
+                             column_property<Buffers>("buffer_of_tensor", &Buffers::buffer_of_tensor),
                              "(tensors,) int32; -1 where the tensor is not placed.")
-      .def_property_readonly("offset_in_buffer", column_property(&Buffers::offset_in_buffer),
+      .def_property_readonly("offset_in_buffer",
+                             column_property<Buffers>("offset_in_buffer", &Buffers::offset_in_buffer),
                              "(tensors,) int64, bytes.")
-      .def_property_readonly("root_of_tensor", column_property(&Buffers::root_of_tensor),
+      .def_property_readonly("root_of_tensor", column_property<Buffers>("root_of_tensor", &Buffers::root_of_tensor),
                              "(tensors,) int32: the tensor that owns the bytes, itself unless it shares another's.")
-      .def_property_readonly("buffer_of_workspace", column_property(&Buffers::buffer_of_workspace),
+      .def_property_readonly("buffer_of_workspace",
+                             column_property<Buffers>("buffer_of_workspace", &Buffers::buffer_of_workspace),
                              "(ops,) int32; -1 where the op has no placed workspace.")
       .def_property_readonly("shared", &shared_of,
                              "What shares bytes by choice: (how, op, output, input, offset), how being 'inplace',\n"
@@ -188,7 +185,8 @@ void bind_solve(py::module_& m) {
   bind_storage_options(m);
   bind_buffers(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
-      .def_property_readonly("offsets", column_property(&Plan::offsets), "(n,) int64, bytes; read-only.")
+      .def_property_readonly("offsets", column_property<Plan>("offsets", &Plan::offsets),
+                             "(n,) int64, bytes; read-only.")
       .def_readonly("peak", &Plan::peak)
       .def_readonly("lower_bound", &Plan::lower_bound)
       .def_readonly("optimal", &Plan::optimal)

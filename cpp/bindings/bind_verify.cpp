@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "bindings.hpp"
+#include "arrays.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
@@ -15,16 +15,14 @@ std::size_t limit_of(std::optional<std::size_t> limit) { return limit.value_or(k
 
 std::vector<Violation> verify_problem(const Problem& problem, py::handle offsets, std::optional<Bytes> capacity,
                                       std::optional<std::size_t> limit) {
-  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
-  const std::span<const std::int64_t> values = span_of(column);
+  const std::vector<Bytes> values = int64_column(offsets, "offsets");
   py::gil_scoped_release release;
   return verify(problem, values, capacity.value_or(kMaxBytes), limit_of(limit));
 }
 
 std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers, py::handle offsets,
                                       std::optional<std::size_t> limit) {
-  const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
-  const std::vector<Bytes> values(column.data(), column.data() + column.size());
+  const std::vector<Bytes> values = int64_column(offsets, "offsets");
   require_one_per_buffer(buffers.problem, values);
   py::gil_scoped_release release;
   return replay_all(graph, buffers, values, limit_of(limit));
@@ -58,26 +56,22 @@ void bind_verify(py::module_& m) {
         "All violations of offsets (int64, bytes) on a problem, at most `limit`; shares no code with planners.");
   m.def(
       "peak_of",
-      [](const Problem& problem, py::handle offsets) {
-        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
-        return peak_of(problem, span_of(column));
-      },
+      [](const Problem& problem, py::handle offsets) { return peak_of(problem, int64_column(offsets, "offsets")); },
       py::arg("problem"), py::arg("offsets"), "The highest offset + size, in bytes.");
   m.def(
       "reused_by",
       [](const Problem& problem, py::handle offsets) {
-        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
-        return adopt(reused_by(problem, span_of(column)));
+        return adopt(reused_by(problem, int64_column(offsets, "offsets")));
       },
       py::arg("problem"), py::arg("offsets"),
       "Per buffer, the first other that takes over some of its bytes after it has used them (int32; -1 for none).");
   m.def(
       "reuse_edges",
       [](const Graph& graph, const Buffers& buffers, py::handle offsets) {
-        const py::array_t<std::int64_t> column = int64_column(offsets, "offsets");
-        require_one_per_buffer(buffers.problem, span_of(column));
+        const std::vector<Bytes> values = int64_column(offsets, "offsets");
+        require_one_per_buffer(buffers.problem, values);
         std::vector<std::pair<Index, Index>> edges;
-        for (const ReuseEdge& edge : reuse_edges(graph, addresses_of(buffers, span_of(column))))
+        for (const ReuseEdge& edge : reuse_edges(graph, addresses_of(buffers, values)))
           edges.emplace_back(edge.before, edge.after);
         return edges;
       },

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import memplan
+from memplan import Parameter, PlannerInfo
 from memplan.cli import COMMANDS, main
-from memplan.planners import Parameter, PlannerInfo
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -4,11 +4,11 @@
 together never overlap; every plan is verified before it is returned.
 """
 
+from . import generate as generate
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
-from .checker import RefutationError
-from .compare import Comparison, compare
-from .diff import PlanDiff
+from .comparing.comparison import Comparison, compare
+from .comparing.sweep import Sweep, sweep
 from .errors import (
     GraphError,
     InfeasibleError,
@@ -19,18 +19,22 @@ from .errors import (
     SourceError,
     UnsupportedError,
 )
-from .explain import Explanation, Reuse
+from .facts.diff import PlanDiff
+from .facts.explain.explanation import Explanation
+from .facts.explain.reuse import Reuse
+from .facts.plan import Plan
+from .facts.slots import Sharing, Slot
+from .facts.tensors import Tensors
 from .importers.csv import read_problem
-from .importers.inplace import INPLACE_OPS
 from .importers.plan_files import read_plan
-from .inductor import InductorCapture, capture_inductor
-from .plan import Plan
-from .planners import PlannerInfo, planners
+from .inductor.capture import InductorCapture, capture_inductor
+from .inplace_ops import INPLACE_OPS
+from .planning.interface import Options, Parameter, Placement, PlannerInfo
+from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
-from .refutation import Refutation
-from .slots import Sharing, Slot
-from .sweep import Sweep, sweep
+from .proofs.checker import RefutationError
+from .proofs.refutation import Refutation
 
 __all__ = [
     "INPLACE_OPS",
@@ -43,6 +47,9 @@ __all__ = [
     "InvalidPlanError",
     "MissingDependencyError",
     "Op",
+    "Options",
+    "Parameter",
+    "Placement",
     "Plan",
     "PlanDiff",
     "PlannerError",
@@ -57,17 +64,20 @@ __all__ = [
     "SourceError",
     "Sweep",
     "Tensor",
+    "Tensors",
     "UnsupportedError",
     "__version__",
     "capture",
     "capture_inductor",
     "compare",
     "plan",
+    "planner_names",
     "planners",
     "plot_plans",
     "read_plan",
     "read_problem",
     "refute",
+    "register",
     "sweep",
     "write_page",
 ]

@@ -217,8 +217,7 @@ class Problem:
     Parameters
     ----------
     size, first, last : (n,) int64
-        Bytes, first step, and the step after the last. int64 arrays are used as they are, without a copy:
-        do not change them afterwards. Anything else that holds integers is converted.
+        Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.
     alignment : int or (n,) int64
         Bytes, >= 1.
     names : sequence of str, optional

@@ -10,10 +10,10 @@ import numpy as np
 
 from . import _core
 from .errors import InfeasibleError
+from .facts.plan import Plan
 from .importers import capture_source
-from .plan import Plan
-from .planners import solve_graph, solve_problem
-from .refutation import Refutation, refutation_of
+from .planning.registry import solve_graph, solve_problem
+from .proofs.refutation import Refutation, refutation_of
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
 PLACE = ("intermediate", "output", "workspace")
@@ -31,6 +31,7 @@ def capture(
     dims: Mapping[str, int] | None = None,
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
+    trust: bool = False,
 ) -> _core.Graph | _core.Problem:
     """Import a source without planning it.
 
@@ -52,6 +53,10 @@ def capture(
         Types of ops that may write their first output over an input of as many bytes; a name stands for every type
         that it is the beginning of, up to a dot. From ONNX and torch, besides `INPLACE_OPS`, and only over inputs
         that lie in memory as the output does; in graphs and graph dicts, ops that have no `inplace` of their own.
+    trust
+        For a .pt2 source, which torch reads by running parts of it, as Python pickles. False: torch gets only what
+        cannot run, and a file that needs more is refused. True: torch reads the file as it is, and its author can run
+        any command. Only for files of people you trust. No other kind of file is run.
 
     Raises
     ------
@@ -61,7 +66,14 @@ def capture(
         Bad input; the message names the thing, what was expected and what came. All are ValueErrors.
     """
     return capture_source(
-        source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive, inplace_ops=inplace_ops
+        source,
+        args=args,
+        kwargs=kwargs,
+        train=train,
+        dims=dims,
+        inclusive=inclusive,
+        inplace_ops=inplace_ops,
+        trust=trust,
     )
 
 
@@ -87,12 +99,13 @@ def plan(
     dims: Mapping[str, int] | None = None,
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
+    trust: bool = False,
 ) -> Plan:
     """Give every buffer of a source an offset in one arena.
 
     Parameters
     ----------
-    source, args, kwargs, train, dims, inclusive, inplace_ops
+    source, args, kwargs, train, dims, inclusive, inplace_ops, trust
         What to plan; see `capture`.
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
@@ -159,7 +172,14 @@ def plan(
         bool(zero_copy),
     )
     captured = capture(
-        source, args=args, kwargs=kwargs, train=train, dims=dims, inclusive=inclusive, inplace_ops=inplace_ops
+        source,
+        args=args,
+        kwargs=kwargs,
+        train=train,
+        dims=dims,
+        inclusive=inclusive,
+        inplace_ops=inplace_ops,
+        trust=trust,
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")

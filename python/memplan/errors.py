@@ -9,7 +9,7 @@ from . import _core
 from ._core import GraphError, InvalidPlanError, ProblemError, UnsupportedError
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .facts.plan import Plan
 
 
 class SourceError(ValueError):

@@ -13,7 +13,7 @@ from measuring import header
 from rich.console import Console
 from rich.table import Table
 
-from memplan.export.files import write_text
+from memplan.files import write_text
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 MIB = 2**20

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import memplan
-from memplan.planners import Parameter
+from memplan import Parameter
 
 
 def switches_of(planner: str) -> list[Parameter]:

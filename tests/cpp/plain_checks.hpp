@@ -9,12 +9,13 @@
 
 namespace plain {
 
+using memplan::at;
 using memplan::Bytes;
 using memplan::Index;
 using memplan::Part;
 using memplan::Problem;
 
-inline Bytes offset_of(const std::vector<Bytes>& offsets, Index i) { return offsets[static_cast<std::size_t>(i)]; }
+inline Bytes offset_of(const std::vector<Bytes>& offsets, Index i) { return offsets[at(i)]; }
 
 // The pairs that share bytes while both are alive.
 inline std::size_t overlaps(const Problem& p, const std::vector<Bytes>& offsets) {

@@ -49,7 +49,7 @@ class RandomGraph {
     for (;;) {
       const int count = static_cast<int>(spec_.tensors.size());
       const int t = below(2) ? below(count) : count - 1 - below(std::min(count, 4));
-      if (alive_[static_cast<std::size_t>(t)]) return static_cast<std::size_t>(t);
+      if (alive_[memplan::at(t)]) return memplan::at(t);
     }
   }
 
@@ -74,7 +74,7 @@ class RandomGraph {
 
   void add_output(memplan::OpSpec& op, const std::vector<std::size_t>& inputs, int w) {
     const std::string output = "t" + op.name.substr(2) + "_" + std::to_string(w);
-    const std::size_t input = inputs[static_cast<std::size_t>(below(static_cast<int>(inputs.size())))];
+    const std::size_t input = inputs[memplan::at(below(static_cast<int>(inputs.size())))];
     op.outputs.push_back(output);
     const int relation = inputs.size() > 3 ? 3 : below(8);
     if (relation == 0 && w == 0) {

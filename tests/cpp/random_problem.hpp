@@ -42,7 +42,7 @@ class RandomProblem {
 
   int below(int limit) { return static_cast<int>(generator_() % static_cast<std::uint64_t>(limit)); }
   int count() const { return static_cast<int>(size_.size()); }
-  std::size_t pick() { return static_cast<std::size_t>(below(count())); }
+  std::size_t pick() { return memplan::at(below(count())); }
 
   void add(Bytes size, Step first, Step last) {
     size_.push_back(size);
@@ -64,7 +64,7 @@ class RandomProblem {
     const std::size_t most = 3 + static_cast<std::size_t>(below(12));
     std::vector<Piece> pieces = {{0, 3 + below(6), 0, 4 + below(20)}};
     while (pieces.size() < most) {
-      std::swap(pieces[static_cast<std::size_t>(below(static_cast<int>(pieces.size())))], pieces.back());
+      std::swap(pieces[memplan::at(below(static_cast<int>(pieces.size())))], pieces.back());
       const Piece piece = pieces.back();
       if (piece.wide() * piece.high() == 1) break;
       pieces.pop_back();
@@ -72,7 +72,7 @@ class RandomProblem {
       room&& below(2) ? cut_pinwheel(pieces, piece) : cut_across(pieces, piece);
     }
     for (std::size_t k = pieces.size(); k > 1; --k)
-      std::swap(pieces[static_cast<std::size_t>(below(static_cast<int>(k)))], pieces[k - 1]);
+      std::swap(pieces[memplan::at(below(static_cast<int>(k)))], pieces[k - 1]);
     if (below(3) == 0 && pieces.size() > 3) pieces.pop_back();
     for (const Piece& piece : pieces) add(piece.high(), piece.first, piece.last);
     for (int changes = below(2) ? below(4) : 0; changes > 0; --changes) {
@@ -140,12 +140,12 @@ class RandomProblem {
   std::vector<memplan::Part> parts() {
     std::vector<memplan::Part> parts;
     for (Index i = 0; i < count(); ++i) {
-      const std::size_t at = static_cast<std::size_t>(i);
       if (below(2)) continue;
-      for (Bytes begin = 0; begin < size_[at];) {
-        const Bytes end = begin + 1 + below(static_cast<int>(size_[at] - begin));
-        const Step half = (last_[at] - first_[at]) / 2;
-        Step first = first_[at], last = last_[at];
+      const std::size_t k = memplan::at(i);
+      for (Bytes begin = 0; begin < size_[k];) {
+        const Bytes end = begin + 1 + below(static_cast<int>(size_[k] - begin));
+        const Step half = (last_[k] - first_[k]) / 2;
+        Step first = first_[k], last = last_[k];
         if (half > 0) below(2) ? first += half : last -= half;
         if (below(3)) parts.push_back({i, begin, end, first, last});
         begin = end;

@@ -162,9 +162,9 @@ void check_reuse_edges(const Graph& graph, const GraphPlan& result) {
   const auto waits = waits_of(graph);
   OpSets implied(graph.op_count());
   for (Index k = 0; k < graph.op_count(); ++k) {
-    OpSpec& op = spec.ops[static_cast<std::size_t>(k)];
+    OpSpec& op = spec.ops[at(k)];
     op.stream = static_cast<int>(k);
-    for (Index before : waits[static_cast<std::size_t>(k)]) {
+    for (Index before : waits[at(k)]) {
       op.after.push_back(graph.op(before).name);
       implied.add_with_row(k, before);
     }
@@ -196,7 +196,7 @@ void check_graph() {
   if (below(8) == 0) options.disable_inplace_ops = {"even"};
 
   const auto table = planners();
-  const PlannerInfo& planner = table[static_cast<std::size_t>(below(static_cast<int>(table.size())))];
+  const PlannerInfo& planner = table[at(below(static_cast<int>(table.size())))];
   try {
     const GraphPlan result = solve(graph, briefly(planner), options);
     CHECK(verify(result.buffers.problem, result.plan.offsets, result.plan.peak).empty());

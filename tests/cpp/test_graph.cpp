@@ -36,7 +36,7 @@ void lifetimes_follow_storages() {
   const Storages storages = storages_of(graph, HappensBefore(graph));
   CHECK(storages.storages.size() == 4);
   CHECK(storages.of(*graph.find("v")).root == *graph.find("t"));
-  CHECK(storages.offset_of[static_cast<std::size_t>(*graph.find("v"))] == 4);
+  CHECK(storages.offset_of[at(*graph.find("v"))] == 4);
   const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, HappensBefore(graph));
   CHECK((lifetimes[0] == Lifetime{0, 1}));                   // x: read by op 0 alone
   CHECK((lifetimes[1] == Lifetime{0, 3}));                   // w: needed by the next run

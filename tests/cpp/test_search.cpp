@@ -102,7 +102,7 @@ void refutations_outlive_growth() {
 
 Problem random_problem() {
   const std::vector<std::vector<Bytes>> kinds = {{1}, {1}, {4}, {1, 2, 4, 8}, {2, 3}, {8, 12, 64}};
-  const std::vector<Bytes>& alignments = kinds[static_cast<std::size_t>(below(static_cast<Index>(kinds.size())))];
+  const std::vector<Bytes>& alignments = kinds[at(below(static_cast<Index>(kinds.size())))];
   const Index buffers = 1 + below(40), steps = 1 + below(50), longest = 1 + below(steps);
   std::vector<Bytes> size, alignment;
   std::vector<Step> first, last;
@@ -110,7 +110,7 @@ Problem random_problem() {
     first.push_back(below(steps));
     last.push_back(first.back() + 1 + below(longest));
     size.push_back(below(10) == 0 ? 5 : 1 + below(30));
-    alignment.push_back(alignments[static_cast<std::size_t>(below(static_cast<Index>(alignments.size())))]);
+    alignment.push_back(alignments[at(below(static_cast<Index>(alignments.size())))]);
   }
   return Problem(size, first, last, alignment);
 }
@@ -214,7 +214,7 @@ class Walk {
       if (may_be_placed(x)) items.push_back(x);
     CHECK(items.empty() == (plain_.placed.size() == sections_.buffer.size()));
     if (items.empty()) return false;
-    const Index x = items[static_cast<std::size_t>(below(static_cast<Index>(items.size())))];
+    const Index x = items[at(below(static_cast<Index>(items.size())))];
     const Bytes top = now_->base[x] + sections_.size[x] - sections_.padding[x];
     const Before before{floors_.mark(), plain_};
     plain_.placed[x] = now_->base[x];
@@ -250,7 +250,7 @@ class Walk {
 
   void go_back() {
     if (undone_.empty()) return;
-    const std::size_t depth = static_cast<std::size_t>(below(static_cast<Index>(undone_.size())));
+    const std::size_t depth = at(below(static_cast<Index>(undone_.size())));
     const Before before = undone_[depth];
     undone_.resize(depth);
     for (const auto& [x, offset] : plain_.placed)
@@ -316,8 +316,7 @@ class Walk {
     ends.push_back(sections_.count);
     const Index a = below(static_cast<Index>(ends.size())), b = below(static_cast<Index>(ends.size()));
     compare_best(0, sections_.count);
-    if (a != b)
-      compare_best(ends[static_cast<std::size_t>(std::min(a, b))], ends[static_cast<std::size_t>(std::max(a, b))]);
+    if (a != b) compare_best(ends[at(std::min(a, b))], ends[at(std::max(a, b))]);
   }
 
   void compare_best(Index from, Index to) {

@@ -39,18 +39,16 @@ class Conflicts {
     const std::span<const std::uint64_t> words = row(a);
     for (std::size_t w = 0; w < words.size(); ++w)
       for (std::uint64_t rest = words[w]; rest != 0; rest &= rest - 1)
-        f(static_cast<Index>(w * 64 + static_cast<std::size_t>(std::countr_zero(rest))));
+        f(static_cast<Index>(w * 64 + at(std::countr_zero(rest))));
   }
 
   bool operator==(const Conflicts&) const = default;
 
  private:
-  static std::size_t word(Index i) { return static_cast<std::size_t>(i) / 64; }
+  static std::size_t word(Index i) { return at(i) / 64; }
   static unsigned bit(Index i) { return static_cast<unsigned>(i) % 64; }
-  std::span<const std::uint64_t> row(Index a) const {
-    return {bits_.data() + static_cast<std::size_t>(a) * words_, words_};
-  }
-  void set(Index a, Index b) { bits_[static_cast<std::size_t>(a) * words_ + word(b)] |= std::uint64_t{1} << bit(b); }
+  std::span<const std::uint64_t> row(Index a) const { return {bits_.data() + at(a) * words_, words_}; }
+  void set(Index a, Index b) { bits_[at(a) * words_ + word(b)] |= std::uint64_t{1} << bit(b); }
 
   Index count_ = 0;
   std::size_t words_ = 0;  // per row

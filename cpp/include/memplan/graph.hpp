@@ -91,8 +91,8 @@ class Graph {
 
   Index tensor_count() const { return static_cast<Index>(tensors_.size()); }
   Index op_count() const { return static_cast<Index>(ops_.size()); }
-  const Tensor& tensor(Index t) const { return tensors_[static_cast<std::size_t>(t)]; }
-  const Op& op(Index k) const { return ops_[static_cast<std::size_t>(k)]; }
+  const Tensor& tensor(Index t) const { return tensors_[at(t)]; }
+  const Op& op(Index k) const { return ops_[at(k)]; }
 
   std::optional<Index> find(std::string_view tensor_name) const;
 

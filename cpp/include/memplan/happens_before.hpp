@@ -25,9 +25,7 @@ class OpSets {
   explicit OpSets(Index ops);
 
   bool contains(Index row, Index op) const {
-    return (bits_[static_cast<std::size_t>(row) * words_ + static_cast<std::size_t>(op) / 64] >>
-            (static_cast<unsigned>(op) % 64)) &
-           1;
+    return (bits_[at(row) * words_ + at(op) / 64] >> (static_cast<unsigned>(op) % 64)) & 1;
   }
   // Puts op, and all that is in its own row, into the row of a later op.
   void add_with_row(Index row, Index op);

@@ -17,8 +17,8 @@ class Neighbours {
   explicit Neighbours(const Problem& problem);
 
   std::span<const Index> of(Index i) const {
-    const auto begin = start_[static_cast<std::size_t>(i)];
-    return std::span(list_).subspan(begin, start_[static_cast<std::size_t>(i) + 1] - begin);
+    const auto begin = start_[at(i)];
+    return std::span(list_).subspan(begin, start_[at(i) + 1] - begin);
   }
 
  private:

@@ -19,8 +19,7 @@
 //
 // Pairs may also conflict whatever their lifetimes; they are apart with all their bytes.
 //
-// The columns may belong to someone else (a numpy array): a Problem keeps their owner alive and never
-// writes to them.
+// A Problem is checked when it is made and cannot change after that. Copies share its columns.
 #pragma once
 
 #include <memory>
@@ -46,21 +45,11 @@ struct Part {
 
 class Problem {
  public:
-  struct Columns {
-    std::span<const Bytes> size;
-    std::span<const Step> first;
-    std::span<const Step> last;
-    std::span<const Bytes> alignment;
-  };
-
   // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer, all
   // different. Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
   // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
   Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
           std::vector<std::string> names = {});
-
-  // Looks at columns that `owner` keeps alive, without a copy. Throws as the constructor does.
-  static Problem view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names = {});
 
   // The same buffers, with these shapes instead of those that they have. A buffer without parts is in use as a whole
   // throughout its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one
@@ -74,27 +63,24 @@ class Problem {
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
   Problem without_shapes() const;
 
-  // Checks the columns again, since their owner may have changed them: throws as the constructor does. O(n).
-  void check() const;
+  Index count() const { return static_cast<Index>(columns_->size.size()); }
+  std::span<const Bytes> size() const { return columns_->size; }
+  std::span<const Step> first() const { return columns_->first; }
+  std::span<const Step> last() const { return columns_->last; }
+  std::span<const Bytes> alignment() const { return columns_->alignment; }
+  const std::vector<std::string>& names() const { return columns_->names; }
 
-  Index count() const { return static_cast<Index>(columns_.size.size()); }
-  std::span<const Bytes> size() const { return columns_.size; }
-  std::span<const Step> first() const { return columns_.first; }
-  std::span<const Step> last() const { return columns_.last; }
-  std::span<const Bytes> alignment() const { return columns_.alignment; }
-  const std::vector<std::string>& names() const { return *names_; }
-
-  Bytes size(Index i) const { return columns_.size[static_cast<std::size_t>(i)]; }
-  Step first(Index i) const { return columns_.first[static_cast<std::size_t>(i)]; }
-  Step last(Index i) const { return columns_.last[static_cast<std::size_t>(i)]; }
-  Bytes alignment(Index i) const { return columns_.alignment[static_cast<std::size_t>(i)]; }
+  Bytes size(Index i) const { return columns_->size[at(i)]; }
+  Step first(Index i) const { return columns_->first[at(i)]; }
+  Step last(Index i) const { return columns_->last[at(i)]; }
+  Bytes alignment(Index i) const { return columns_->alignment[at(i)]; }
 
   bool has_shapes() const { return shapes_ != nullptr; }
   // The parts of a shaped buffer, by their begin, then first; empty for a plain rectangle.
   std::span<const Part> parts(Index i) const {
     if (!shapes_) return {};
-    const auto begin = shapes_->start[static_cast<std::size_t>(i)];
-    return std::span(shapes_->parts).subspan(begin, shapes_->start[static_cast<std::size_t>(i) + 1] - begin);
+    const auto begin = shapes_->start[at(i)];
+    return std::span(shapes_->parts).subspan(begin, shapes_->start[at(i) + 1] - begin);
   }
   // Calls f(part) for each rectangle of a buffer: its parts, or the one that it is as a whole.
   template <class F>
@@ -115,16 +101,18 @@ class Problem {
   bool operator==(const Problem& other) const;
 
  private:
-  Problem() = default;
-
+  struct Columns {
+    std::vector<Bytes> size;
+    std::vector<Step> first, last;
+    std::vector<Bytes> alignment;
+    std::vector<std::string> names;
+  };
   struct Shapes {
     std::vector<Part> parts;         // by buffer, begin, first
     std::vector<std::size_t> start;  // per buffer, and one more: where its parts begin
   };
 
-  Columns columns_;
-  std::shared_ptr<const void> owner_;
-  std::shared_ptr<const std::vector<std::string>> names_;
+  std::shared_ptr<const Columns> columns_;
   std::shared_ptr<const Shapes> shapes_;
   std::shared_ptr<const Conflicts> conflicts_;
 };

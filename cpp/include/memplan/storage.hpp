@@ -78,9 +78,7 @@ struct Storages {
   std::vector<Shared> shared;     // by op
   Bytes unshared = 0;             // of all placed storages, if nothing shared bytes by choice
 
-  const Storage& of(Index tensor) const {
-    return storages[static_cast<std::size_t>(storage_of[static_cast<std::size_t>(tensor)])];
-  }
+  const Storage& of(Index tensor) const { return storages[at(storage_of[at(tensor)])]; }
 };
 
 // Groups the tensors of a graph into storages. O((reads + writes) log ops), and for each choice, a look at the members

@@ -4,6 +4,7 @@
 // first and does not contain last; a byte range [offset, offset + size) likewise.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,6 +17,9 @@ using Index = std::int32_t;  // position of a tensor, op, storage or buffer in i
 
 inline constexpr Bytes kMaxBytes = std::numeric_limits<Bytes>::max();
 inline constexpr Index kNone = -1;  // "no such tensor, op, storage or buffer"
+
+// A position (>= 0) as containers count: column[at(i)].
+constexpr std::size_t at(std::int64_t position) { return static_cast<std::size_t>(position); }
 
 // a + b for a, b >= 0; nothing when the sum exceeds int64.
 constexpr std::optional<Bytes> checked_add(Bytes a, Bytes b) {

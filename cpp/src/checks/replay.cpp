@@ -13,8 +13,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 // What was written last into a range of bytes: the value of a tensor, or the workspace of an op.
 struct Mark {
   Index tensor = kNone;

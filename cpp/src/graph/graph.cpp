@@ -118,10 +118,10 @@ Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)) {
 
   std::vector<bool> listed(tensors_.size(), false);
   const auto add_output = [&](Index t) {
-    if (listed[static_cast<std::size_t>(t)]) return;
-    listed[static_cast<std::size_t>(t)] = true;
+    if (listed[at(t)]) return;
+    listed[at(t)] = true;
     outputs_.push_back(t);
-    TensorKind& kind = tensors_[static_cast<std::size_t>(t)].kind;
+    TensorKind& kind = tensors_[at(t)].kind;
     if (kind == TensorKind::intermediate) kind = TensorKind::output;
   };
   for (const std::string& name : spec.outputs) {

@@ -35,7 +35,7 @@ std::vector<Index> producers_of(const Graph& graph) {
       if (kind == TensorKind::input || kind == TensorKind::weight)
         throw GraphError(op_name(graph, k) + " writes " + tensor_name(graph, t) + ", which is " + kind_name(kind) +
                          "; only intermediates, outputs and workspaces are written");
-      Index& writer = producer[static_cast<std::size_t>(t)];
+      Index& writer = producer[at(t)];
       if (writer != kNone)
         throw GraphError(tensor_name(graph, t) + " is written twice, by " + op_name(graph, writer) + " and by " +
                          op_name(graph, k));
@@ -49,7 +49,7 @@ void check_produced(const Graph& graph, const std::vector<Index>& producer) {
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const TensorKind kind = graph.tensor(t).kind;
     const bool given = kind == TensorKind::input || kind == TensorKind::weight;
-    if (!given && producer[static_cast<std::size_t>(t)] == kNone)
+    if (!given && producer[at(t)] == kNone)
       throw GraphError(tensor_name(graph, t) + " is " + kind_name(kind) + " that no op writes");
   }
 }
@@ -60,19 +60,19 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
   std::vector<char> state(graph.ops().size(), unseen);
   std::vector<std::pair<Index, std::size_t>> path;  // op and how many of its inputs have been followed
   for (Index start = 0; start < graph.op_count(); ++start) {
-    if (state[static_cast<std::size_t>(start)] == unseen) path.emplace_back(start, 0);
+    if (state[at(start)] == unseen) path.emplace_back(start, 0);
     while (!path.empty()) {
       const Index k = path.back().first;
-      state[static_cast<std::size_t>(k)] = open;
+      state[at(k)] = open;
       const auto& inputs = graph.op(k).inputs;
       if (path.back().second == inputs.size()) {
-        state[static_cast<std::size_t>(k)] = done;
+        state[at(k)] = done;
         path.pop_back();
         continue;
       }
-      const Index next = producer[static_cast<std::size_t>(inputs[path.back().second++])];
-      if (next == kNone || state[static_cast<std::size_t>(next)] == done) continue;
-      if (state[static_cast<std::size_t>(next)] == unseen) {
+      const Index next = producer[at(inputs[path.back().second++])];
+      if (next == kNone || state[at(next)] == done) continue;
+      if (state[at(next)] == unseen) {
         path.emplace_back(next, 0);
         continue;
       }
@@ -89,7 +89,7 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
 }
 
 [[noreturn]] void throw_used_early(const Graph& graph, const std::vector<Index>& producer, Index k, Index t) {
-  const Index writer = producer[static_cast<std::size_t>(t)];
+  const Index writer = producer[at(t)];
   if (const std::string cycle = find_cycle(graph, producer); !cycle.empty())
     throw GraphError("the graph has a cycle: ops " + cycle + "; " + op_name(graph, k) + " reads " +
                      tensor_name(graph, t) + ", which " + op_name(graph, writer) + " writes");
@@ -101,7 +101,7 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
 void check_order(const Graph& graph, const std::vector<Index>& producer) {
   for (Index k = 0; k < graph.op_count(); ++k) {
     for (Index t : graph.op(k).inputs)
-      if (producer[static_cast<std::size_t>(t)] >= k) throw_used_early(graph, producer, k, t);
+      if (producer[at(t)] >= k) throw_used_early(graph, producer, k, t);
     for (Index before : graph.op(k).after)
       if (before >= k)
         throw GraphError(op_name(graph, k) + " (step " + std::to_string(k) + ") runs after " + op_name(graph, before) +
@@ -117,7 +117,7 @@ void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
     for (Index t : op.inputs)
       if (graph.tensor(t).kind == TensorKind::workspace)
         throw GraphError(op_name(graph, k) + " reads " + tensor_name(graph, t) + ", the workspace of " +
-                         op_name(graph, producer[static_cast<std::size_t>(t)]) + "; a workspace lives in its op alone");
+                         op_name(graph, producer[at(t)]) + "; a workspace lives in its op alone");
   }
   for (Index t : graph.outputs())
     if (graph.tensor(t).kind == TensorKind::workspace)
@@ -159,8 +159,6 @@ class ViewChecker {
     Index op;
   };
   using Overwrites = std::map<Bytes, Overwrite>;  // the last of every byte, by first byte; disjoint
-
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   void check_ends(Index k, const View& view, const std::string& relation) const {
     const Op& op = graph_.op(k);

@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 31;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 bool on_one_stream(const Graph& graph) {
   return std::all_of(graph.ops().begin(), graph.ops().end(),
                      [&](const Op& op) { return op.stream == graph.ops().front().stream; });

@@ -38,7 +38,7 @@ class Users {
   };
 
   std::size_t rank(Bytes bound) const {
-    return static_cast<std::size_t>(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
+    return at(std::lower_bound(bounds_.begin(), bounds_.end(), bound) - bounds_.begin());
   }
 
   static void add(std::vector<Index>& ops, Index op) {
@@ -87,7 +87,7 @@ std::vector<std::vector<Index>> takeovers_of(std::span<const std::vector<Use>> r
   for (const std::vector<Use>& uses : regions) {
     if (std::none_of(uses.begin(), uses.end(), [](const Use& use) { return use.writes; })) continue;
     Users users(uses);
-    for (const Use& use : uses) users.note(use, taken[static_cast<std::size_t>(use.op)]);
+    for (const Use& use : uses) users.note(use, taken[at(use.op)]);
   }
   for (std::vector<Index>& from : taken) {
     std::sort(from.begin(), from.end());

@@ -26,20 +26,19 @@ ByOffset::ByOffset(const SectionLives& lives) : lives_(lives), offset_(lives.beg
 std::size_t ByOffset::entries_at(int shift) const {
   std::size_t entries = 0;
   for (std::size_t i = 0; i < offset_.size(); ++i)
-    if (lives_.end[i] > lives_.begin[i])
-      entries += static_cast<std::size_t>(((lives_.end[i] - 1) >> shift) - (lives_.begin[i] >> shift)) + 1;
+    if (lives_.end[i] > lives_.begin[i]) entries += at(((lives_.end[i] - 1) >> shift) - (lives_.begin[i] >> shift)) + 1;
   return entries;
 }
 
 const ByOffset::List& ByOffset::shortest_list(Index begin, Index end) const {
   std::size_t level = levels_.size() - 1;
   while (begin >> levels_[level].shift != (end - 1) >> levels_[level].shift) --level;
-  return levels_[level].parts[static_cast<std::size_t>(begin >> levels_[level].shift)];
+  return levels_[level].parts[at(begin >> levels_[level].shift)];
 }
 
 bool ByOffset::stands_before(const Entry& entry, Index i) const {
-  const Bytes of_entry = offset_[static_cast<std::size_t>(entry.buffer)];
-  const Bytes of_i = offset_[static_cast<std::size_t>(i)];
+  const Bytes of_entry = offset_[at(entry.buffer)];
+  const Bytes of_i = offset_[at(i)];
   return of_entry != of_i ? of_entry < of_i : entry.buffer < i;
 }
 
@@ -51,12 +50,11 @@ ByOffset::List::iterator ByOffset::block_of(List& list, Index i) const {
 }
 
 void ByOffset::insert(List& list, Index i) {
-  const auto at = static_cast<std::size_t>(i);
   if (list.empty()) list.push_back({});
   const auto block = list.front().empty() ? list.begin() : block_of(list, i);
   const auto place =
       std::partition_point(block->begin(), block->end(), [&](const Entry& entry) { return stands_before(entry, i); });
-  block->insert(place, {lives_.begin[at], lives_.end[at], i});
+  block->insert(place, {lives_.begin[at(i)], lives_.end[at(i)], i});
   if (block->size() < kMostPerBlock) return;
   const auto middle = block->begin() + kMostPerBlock / 2;
   Block upper(middle, block->end());
@@ -73,20 +71,19 @@ void ByOffset::erase(List& list, Index i) {
 
 template <class F>
 void ByOffset::for_each_list_of(Index i, F&& f) {
-  const auto at = static_cast<std::size_t>(i);
   for (Level& level : levels_)
-    for (Index part = lives_.begin[at] >> level.shift; part <= (lives_.end[at] - 1) >> level.shift; ++part)
-      f(level.parts[static_cast<std::size_t>(part)]);
+    for (Index part = lives_.begin[at(i)] >> level.shift; part <= (lives_.end[at(i)] - 1) >> level.shift; ++part)
+      f(level.parts[at(part)]);
 }
 
 void ByOffset::add(Index i, Bytes offset) {
-  offset_[static_cast<std::size_t>(i)] = offset;
+  offset_[at(i)] = offset;
   for_each_list_of(i, [&](List& list) { insert(list, i); });
 }
 
 void ByOffset::remove(Index i) {
   for_each_list_of(i, [&](List& list) { erase(list, i); });
-  offset_[static_cast<std::size_t>(i)] = kNowhere;
+  offset_[at(i)] = kNowhere;
 }
 
 void ByOffset::assign(std::span<const Bytes> offsets) {
@@ -94,16 +91,13 @@ void ByOffset::assign(std::span<const Bytes> offsets) {
   std::vector<Index> placed;
   for (std::size_t i = 0; i < offset_.size(); ++i)
     if (lives_.end[i] > lives_.begin[i] && offset_[i] != kNowhere) placed.push_back(static_cast<Index>(i));
-  std::stable_sort(placed.begin(), placed.end(), [&](Index a, Index b) {
-    return offset_[static_cast<std::size_t>(a)] < offset_[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(placed.begin(), placed.end(), [&](Index a, Index b) { return offset_[at(a)] < offset_[at(b)]; });
   for (Level& level : levels_)
     for (List& list : level.parts) list.clear();
   for (const Index i : placed) {
-    const auto at = static_cast<std::size_t>(i);
     for_each_list_of(i, [&](List& list) {
       if (list.empty() || list.back().size() >= kMostPerBlock / 2) list.push_back({});
-      list.back().push_back({lives_.begin[at], lives_.end[at], i});
+      list.back().push_back({lives_.begin[at(i)], lives_.end[at(i)], i});
     });
   }
 }

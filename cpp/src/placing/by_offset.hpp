@@ -31,15 +31,15 @@ class ByOffset {
   void add(Index i, Bytes offset);
   void remove(Index i);
 
-  Bytes offset(Index i) const { return offset_[static_cast<std::size_t>(i)]; }
+  Bytes offset(Index i) const { return offset_[at(i)]; }
   std::span<const Bytes> offsets() const { return offset_; }
 
   // Calls f(buffer) for what is placed and shares a section with buffer i, by offset then index, until f says false;
   // i may be among them. Returns how many buffers were looked at.
   template <class F>
   std::size_t visit(Index i, F&& f) const {
-    const Index begin = lives_.begin[static_cast<std::size_t>(i)];
-    const Index end = lives_.end[static_cast<std::size_t>(i)];
+    const Index begin = lives_.begin[at(i)];
+    const Index end = lives_.end[at(i)];
     std::size_t looked = 0;
     for (const Block& block : shortest_list(begin, end)) {
       for (const Entry& entry : block)

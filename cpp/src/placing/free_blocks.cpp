@@ -23,7 +23,7 @@ std::uint64_t scrambled(std::uint64_t x) {
 std::optional<Bytes> FreeBlocks::lowest(Bytes size, Bytes alignment) const {
   const Node node = lowest_fit(root_, size, alignment);
   if (node == 0) return std::nullopt;
-  return align_up(at(node).begin, alignment);
+  return align_up(block(node).begin, alignment);
 }
 
 std::optional<Bytes> FreeBlocks::tightest(Bytes size, Bytes alignment) const {
@@ -40,7 +40,7 @@ std::optional<Bytes> FreeBlocks::largest(Bytes size, Bytes alignment) const {
 
 Bytes FreeBlocks::on_top(Bytes alignment) const {
   const Node last = last_at_or_before(top_);
-  return align_up(last != 0 && end(last) == top_ ? at(last).begin : top_, alignment);
+  return align_up(last != 0 && end(last) == top_ ? block(last).begin : top_, alignment);
 }
 
 void FreeBlocks::take(Bytes offset, Bytes size) {
@@ -50,7 +50,7 @@ void FreeBlocks::take(Bytes offset, Bytes size) {
   }
   const Node node = last_at_or_before(offset);
   const bool inside = node != 0 && offset < end(node);
-  const Bytes begin = inside ? at(node).begin : top_;
+  const Bytes begin = inside ? block(node).begin : top_;
   const Bytes limit = inside ? end(node) : top_;
   if (inside) erase(begin, limit - begin);
   insert(begin, offset);
@@ -62,12 +62,12 @@ void FreeBlocks::give_back(Bytes offset, Bytes size) {
   Bytes begin = offset;
   Bytes limit = offset + size;
   if (const Node before = last_at_or_before(offset); before != 0 && end(before) == offset) {
-    begin = at(before).begin;
+    begin = block(before).begin;
     erase(begin, offset - begin);
   }
-  if (const Node after = first_after(offset); after != 0 && at(after).begin == limit) {
+  if (const Node after = first_after(offset); after != 0 && block(after).begin == limit) {
     limit = end(after);
-    erase(at(after).begin, at(after).size);
+    erase(block(after).begin, block(after).size);
   }
   insert(begin, limit);
 }
@@ -75,9 +75,9 @@ void FreeBlocks::give_back(Bytes offset, Bytes size) {
 FreeBlocks::Node FreeBlocks::last_at_or_before(Bytes address) const {
   Node best = 0;
   for (Node node = root_; node != 0;) {
-    const bool candidate = at(node).begin <= address;
+    const bool candidate = block(node).begin <= address;
     if (candidate) best = node;
-    node = candidate ? at(node).right : at(node).left;
+    node = candidate ? block(node).right : block(node).left;
   }
   return best;
 }
@@ -85,18 +85,18 @@ FreeBlocks::Node FreeBlocks::last_at_or_before(Bytes address) const {
 FreeBlocks::Node FreeBlocks::first_after(Bytes address) const {
   Node best = 0;
   for (Node node = root_; node != 0;) {
-    const bool candidate = at(node).begin > address;
+    const bool candidate = block(node).begin > address;
     if (candidate) best = node;
-    node = candidate ? at(node).left : at(node).right;
+    node = candidate ? block(node).left : block(node).right;
   }
   return best;
 }
 
 FreeBlocks::Node FreeBlocks::lowest_fit(Node node, Bytes size, Bytes alignment) const {
-  if (node == 0 || at(node).largest < size) return 0;
-  if (const Node found = lowest_fit(at(node).left, size, alignment); found != 0) return found;
-  if (at(node).size >= size && fits(at(node).begin, at(node).size, size, alignment)) return node;
-  return lowest_fit(at(node).right, size, alignment);
+  if (node == 0 || block(node).largest < size) return 0;
+  if (const Node found = lowest_fit(block(node).left, size, alignment); found != 0) return found;
+  if (block(node).size >= size && fits(block(node).begin, block(node).size, size, alignment)) return node;
+  return lowest_fit(block(node).right, size, alignment);
 }
 
 void FreeBlocks::insert(Bytes begin, Bytes end) {
@@ -117,26 +117,26 @@ void FreeBlocks::erase(Bytes begin, Bytes size) {
 
 std::pair<FreeBlocks::Node, FreeBlocks::Node> FreeBlocks::split(Node node, Bytes begin) {
   if (node == 0) return {0, 0};
-  if (at(node).begin < begin) {
-    const auto [low, high] = split(at(node).right, begin);
-    at(node).right = low;
+  if (block(node).begin < begin) {
+    const auto [low, high] = split(block(node).right, begin);
+    block(node).right = low;
     refresh(node);
     return {node, high};
   }
-  const auto [low, high] = split(at(node).left, begin);
-  at(node).left = high;
+  const auto [low, high] = split(block(node).left, begin);
+  block(node).left = high;
   refresh(node);
   return {low, node};
 }
 
 FreeBlocks::Node FreeBlocks::join(Node low, Node high) {
   if (low == 0 || high == 0) return low == 0 ? high : low;
-  if (at(low).priority > at(high).priority) {
-    at(low).right = join(at(low).right, high);
+  if (block(low).priority > block(high).priority) {
+    block(low).right = join(block(low).right, high);
     refresh(low);
     return low;
   }
-  at(high).left = join(low, at(high).left);
+  block(high).left = join(low, block(high).left);
   refresh(high);
   return high;
 }
@@ -150,12 +150,12 @@ FreeBlocks::Node FreeBlocks::make(Bytes begin, Bytes size) {
     node = unused_.back();
     unused_.pop_back();
   }
-  at(node) = {begin, size, size, 0, 0, scrambled(made_++)};
+  block(node) = {begin, size, size, 0, 0, scrambled(made_++)};
   return node;
 }
 
 void FreeBlocks::refresh(Node node) {
-  at(node).largest = std::max({at(node).size, at(at(node).left).largest, at(at(node).right).largest});
+  block(node).largest = std::max({block(node).size, block(block(node).left).largest, block(block(node).right).largest});
 }
 
 }  // namespace memplan

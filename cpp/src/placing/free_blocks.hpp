@@ -47,9 +47,9 @@ class FreeBlocks {
     std::uint64_t priority = 0;  // heap order, from the top
   };
 
-  Block& at(Node node) { return nodes_[static_cast<std::size_t>(node)]; }
-  const Block& at(Node node) const { return nodes_[static_cast<std::size_t>(node)]; }
-  Bytes end(Node node) const { return at(node).begin + at(node).size; }
+  Block& block(Node node) { return nodes_[at(node)]; }
+  const Block& block(Node node) const { return nodes_[at(node)]; }
+  Bytes end(Node node) const { return block(node).begin + block(node).size; }
 
   Node last_at_or_before(Bytes address) const;  // the block with the highest begin <= address
   Node first_after(Bytes address) const;        // the block with the lowest begin > address

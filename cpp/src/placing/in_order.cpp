@@ -23,7 +23,7 @@ std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<cons
   for (Index i : buffers) {
     const auto born = std::lower_bound(births.begin(), births.end(), problem.last(i)) - births.begin();
     const auto dead = std::upper_bound(deaths.begin(), deaths.end(), problem.first(i)) - deaths.begin();
-    std::int64_t& count = counts[static_cast<std::size_t>(i)];
+    std::int64_t& count = counts[at(i)];
     count = born - dead - 1;  // without itself
     if (problem.conflicts() == nullptr) continue;
     problem.conflicts()->for_each(i, [&](Index other) {

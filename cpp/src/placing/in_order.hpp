@@ -33,7 +33,7 @@ std::optional<Placement> place_in_order(const Problem& problem, std::span<const 
   for (Index i : order) {
     if (++count % kBetweenLooks == 0 && deadline.passed()) return std::nullopt;
     const Bytes offset = fit(placed.room(i), problem.alignment(i));
-    placement.offsets[static_cast<std::size_t>(i)] = offset;
+    placement.offsets[at(i)] = offset;
     placed.add(i, offset);
   }
   return placement;

@@ -18,7 +18,7 @@ void Placed::add(Index i, Bytes offset) {
   if (problem_.size(i) == 0) return;
   problem_.for_each_part(
       i, [&](const Part& part) { occupancy_.add(part.first, part.last, {offset + part.begin, offset + part.end}); });
-  if (!offset_.empty()) offset_[static_cast<std::size_t>(i)] = offset;
+  if (!offset_.empty()) offset_[at(i)] = offset;
 }
 
 std::span<const OffsetRange> Placed::room(Index i) {
@@ -48,7 +48,7 @@ std::span<const Placed::Blocked> Placed::blocked_by_others(Index i) {
   });
   if (!offset_.empty()) {
     problem_.conflicts()->for_each(i, [&](Index other) {
-      const Bytes offset = offset_[static_cast<std::size_t>(other)];
+      const Bytes offset = offset_[at(other)];
       if (offset != kNowhere) blocked_.push_back({offset - problem_.size(i), offset + problem_.size(other)});
     });
   }

@@ -5,7 +5,7 @@ namespace memplan {
 bool Pools::may_hold(Index pool, Index buffer) const {
   const Conflicts* conflicts = problem_.conflicts();
   if (conflicts == nullptr) return true;
-  const std::vector<Index>& members = members_[static_cast<std::size_t>(pool)];
+  const std::vector<Index>& members = members_[at(pool)];
   return std::none_of(members.begin(), members.end(), [&](Index i) { return conflicts->contains(i, buffer); });
 }
 
@@ -20,7 +20,7 @@ Placement Pools::end_to_end() const {
     const Bytes begin = align_up(top, alignment);
     for (Index i : members) {
       const Bytes offset = align_up(begin, problem_.alignment(i));
-      placement.offsets[static_cast<std::size_t>(i)] = offset;
+      placement.offsets[at(i)] = offset;
       top = std::max(top, offset + problem_.size(i));
     }
   }

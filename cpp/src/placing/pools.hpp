@@ -29,7 +29,7 @@ class Pools {
   }
 
   // The pool holds this buffer too, which has bytes.
-  void put(Index pool, Index buffer) { members_[static_cast<std::size_t>(pool)].push_back(buffer); }
+  void put(Index pool, Index buffer) { members_[at(pool)].push_back(buffer); }
 
   // Whether the buffer conflicts, beyond lifetimes, with nothing that the pool has held.
   bool may_hold(Index pool, Index buffer) const;

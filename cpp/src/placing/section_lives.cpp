@@ -20,13 +20,13 @@ SectionLives section_lives(const Problem& problem) {
   for (auto death = deaths.begin(); death != deaths.end();) {
     const Index section = lives.sections();
     for (; birth != births.end() && problem.first(*birth) < problem.last(*death); ++birth) {
-      lives.begin[static_cast<std::size_t>(*birth)] = section;
+      lives.begin[at(*birth)] = section;
       alive += problem.size(*birth);
     }
     lives.load.push_back(alive);
     const bool last = birth == births.end();
     for (; death != deaths.end() && (last || problem.last(*death) <= problem.first(*birth)); ++death) {
-      lives.end[static_cast<std::size_t>(*death)] = section + 1;
+      lives.end[at(*death)] = section + 1;
       alive -= problem.size(*death);
     }
   }
@@ -36,8 +36,7 @@ SectionLives section_lives(const Problem& problem) {
 std::vector<Bytes> load_covered(const SectionLives& lives) {
   const MaxTree loads(lives.load);
   std::vector<Bytes> covered(lives.begin.size());
-  for (std::size_t i = 0; i < covered.size(); ++i)
-    covered[i] = loads.max(static_cast<std::size_t>(lives.begin[i]), static_cast<std::size_t>(lives.end[i]));
+  for (std::size_t i = 0; i < covered.size(); ++i) covered[i] = loads.max(at(lives.begin[i]), at(lives.end[i]));
   return covered;
 }
 

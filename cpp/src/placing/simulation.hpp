@@ -28,13 +28,12 @@ Placement simulate(const Problem& problem, Choose&& choose) {
   auto dead = deaths.begin();
   for (Index born : births) {
     for (; dead != deaths.end() && problem.last(*dead) <= problem.first(born); ++dead)
-      if (problem.size(*dead) > 0)
-        blocks.give_back(placement.offsets[static_cast<std::size_t>(*dead)], problem.size(*dead));
+      if (problem.size(*dead) > 0) blocks.give_back(placement.offsets[at(*dead)], problem.size(*dead));
     if (problem.size(born) == 0) continue;
     const std::optional<Bytes> inside = choose(blocks, problem.size(born), problem.alignment(born));
     const Bytes offset = inside ? *inside : blocks.on_top(problem.alignment(born));
     blocks.take(offset, problem.size(born));
-    placement.offsets[static_cast<std::size_t>(born)] = offset;
+    placement.offsets[at(born)] = offset;
   }
   return placement;
 }

@@ -15,8 +15,7 @@ void require_one_per_buffer(const Problem& problem, std::span<const Bytes> offse
 Bytes peak_of(const Problem& problem, std::span<const Bytes> offsets) {
   require_one_per_buffer(problem, offsets);
   Bytes peak = 0;
-  for (Index i = 0; i < problem.count(); ++i)
-    peak = std::max(peak, saturated_add(offsets[static_cast<std::size_t>(i)], problem.size(i)));
+  for (Index i = 0; i < problem.count(); ++i) peak = std::max(peak, saturated_add(offsets[at(i)], problem.size(i)));
   return peak;
 }
 

@@ -13,8 +13,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 struct Tenancy {
   Bytes end;
   Index tenant;

@@ -32,7 +32,6 @@ void check_options(const PlanOptions& options) {
 Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
   const ChosenPlanner chosen = choose_planner(planner);
   check_options(options);
-  problem.check();
   PlanOptions settings = options;
   settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
 
@@ -62,7 +61,6 @@ Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions
 Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options, const OnPlan& tell) {
   choose_planner(planner);  // or throws
   check_options(options);
-  problem.check();
   if (options.capacity) require_room(problem, *options.capacity);
   Listener listener{tell};
   Plan plan = attempt(problem, planner, options, listener);

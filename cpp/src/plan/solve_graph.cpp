@@ -130,12 +130,11 @@ Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets) {
   Addresses addresses;
   for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
     const Index b = buffers.buffer_of_tensor[t];
-    const Bytes base = b == kNone ? 0 : offsets[static_cast<std::size_t>(b)];
+    const Bytes base = b == kNone ? 0 : offsets[at(b)];
     addresses.tensor.push_back(saturated_add(base, buffers.offset_in_buffer[t]));
     addresses.region.push_back(b == kNone ? buffers.root_of_tensor[t] : kNone);
   }
-  for (Index b : buffers.buffer_of_workspace)
-    addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[static_cast<std::size_t>(b)]);
+  for (Index b : buffers.buffer_of_workspace) addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[at(b)]);
   return addresses;
 }
 

@@ -80,7 +80,7 @@ class Beam {
     placement.offsets.assign(problem_.size().size(), 0);
     std::size_t choice = ways_.front().choice;
     for (auto born = births.rbegin(); born != births.rend(); ++born, choice = choices_[choice].before)
-      placement.offsets[static_cast<std::size_t>(*born)] = choices_[choice].offset;
+      placement.offsets[at(*born)] = choices_[choice].offset;
     return placement;
   }
 

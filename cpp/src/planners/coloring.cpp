@@ -60,9 +60,9 @@ Colors color_in_order(const std::vector<Index>& order, const Neighbours& neighbo
   std::vector<Index> taken_for(order.size(), kNone);  // per color: the buffer that last saw it at a neighbour
   for (Index i : order) {
     for (Index j : neighbours.of(i))
-      if (const Index c = color[static_cast<std::size_t>(j)]; c != kNone) taken_for[static_cast<std::size_t>(c)] = i;
+      if (const Index c = color[at(j)]; c != kNone) taken_for[at(c)] = i;
     const auto free = std::find_if(taken_for.begin(), taken_for.end(), [i](Index seen) { return seen != i; });
-    color[static_cast<std::size_t>(i)] = static_cast<Index>(free - taken_for.begin());
+    color[at(i)] = static_cast<Index>(free - taken_for.begin());
   }
   return color;
 }
@@ -72,7 +72,7 @@ class ColorSet {
  public:
   // Whether it is new.
   bool add(Index color) {
-    const auto word = static_cast<std::size_t>(color) / 64;
+    const auto word = at(color) / 64;
     if (word >= words_.size()) words_.resize(word + 1);
     const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(color) % 64);
     const bool is_new = (words_[word] & bit) == 0;
@@ -97,7 +97,7 @@ class Dsatur {
  public:
   Dsatur(const std::vector<Index>& buffers, const Neighbours& neighbours, std::size_t count)
       : neighbours_(neighbours), color_(count, kNone), urgency_(count, kDone), seen_(count) {
-    for (Index i : buffers) urgency_[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(neighbours.of(i).size());
+    for (Index i : buffers) urgency_[at(i)] = static_cast<std::int64_t>(neighbours.of(i).size());
   }
 
   Colors run() {
@@ -113,15 +113,15 @@ class Dsatur {
   static constexpr std::int64_t kOneColor = std::int64_t{1} << 32;  // more than any number of neighbours
 
   void give_color(Index i) {
-    const Index color = seen_[static_cast<std::size_t>(i)].lowest_missing();
-    color_[static_cast<std::size_t>(i)] = color;
-    urgency_[static_cast<std::size_t>(i)] = kDone;
-    seen_[static_cast<std::size_t>(i)].clear();
+    const Index color = seen_[at(i)].lowest_missing();
+    color_[at(i)] = color;
+    urgency_[at(i)] = kDone;
+    seen_[at(i)].clear();
     for (Index j : neighbours_.of(i)) {
-      if (color_[static_cast<std::size_t>(j)] != kNone) continue;
-      std::int64_t& urgency = urgency_[static_cast<std::size_t>(j)];
+      if (color_[at(j)] != kNone) continue;
+      std::int64_t& urgency = urgency_[at(j)];
       --urgency;
-      if (seen_[static_cast<std::size_t>(j)].add(color)) urgency += kOneColor;
+      if (seen_[at(j)].add(color)) urgency += kOneColor;
     }
   }
 
@@ -134,7 +134,7 @@ class Dsatur {
 Placement pool_by_color(const Problem& problem, const std::vector<Index>& buffers, const Colors& color) {
   Pools pools(problem);
   for (Index i : buffers) {
-    const Index c = color[static_cast<std::size_t>(i)];
+    const Index c = color[at(i)];
     while (pools.count() <= c) pools.open();
     pools.put(c, i);
   }

@@ -51,7 +51,7 @@ constexpr Set bit(std::size_t p) { return Set{1} << p; }
 
 template <class F>
 void for_each(Set set, F&& f) {
-  for (; set != 0; set &= set - 1) f(static_cast<std::size_t>(std::countr_zero(set)));
+  for (; set != 0; set &= set - 1) f(at(std::countr_zero(set)));
 }
 
 bool conflict(const Problem& problem, Index a, Index b) {
@@ -118,9 +118,7 @@ class Component {
 
   std::size_t count() const { return buffers_.size(); }
   Set all() const { return count() == kMost ? ~Set{0} : bit(count()) - 1; }
-  Bytes offset(const Placement& placement, std::size_t p) const {
-    return placement.offsets[static_cast<std::size_t>(buffers_[p])];
-  }
+  Bytes offset(const Placement& placement, std::size_t p) const { return placement.offsets[at(buffers_[p])]; }
 
   template <class F>
   Set matching(F&& f) const {
@@ -204,7 +202,7 @@ class Component {
 
   void keep(const Offsets& offsets, Bytes top) {
     best_ = top;
-    for (std::size_t p = 0; p < count(); ++p) placement_->offsets[static_cast<std::size_t>(buffers_[p])] = offsets[p];
+    for (std::size_t p = 0; p < count(); ++p) placement_->offsets[at(buffers_[p])] = offsets[p];
     budget_->improved();
   }
 
@@ -234,7 +232,7 @@ class Forest {
   void join(Index a, Index b) { parent(std::max(root(a), root(b))) = std::min(root(a), root(b)); }
 
  private:
-  Index& parent(Index i) { return parent_[static_cast<std::size_t>(i)]; }
+  Index& parent(Index i) { return parent_[at(i)]; }
 
   std::vector<Index> parent_;
 };
@@ -255,7 +253,7 @@ std::vector<std::vector<Index>> connected(const Problem& problem) {
     });
   }
   std::vector<std::vector<Index>> trees(problem.size().size());
-  for (Index i : with_bytes(problem)) trees[static_cast<std::size_t>(forest.root(i))].push_back(i);
+  for (Index i : with_bytes(problem)) trees[at(forest.root(i))].push_back(i);
   std::erase_if(trees, [](const auto& tree) { return tree.empty(); });
   return trees;
 }

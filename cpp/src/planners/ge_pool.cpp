@@ -27,12 +27,12 @@ Placement ge_pool(const Problem& problem, const PlanOptions&) {
   MaxTree free(std::vector<Bytes>(births.size(), 0));  // per pool that may come to be: its size while it is free
 
   const auto change = [&](Index pool, Bytes by) {
-    const auto position = static_cast<std::size_t>(pool);
+    const auto position = at(pool);
     free.add(position, position + 1, by);
   };
   const auto dead = [&](Index i) {
-    const Index pool = pool_of[static_cast<std::size_t>(i)];
-    change(pool, capacity[static_cast<std::size_t>(pool)]);
+    const Index pool = pool_of[at(i)];
+    change(pool, capacity[at(pool)]);
   };
   const auto born = [&](Index i) {
     std::size_t found = free.first_at_least(0, problem.size(i));
@@ -41,10 +41,10 @@ Placement ge_pool(const Problem& problem, const PlanOptions&) {
     if (found < free.size()) {
       change(static_cast<Index>(found), -capacity[found]);
     } else {
-      found = static_cast<std::size_t>(pools.open());
+      found = at(pools.open());
       capacity.push_back(problem.size(i));
     }
-    pool_of[static_cast<std::size_t>(i)] = static_cast<Index>(found);
+    pool_of[at(i)] = static_cast<Index>(found);
     pools.put(static_cast<Index>(found), i);
   };
   live_through(problem, births, dead, born);

@@ -50,7 +50,7 @@ class BroadestStep {
   std::size_t within(Step first, Step last) const {
     const std::size_t begin = position(first);
     const std::size_t count = position(last) - begin;
-    const auto level = static_cast<std::size_t>(std::bit_width(count)) - 1;
+    const auto level = at(std::bit_width(count)) - 1;
     return broader(best_[level][begin], best_[level][begin + count - (std::size_t{1} << level)]);
   }
 
@@ -60,8 +60,7 @@ class BroadestStep {
 
  private:
   std::size_t position(Step step) const {
-    return static_cast<std::size_t>(std::lower_bound(curve_.step.begin(), curve_.step.end(), step) -
-                                    curve_.step.begin());
+    return at(std::lower_bound(curve_.step.begin(), curve_.step.end(), step) - curve_.step.begin());
   }
   std::size_t broader(std::size_t a, std::size_t b) const { return before(b, a) ? b : a; }
 
@@ -73,7 +72,7 @@ std::vector<Index> by_breadth(const Problem& problem) {
   const BroadestStep broadest(problem);
   std::vector<std::size_t> step(problem.size().size());
   std::vector<Index> order = with_bytes(problem);
-  const auto step_of = [&](Index i) -> std::size_t& { return step[static_cast<std::size_t>(i)]; };
+  const auto step_of = [&](Index i) -> std::size_t& { return step[at(i)]; };
   for (Index i : order) step_of(i) = broadest.within(problem.first(i), problem.last(i));
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
     if (step_of(a) != step_of(b)) return broadest.before(step_of(a), step_of(b));
@@ -112,15 +111,15 @@ class SharedObjects {
     forbid_conflicts(i);
     Index best = kNone;
     for (Index k = 0; k < count(); ++k) {
-      const bool worse = best != kNone && !better(at(k).size, at(best).size, problem_.size(i));
-      if (!worse && !forbidden_[static_cast<std::size_t>(k)] && at(k).admits(problem_, i)) best = k;
+      const bool worse = best != kNone && !better(object(k).size, object(best).size, problem_.size(i));
+      if (!worse && !forbidden_[at(k)] && object(k).admits(problem_, i)) best = k;
     }
     if (best == kNone) {
       best = count();
       objects_.emplace_back();
     }
-    objects_[static_cast<std::size_t>(best)].add(problem_, i);
-    object_of_[static_cast<std::size_t>(i)] = best;
+    objects_[at(best)].add(problem_, i);
+    object_of_[at(i)] = best;
   }
 
   Placement laid_end_to_end() const {
@@ -131,22 +130,21 @@ class SharedObjects {
       top = begin.back() + object.size;
     }
     Placement placement;
-    for (Index object : object_of_)
-      placement.offsets.push_back(object == kNone ? 0 : begin[static_cast<std::size_t>(object)]);
+    for (Index object : object_of_) placement.offsets.push_back(object == kNone ? 0 : begin[at(object)]);
     placement.pools = count();
     return placement;
   }
 
  private:
   Index count() const { return static_cast<Index>(objects_.size()); }
-  const Object& at(Index k) const { return objects_[static_cast<std::size_t>(k)]; }
+  const Object& object(Index k) const { return objects_[at(k)]; }
 
   void forbid_conflicts(Index i) {
     forbidden_.assign(objects_.size(), false);
     if (problem_.conflicts() == nullptr) return;
     problem_.conflicts()->for_each(i, [&](Index other) {
-      const Index object = object_of_[static_cast<std::size_t>(other)];
-      if (object != kNone) forbidden_[static_cast<std::size_t>(object)] = true;
+      const Index object = object_of_[at(other)];
+      if (object != kNone) forbidden_[at(object)] = true;
     });
   }
 

@@ -29,8 +29,8 @@ Placement greedy_by_conflicts(const Problem& problem, const PlanOptions& options
   std::vector<Index> order = with_bytes(problem);
   const std::vector<std::int64_t> counts = conflict_counts(problem, order);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
-    const std::int64_t of_a = counts[static_cast<std::size_t>(a)];
-    const std::int64_t of_b = counts[static_cast<std::size_t>(b)];
+    const std::int64_t of_a = counts[at(a)];
+    const std::int64_t of_b = counts[at(b)];
     if (of_a != of_b) return of_a > of_b;
     return problem.size(a) != problem.size(b) ? problem.size(a) > problem.size(b) : a < b;
   });

@@ -40,8 +40,8 @@ class HillClimb {
     const std::vector<std::int64_t> counts = conflict_counts(problem, order_);
     std::sort(order_.begin(), order_.end(), [&](Index a, Index b) {
       if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
-      const std::int64_t of_a = counts[static_cast<std::size_t>(a)];
-      const std::int64_t of_b = counts[static_cast<std::size_t>(b)];
+      const std::int64_t of_a = counts[at(a)];
+      const std::int64_t of_b = counts[at(b)];
       return of_a != of_b ? of_a > of_b : a < b;
     });
     current_ = *place_in_order(problem, order_, lowest_fit);
@@ -91,8 +91,7 @@ class HillClimb {
   Positions highest() const {
     Positions found;
     for (Position p = 0; p < order_.size(); ++p)
-      if (current_.offsets[static_cast<std::size_t>(order_[p])] + problem_.size(order_[p]) == current_peak_)
-        found.push_back(p);
+      if (current_.offsets[at(order_[p])] + problem_.size(order_[p]) == current_peak_) found.push_back(p);
     return found;
   }
 

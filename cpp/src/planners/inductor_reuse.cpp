@@ -53,7 +53,7 @@ class WaitingLoad {
       : step_(curve.step), bytes_(curve.bytes), highest_(bytes_.max(0, bytes_.size())) {}
 
   std::size_t position(Step step) const {
-    return static_cast<std::size_t>(std::lower_bound(step_.begin(), step_.end(), step) - step_.begin());
+    return at(std::lower_bound(step_.begin(), step_.end(), step) - step_.begin());
   }
 
   std::vector<Step> step_;
@@ -72,10 +72,10 @@ class Reuse {
     Index block = take_over(i);
     if (block == kNone) block = pools_.open();
     pools_.put(block, i);
-    block_of_[static_cast<std::size_t>(i)] = block;
+    block_of_[at(i)] = block;
   }
 
-  void free(Index i) { free_[problem_.size(i)].push_back({block_of_[static_cast<std::size_t>(i)], problem_.last(i)}); }
+  void free(Index i) { free_[problem_.size(i)].push_back({block_of_[at(i)], problem_.last(i)}); }
 
   Placement end_to_end() const { return pools_.end_to_end(); }
 

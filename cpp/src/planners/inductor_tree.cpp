@@ -93,10 +93,10 @@ class Tree {
     bool in_upper = false;  // of that part
   };
 
-  TemporalSplit& temporal(Node t) { return temporal_[static_cast<std::size_t>(t)]; }
-  const TemporalSplit& temporal(Node t) const { return temporal_[static_cast<std::size_t>(t)]; }
-  SpatialSplit& spatial(Node s) { return spatial_[static_cast<std::size_t>(s)]; }
-  const SpatialSplit& spatial(Node s) const { return spatial_[static_cast<std::size_t>(s)]; }
+  TemporalSplit& temporal(Node t) { return temporal_[at(t)]; }
+  const TemporalSplit& temporal(Node t) const { return temporal_[at(t)]; }
+  SpatialSplit& spatial(Node s) { return spatial_[at(s)]; }
+  const SpatialSplit& spatial(Node s) const { return spatial_[at(s)]; }
 
   bool allocate_inside(Index i);
   void put_on_top(Index i);
@@ -279,7 +279,7 @@ std::vector<Bytes> Tree::offsets() const {
       path.push_back({spatial(content.split).lower, visit.begin, visit.begin});
       continue;
     }
-    Bytes& offset = offsets[static_cast<std::size_t>(content.buffer)];
+    Bytes& offset = offsets[at(content.buffer)];
     offset = align_up(visit.begin, problem_.alignment(content.buffer));
     visit.end = std::max(visit.end, offset + problem_.size(content.buffer));
     ++visit.part;

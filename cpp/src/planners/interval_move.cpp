@@ -42,7 +42,7 @@ class Intervals {
         above_(size_.size()) {
     Bytes divisor = 0;
     for (Index i : order_) divisor = std::gcd(divisor, problem.alignment(i));
-    for (Index i : order_) size_[slot(i)] = align_up(size_[slot(i)], divisor);
+    for (Index i : order_) size_[at(i)] = align_up(size_[at(i)], divisor);
     sort_by_life();
   }
 
@@ -62,8 +62,7 @@ class Intervals {
     std::size_t below;
   };
 
-  static std::size_t slot(Index i) { return static_cast<std::size_t>(i); }
-  Bytes end(Index i) const { return offset_[slot(i)] + size_[slot(i)]; }
+  Bytes end(Index i) const { return offset_[at(i)] + size_[at(i)]; }
   Bytes aligned(Bytes offset, Index i) const { return align_up(offset, problem_.alignment(i)); }
 
   void sort_by_life();
@@ -101,7 +100,7 @@ void Intervals::sort_by_life() {
   std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
     if (life(a) != life(b)) return life(a) > life(b);
     if (problem_.first(a) != problem_.first(b)) return problem_.first(a) < problem_.first(b);
-    return size_[slot(a)] > size_[slot(b)];
+    return size_[at(a)] > size_[at(b)];
   });
 }
 
@@ -111,17 +110,17 @@ void Intervals::find_conflicts(Index i, std::span<const Index> placed) {
     if (problem_.first(other) < problem_.last(i) && problem_.first(i) < problem_.last(other))
       conflicts_.push_back(other);
   std::sort(conflicts_.begin(), conflicts_.end(), [&](Index a, Index b) {
-    return offset_[slot(a)] != offset_[slot(b)] ? offset_[slot(a)] < offset_[slot(b)] : a < b;
+    return offset_[at(a)] != offset_[at(b)] ? offset_[at(a)] < offset_[at(b)] : a < b;
   });
 }
 
 void Intervals::insert(Index i) {
   const std::optional<Place> gap = tightest_gap(i);
   const auto [offset, below] = gap ? *gap : cheapest_push(i);
-  offset_[slot(i)] = offset;
+  offset_[at(i)] = offset;
   peak_ = std::max(peak_, end(i));
   link(i, below);
-  push_up(above_[slot(i)], end(i));
+  push_up(above_[at(i)], end(i));
 }
 
 // Calls f(begin, end, below) for the gaps between conflicts and below the peak, empty ones too; `below` is the
@@ -131,7 +130,7 @@ void Intervals::for_each_gap(F&& f) const {
   Bytes begin = 0;
   for (std::size_t k = 0; k < conflicts_.size(); ++k) {
     const Index other = conflicts_[k];
-    if (offset_[slot(other)] >= begin) f(begin, offset_[slot(other)], k);
+    if (offset_[at(other)] >= begin) f(begin, offset_[at(other)], k);
     begin = std::max(begin, end(other));
   }
   f(begin, peak_, conflicts_.size());
@@ -143,8 +142,8 @@ std::optional<Intervals::Place> Intervals::tightest_gap(Index i) const {
   if (conflicts_.empty()) return Place{0, 0};
   for_each_gap([&](Bytes begin, Bytes end, std::size_t below) {
     const Bytes offset = aligned(begin, i);
-    if (offset > end - size_[slot(i)] || end - size_[slot(i)] - offset >= least) return;
-    least = end - size_[slot(i)] - offset;
+    if (offset > end - size_[at(i)] || end - size_[at(i)] - offset >= least) return;
+    least = end - size_[at(i)] - offset;
     best = Place{offset, below};
   });
   return best;
@@ -153,13 +152,13 @@ std::optional<Intervals::Place> Intervals::tightest_gap(Index i) const {
 Intervals::Place Intervals::cheapest_push(Index i) {
   find_highest(conflicts_);
   std::vector<Bytes> limit(conflicts_.size() + 1, peak_);  // what may be reached below each without raising the peak
-  for (std::size_t k = conflicts_.size(); k-- > 0;) limit[k] = std::min(limit[k + 1], highest_[slot(conflicts_[k])]);
+  for (std::size_t k = conflicts_.size(); k-- > 0;) limit[k] = std::min(limit[k + 1], highest_[at(conflicts_[k])]);
 
   Place best{};
   auto least = std::pair(kMaxBytes, kMaxBytes);  // bytes by which the peak rises, and by which the gap is too small
   for_each_gap([&](Bytes begin, Bytes end, std::size_t below) {
     const Bytes offset = aligned(begin, i);
-    const Bytes needed = offset + size_[slot(i)];
+    const Bytes needed = offset + size_[at(i)];
     const auto cost = std::pair(std::max(Bytes{0}, needed - limit[below]), needed - end);
     if (cost >= least) return;
     least = cost;
@@ -169,27 +168,27 @@ Intervals::Place Intervals::cheapest_push(Index i) {
 }
 
 void Intervals::find_highest(std::span<const Index> from) {
-  for (Index i : asked_) highest_[slot(i)] = kNowhere;
+  for (Index i : asked_) highest_[at(i)] = kNowhere;
   asked_.clear();
   for (Index i : from) find_highest_of(i);
 }
 
 // After those above it, depth first.
 void Intervals::find_highest_of(Index start) {
-  if (highest_[slot(start)] != kNowhere) return;
+  if (highest_[at(start)] != kNowhere) return;
   path_.assign(1, {start, 0});
   while (!path_.empty()) {
     auto& [i, next] = path_.back();
-    const std::vector<Index>& above = above_[slot(i)];
-    while (next < above.size() && highest_[slot(above[next])] != kNowhere) ++next;
+    const std::vector<Index>& above = above_[at(i)];
+    while (next < above.size() && highest_[at(above[next])] != kNowhere) ++next;
     if (next < above.size()) {
       path_.emplace_back(above[next], 0);
       continue;
     }
     Bytes limit = peak_;
-    for (Index other : above) limit = std::min(limit, highest_[slot(other)]);
-    limit -= size_[slot(i)];
-    highest_[slot(i)] = limit - limit % problem_.alignment(i);
+    for (Index other : above) limit = std::min(limit, highest_[at(other)]);
+    limit -= size_[at(i)];
+    highest_[at(i)] = limit - limit % problem_.alignment(i);
     asked_.push_back(i);
     path_.pop_back();
   }
@@ -223,9 +222,9 @@ void Intervals::for_each_seen(Index i, Sequence&& others, F&& f) const {
 // Buffer i, below the conflict at that position and above those before it, pushes and is pushed from now on.
 void Intervals::link(Index i, std::size_t below) {
   const auto split = conflicts_.begin() + static_cast<std::ptrdiff_t>(below);
-  for_each_seen(i, std::span(split, conflicts_.end()), [&](Index other) { above_[slot(i)].push_back(other); });
+  for_each_seen(i, std::span(split, conflicts_.end()), [&](Index other) { above_[at(i)].push_back(other); });
   std::reverse(conflicts_.begin(), split);
-  for_each_seen(i, std::span(conflicts_.begin(), split), [&](Index other) { above_[slot(other)].push_back(i); });
+  for_each_seen(i, std::span(conflicts_.begin(), split), [&](Index other) { above_[at(other)].push_back(i); });
 }
 
 // Moves those up to `to`, and what they push in turn. From below to above, so that each moves once.
@@ -233,17 +232,17 @@ void Intervals::push_up(std::span<const Index> from, Bytes to) {
   using Pushed = std::pair<Bytes, Index>;  // where it is, and who
   std::priority_queue<Pushed, std::vector<Pushed>, std::greater<>> waiting;
   const auto push = [&](Index i, Bytes end) {
-    if (offset_[slot(i)] >= end) return;
-    if (pushed_to_[slot(i)] == 0) waiting.emplace(offset_[slot(i)], i);
-    pushed_to_[slot(i)] = std::max(pushed_to_[slot(i)], end);
+    if (offset_[at(i)] >= end) return;
+    if (pushed_to_[at(i)] == 0) waiting.emplace(offset_[at(i)], i);
+    pushed_to_[at(i)] = std::max(pushed_to_[at(i)], end);
   };
   for (Index i : from) push(i, to);
   while (!waiting.empty()) {
     const Index i = waiting.top().second;
     waiting.pop();
-    offset_[slot(i)] = aligned(std::exchange(pushed_to_[slot(i)], 0), i);
+    offset_[at(i)] = aligned(std::exchange(pushed_to_[at(i)], 0), i);
     peak_ = std::max(peak_, end(i));
-    for (Index other : above_[slot(i)]) push(other, end(i));
+    for (Index other : above_[at(i)]) push(other, end(i));
   }
 }
 

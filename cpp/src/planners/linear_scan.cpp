@@ -76,7 +76,7 @@ class LinearScan {
   }
 
  private:
-  Bytes& offset(Index i) { return placement_.offsets[static_cast<std::size_t>(i)]; }
+  Bytes& offset(Index i) { return placement_.offsets[at(i)]; }
   Bytes padded(Index i) const { return problem_.size(i) > 0 ? problem_.size(i) + (problem_.alignment(i) - 1) : 0; }
 
   // Puts the buffer at the low end of the region, of which it leaves the rest free.

@@ -61,15 +61,15 @@ class Chains {
     for (Index i = longest.end; i != kNone; i = before(i)) chain.push_back(i);
     std::reverse(chain.begin(), chain.end());
     if (problem_.conflicts() != nullptr) keep_apart(chain);
-    for (Index i : chain) taken_[static_cast<std::size_t>(i)] = true;
-    std::erase_if(births_, [&](Index i) { return taken_[static_cast<std::size_t>(i)]; });
-    std::erase_if(deaths_, [&](Index i) { return taken_[static_cast<std::size_t>(i)]; });
+    for (Index i : chain) taken_[at(i)] = true;
+    std::erase_if(births_, [&](Index i) { return taken_[at(i)]; });
+    std::erase_if(deaths_, [&](Index i) { return taken_[at(i)]; });
     return chain;
   }
 
  private:
-  Chain& best(Index i) { return best_[static_cast<std::size_t>(i)]; }
-  Index& before(Index i) { return before_[static_cast<std::size_t>(i)]; }
+  Chain& best(Index i) { return best_[at(i)]; }
+  Index& before(Index i) { return before_[at(i)]; }
 
   void extend(Index i, const Chain& chain) {
     best(i) = {chain.length + 1, chain.bytes + problem_.size(i), i};

@@ -116,7 +116,7 @@ class Row {
   Position used_above(Position block);
   void record(Position block);
   void relate(std::size_t below, std::size_t above);
-  Index& after(Index i) { return i == kNone ? next_.back() : next_[static_cast<std::size_t>(i)]; }
+  Index& after(Index i) { return i == kNone ? next_.back() : next_[at(i)]; }
 
   const Problem& problem_;
   std::span<const Chunk> chunks_;
@@ -212,12 +212,12 @@ std::vector<Bytes> Row::offsets() {
                    [](const Relation& a, const Relation& b) { return a.below < b.below; });
   std::vector<Bytes> offsets(problem_.size().size(), 0);
   for (Index i = next_.back(); i != kNone; i = after(i)) {
-    Bytes& offset = offsets[static_cast<std::size_t>(i)];
+    Bytes& offset = offsets[at(i)];
     offset = align_up(offset, problem_.alignment(i));
     auto relation = std::lower_bound(relations_.begin(), relations_.end(), i,
                                      [](const Relation& r, Index below) { return r.below < below; });
     for (; relation != relations_.end() && relation->below == i; ++relation) {
-      Bytes& other = offsets[static_cast<std::size_t>(relation->above)];
+      Bytes& other = offsets[at(relation->above)];
       other = std::max(other, offset + relation->distance);
     }
   }

@@ -68,9 +68,9 @@ class Matching {
     std::vector<Index> object_of(problem_.size().size());
     for (Row row = 0; row < births_.size(); ++row) {
       const Column column = taken_from_[row];
-      const Index object = column == kNobody ? objects.open() : object_of[static_cast<std::size_t>(deaths_[column])];
+      const Index object = column == kNobody ? objects.open() : object_of[at(deaths_[column])];
       objects.put(object, births_[row]);
-      object_of[static_cast<std::size_t>(births_[row])] = object;
+      object_of[at(births_[row])] = object;
     }
     return objects;
   }

@@ -37,15 +37,15 @@ class Simulation {
       pool = pools_.open();
       largest_.push_back(0);
     }
-    Bytes& largest = largest_[static_cast<std::size_t>(pool)];
+    Bytes& largest = largest_[at(pool)];
     largest = std::max(largest, problem_.size(i));
     pools_.put(pool, i);
-    pool_of_[static_cast<std::size_t>(i)] = pool;
+    pool_of_[at(i)] = pool;
   }
 
   void release(Index i) {
-    const Index pool = pool_of_[static_cast<std::size_t>(i)];
-    free_.emplace(largest_[static_cast<std::size_t>(pool)], pool);
+    const Index pool = pool_of_[at(i)];
+    free_.emplace(largest_[at(pool)], pool);
   }
 
   Placement end_to_end() const { return pools_.end_to_end(); }

@@ -83,7 +83,7 @@ class Solver {
   std::vector<Index> ordered(const Ties& ties) const {
     std::vector<Index> order = movable_;
     const auto key = [&](Index i) {
-      return std::tuple(-problem_.size(i), ties.conflicts * conflicts_[static_cast<std::size_t>(i)], ties.index * i);
+      return std::tuple(-problem_.size(i), ties.conflicts * conflicts_[at(i)], ties.index * i);
     };
     std::sort(order.begin(), order.end(), [&](Index a, Index b) { return key(a) < key(b); });
     return order;
@@ -99,7 +99,7 @@ class Solver {
       const std::span<const OffsetRange> room = placed.room(i);
       work_left_ -= kGap * static_cast<std::int64_t>(room.size());
       const Bytes offset = fit_in_arena(fit, room, problem_.alignment(i));
-      placement.offsets[static_cast<std::size_t>(i)] = offset;
+      placement.offsets[at(i)] = offset;
       placed.add(i, offset);
     }
     add_throughout(placement);
@@ -114,7 +114,7 @@ class Solver {
     for (Index i : order) {
       if (is_over()) return std::nullopt;
       const Bytes offset = place_in_pools(i, fit, pools, placement.offsets);
-      placement.offsets[static_cast<std::size_t>(i)] = offset;
+      placement.offsets[at(i)] = offset;
     }
     placement.pools = static_cast<Index>(pools.size() + throughout_.size());
     add_throughout(placement);
@@ -126,8 +126,7 @@ class Solver {
 
   Bytes peak(const Placement& placement) const {
     Bytes peak = 0;
-    for (Index i = 0; i < problem_.count(); ++i)
-      peak = std::max(peak, placement.offsets[static_cast<std::size_t>(i)] + problem_.size(i));
+    for (Index i = 0; i < problem_.count(); ++i) peak = std::max(peak, placement.offsets[at(i)] + problem_.size(i));
     return peak;
   }
 
@@ -161,7 +160,7 @@ class Solver {
     std::sort(deaths.begin(), deaths.end());
     conflicts_.assign(problem_.size().size(), 0);
     for (Index i : movable_) {
-      std::int64_t& count = conflicts_[static_cast<std::size_t>(i)];
+      std::int64_t& count = conflicts_[at(i)];
       count = std::lower_bound(births.begin(), births.end(), problem_.last(i)) - births.begin();
       count -= std::upper_bound(deaths.begin(), deaths.end(), problem_.first(i)) - deaths.begin();
       if (problem_.conflicts() == nullptr) continue;
@@ -190,7 +189,7 @@ class Solver {
     taken_.clear();
     for (Index member : pool.members) {
       if (!conflict(i, member)) continue;
-      const Bytes offset = offsets[static_cast<std::size_t>(member)];
+      const Bytes offset = offsets[at(member)];
       taken_.emplace_back(offset, offset + problem_.size(member));
     }
     work_left_ -= static_cast<std::int64_t>(pool.members.size());
@@ -208,10 +207,10 @@ class Solver {
 
   void add_throughout(Placement& placement) const {
     Bytes top = 0;
-    for (Index i : movable_) top = std::max(top, placement.offsets[static_cast<std::size_t>(i)] + problem_.size(i));
+    for (Index i : movable_) top = std::max(top, placement.offsets[at(i)] + problem_.size(i));
     for (Index i : throughout_) {
       const Bytes offset = align_up(top, problem_.alignment(i));
-      placement.offsets[static_cast<std::size_t>(i)] = offset;
+      placement.offsets[at(i)] = offset;
       top = offset + problem_.size(i);
     }
   }

@@ -108,12 +108,12 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start) const {
   std::vector<Index> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<Index>(i);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
-    const Key& of_a = keys[static_cast<std::size_t>(a)];
-    const Key& of_b = keys[static_cast<std::size_t>(b)];
+    const Key& of_a = keys[at(a)];
+    const Key& of_b = keys[at(b)];
     return of_a != of_b ? of_a < of_b : a < b;
   });
   std::vector<Rank> ranks(count);
-  for (std::size_t p = 0; p < count; ++p) ranks[static_cast<std::size_t>(order[p])] = static_cast<Rank>(p) * kRankGap;
+  for (std::size_t p = 0; p < count; ++p) ranks[at(order[p])] = static_cast<Rank>(p) * kRankGap;
   return ranks;
 }
 
@@ -137,9 +137,7 @@ bool SqueakyWheel::start(std::size_t k, const Deadline& deadline) {
 // Places all by their ranks; what is left out is in attempt.out. False when it gave up.
 bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline& deadline) {
   std::vector<Index> order = with_bytes(problem_);
-  std::sort(order.begin(), order.end(), [&](Index a, Index b) {
-    return attempt.ranks[static_cast<std::size_t>(a)] < attempt.ranks[static_cast<std::size_t>(b)];
-  });
+  std::sort(order.begin(), order.end(), [&](Index a, Index b) { return attempt.ranks[at(a)] < attempt.ranks[at(b)]; });
   const bool may_give_up = planned_;
   const std::size_t least_out = *std::min_element(left_out_.begin(), left_out_.end());
   const std::size_t most_out = kFewOut + std::min(8 * std::min(least_out, order.size()), order.size() / 64 + 64);
@@ -152,7 +150,7 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
     const auto room = placed->room(i);
     const Bytes offset = (attempt.fit == Fit::kLowest ? lowest_fit : tightest_fit)(room, problem_.alignment(i));
     if (offset <= attempt.target - problem_.size(i)) {
-      attempt.offsets[static_cast<std::size_t>(i)] = offset;
+      attempt.offsets[at(i)] = offset;
       placed->add(i, offset);
       continue;
     }
@@ -160,7 +158,7 @@ bool SqueakyWheel::place(Attempt& attempt, std::int64_t mending, const Deadline&
     if (mend(attempt, i, mending / 2, deadline)) {
       placed.emplace(problem_);
       for (const Index other : order)
-        if (const Bytes at = attempt.offsets[static_cast<std::size_t>(other)]; at != kNowhere) placed->add(other, at);
+        if (attempt.offsets[at(other)] != kNowhere) placed->add(other, attempt.offsets[at(other)]);
       work_ += kWorkPerStart * static_cast<std::int64_t>(count) / 2;
     } else {
       attempt.out.push_back(i);
@@ -217,7 +215,7 @@ void SqueakyWheel::descend() {
   const Bytes target = peak_ - std::max<Bytes>(1, (peak_ - bound_) >> halvings_);
   Attempt attempt{best_, ranks_of(0), {}, target, Fit::kTightest};
   for (const Index i : with_bytes(problem_)) {
-    Bytes& offset = attempt.offsets[static_cast<std::size_t>(i)];
+    Bytes& offset = attempt.offsets[at(i)];
     if (offset <= target - problem_.size(i)) continue;
     offset = kNowhere;
     attempt.out.push_back(i);
@@ -241,7 +239,7 @@ void SqueakyWheel::end_descent() {
 std::size_t SqueakyWheel::next_start() {
   const auto fresh = std::find(patience_.begin(), patience_.end(), 0);
   again_ = !again_ || fresh == patience_.end();
-  if (!again_ || fresh == patience_.begin()) return static_cast<std::size_t>(fresh - patience_.begin());
+  if (!again_ || fresh == patience_.begin()) return at(fresh - patience_.begin());
   std::array<std::size_t, kStarts> promising;
   std::iota(promising.begin(), promising.end(), std::size_t{0});
   std::stable_sort(promising.begin(), promising.end(),

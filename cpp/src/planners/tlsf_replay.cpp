@@ -145,7 +145,7 @@ Placement tlsf_replay(const Problem& problem, const PlanOptions& options) {
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
   for (const Event& event : events_of(problem)) {
-    Bytes& offset = placement.offsets[static_cast<std::size_t>(event.buffer)];
+    Bytes& offset = placement.offsets[at(event.buffer)];
     const Size size = round_up(static_cast<Size>(problem.size(event.buffer)), block);
     if (event.birth)
       offset = static_cast<Bytes>(arena.take(size, static_cast<Size>(problem.alignment(event.buffer))));

@@ -10,8 +10,7 @@ namespace {
 std::vector<Index> sorted_by(std::span<const Step> key) {
   std::vector<Index> order(key.size());
   std::iota(order.begin(), order.end(), Index{0});
-  std::sort(order.begin(), order.end(),
-            [key](Index a, Index b) { return key[static_cast<std::size_t>(a)] < key[static_cast<std::size_t>(b)]; });
+  std::sort(order.begin(), order.end(), [key](Index a, Index b) { return key[at(a)] < key[at(b)]; });
   return order;
 }
 
@@ -21,14 +20,14 @@ struct Rectangles {
   std::span<const Step> last;
 };
 
-// Calls at(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
+// Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
 // before what is born there comes.
-template <class At>
-void sweep(const Rectangles& rectangles, At&& at) {
+template <class Visit>
+void sweep(const Rectangles& rectangles, Visit&& visit) {
   const auto& [size, first, last] = rectangles;
   const std::vector<Index> births = sorted_by(first);
   const std::vector<Index> deaths = sorted_by(last);
-  const auto entry = [](auto column, Index i) { return column[static_cast<std::size_t>(i)]; };
+  const auto entry = [](auto column, Index i) { return column[at(i)]; };
   Bytes alive = 0;
   std::size_t born = 0;
   for (std::size_t dead = 0; dead < deaths.size();) {
@@ -36,13 +35,13 @@ void sweep(const Rectangles& rectangles, At&& at) {
     if (born < births.size()) step = std::min(step, entry(first, births[born]));
     while (dead < deaths.size() && entry(last, deaths[dead]) == step) alive -= entry(size, deaths[dead++]);
     while (born < births.size() && entry(first, births[born]) == step) alive += entry(size, births[born++]);
-    at(step, alive);
+    visit(step, alive);
   }
 }
 
-template <class At>
-void sweep(const Problem& problem, At&& at) {
-  if (!problem.has_shapes()) return sweep(Rectangles{problem.size(), problem.first(), problem.last()}, at);
+template <class Visit>
+void sweep(const Problem& problem, Visit&& visit) {
+  if (!problem.has_shapes()) return sweep(Rectangles{problem.size(), problem.first(), problem.last()}, visit);
   std::vector<Bytes> size;
   std::vector<Step> first, last;
   for (Index i = 0; i < problem.count(); ++i) {
@@ -52,7 +51,7 @@ void sweep(const Problem& problem, At&& at) {
       last.push_back(part.last);
     });
   }
-  sweep(Rectangles{size, first, last}, at);
+  sweep(Rectangles{size, first, last}, visit);
 }
 
 }  // namespace

@@ -34,19 +34,19 @@ void for_each_pair(const Problem& problem, F&& f) {
 
 Neighbours::Neighbours(const Problem& problem) : start_(problem.size().size() + 1, 0) {
   for_each_pair(problem, [&](Index a, Index b) {
-    ++start_[static_cast<std::size_t>(a) + 1];
-    ++start_[static_cast<std::size_t>(b) + 1];
+    ++start_[at(a) + 1];
+    ++start_[at(b) + 1];
   });
   for (std::size_t i = 1; i < start_.size(); ++i) start_[i] += start_[i - 1];
   list_.resize(start_.back());
   std::vector<std::size_t> next(start_.begin(), start_.end() - 1);
   for_each_pair(problem, [&](Index a, Index b) {
-    list_[next[static_cast<std::size_t>(a)]++] = b;
-    list_[next[static_cast<std::size_t>(b)]++] = a;
+    list_[next[at(a)]++] = b;
+    list_[next[at(b)]++] = a;
   });
   for (Index i = 0; i < problem.count(); ++i)
-    std::sort(list_.begin() + static_cast<std::ptrdiff_t>(start_[static_cast<std::size_t>(i)]),
-              list_.begin() + static_cast<std::ptrdiff_t>(start_[static_cast<std::size_t>(i) + 1]));
+    std::sort(list_.begin() + static_cast<std::ptrdiff_t>(start_[at(i)]),
+              list_.begin() + static_cast<std::ptrdiff_t>(start_[at(i) + 1]));
 }
 
 }  // namespace memplan

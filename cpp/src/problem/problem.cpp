@@ -10,8 +10,8 @@ namespace memplan {
 
 namespace {
 
-void check_lengths(const Problem::Columns& columns, const std::vector<std::string>& names) {
-  const std::size_t n = columns.size.size();
+void check_lengths(const Problem& problem) {
+  const std::size_t n = problem.size().size();
   if (n > static_cast<std::size_t>(std::numeric_limits<Index>::max()))
     throw ProblemError("a problem holds at most 2^31 - 1 buffers, got " + std::to_string(n));
   const auto check = [n](std::size_t length, const char* column) {
@@ -19,40 +19,39 @@ void check_lengths(const Problem::Columns& columns, const std::vector<std::strin
       throw ProblemError(std::string(column) + " must have one entry per buffer: size has " + std::to_string(n) + ", " +
                          column + " has " + std::to_string(length));
   };
-  check(columns.first.size(), "first");
-  check(columns.last.size(), "last");
-  check(columns.alignment.size(), "alignment");
-  if (!names.empty()) check(names.size(), "names");
+  check(problem.first().size(), "first");
+  check(problem.last().size(), "last");
+  check(problem.alignment().size(), "alignment");
+  if (!problem.names().empty()) check(problem.names().size(), "names");
 }
 
-std::string cell(const char* column, std::size_t i, const std::vector<std::string>& names) {
+std::string cell(const char* column, Index i, const Problem& problem) {
   const std::string row = std::string(column) + "[" + std::to_string(i) + "]";
-  return names.empty() ? row : row + " (buffer '" + names[i] + "')";
+  return problem.names().empty() ? row : row + " (buffer '" + problem.name(i) + "')";
 }
 
-void check_rows(const Problem::Columns& columns, const std::vector<std::string>& names) {
-  const auto& [size, first, last, alignment] = columns;
-  const auto require = [&](bool holds, const char* column, std::size_t i, const std::string& expected, Bytes got) {
-    if (!holds) throw ProblemError(cell(column, i, names) + " must be " + expected + ", got " + std::to_string(got));
+void check_rows(const Problem& problem) {
+  const auto refuse = [&](const char* column, Index i, const std::string& expected, std::int64_t got) {
+    throw ProblemError(cell(column, i, problem) + " must be " + expected + ", got " + std::to_string(got));
   };
-  for (std::size_t i = 0; i < size.size(); ++i) {
-    if (size[i] < 0) require(false, "size", i, ">= 0", size[i]);
-    if (last[i] <= first[i])
-      require(false, "last", i, "> first[" + std::to_string(i) + "] = " + std::to_string(first[i]), last[i]);
-    if (alignment[i] < 1) require(false, "alignment", i, ">= 1", alignment[i]);
+  for (Index i = 0; i < problem.count(); ++i) {
+    if (problem.size(i) < 0) refuse("size", i, ">= 0", problem.size(i));
+    if (problem.last(i) <= problem.first(i))
+      refuse("last", i, "> first[" + std::to_string(i) + "] = " + std::to_string(problem.first(i)), problem.last(i));
+    if (problem.alignment(i) < 1) refuse("alignment", i, ">= 1", problem.alignment(i));
   }
 }
 
 // Every planner stays below the sum of the sizes with their padding, so this is what has to fit into int64.
-void check_total(const Problem::Columns& columns, const std::vector<std::string>& names) {
+void check_total(const Problem& problem) {
   std::optional<Bytes> total = 0;
-  for (std::size_t i = 0; i < columns.size.size(); ++i) {
-    total = checked_add(*total, columns.size[i]);
-    if (total && columns.size[i] > 0) total = checked_add(*total, columns.alignment[i] - 1);
+  for (Index i = 0; i < problem.count(); ++i) {
+    total = checked_add(*total, problem.size(i));
+    if (total && problem.size(i) > 0) total = checked_add(*total, problem.alignment(i) - 1);
     if (!total)
       throw ProblemError(
           "sizes with alignment padding must add up to at most 2^63 - 1 bytes; the sum exceeds that at " +
-          cell("size", i, names) + " = " + std::to_string(columns.size[i]));
+          cell("size", i, problem) + " = " + std::to_string(problem.size(i)));
   }
 }
 
@@ -89,18 +88,6 @@ void check_apart(const Part& a, const Part& b) {
                        std::to_string(b.last) + ")");
 }
 
-struct OwnedColumns {
-  std::vector<Bytes> size, alignment;
-  std::vector<Step> first, last;
-};
-
-std::shared_ptr<const OwnedColumns> own(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
-                                        std::vector<Bytes> alignment) {
-  if (alignment.empty()) alignment.assign(size.size(), 1);
-  return std::make_shared<const OwnedColumns>(
-      OwnedColumns{std::move(size), std::move(alignment), std::move(first), std::move(last)});
-}
-
 template <class T>
 bool same(std::span<const T> a, std::span<const T> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -108,27 +95,15 @@ bool same(std::span<const T> a, std::span<const T> b) {
 
 }  // namespace
 
-Problem Problem::view(Columns columns, std::shared_ptr<const void> owner, std::vector<std::string> names) {
-  Problem problem;
-  problem.columns_ = columns;
-  problem.owner_ = std::move(owner);
-  problem.names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
-  problem.check();
-  check_names(*problem.names_);
-  return problem;
-}
-
-void Problem::check() const {
-  check_lengths(columns_, *names_);
-  check_rows(columns_, *names_);
-  check_total(columns_, *names_);
-}
-
 Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment,
                  std::vector<std::string> names) {
-  auto owned = own(std::move(size), std::move(first), std::move(last), std::move(alignment));
-  const Columns columns{owned->size, owned->first, owned->last, owned->alignment};
-  *this = view(columns, std::move(owned), std::move(names));
+  if (alignment.empty()) alignment.assign(size.size(), 1);
+  columns_ = std::make_shared<const Columns>(
+      Columns{std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names)});
+  check_lengths(*this);
+  check_rows(*this);
+  check_total(*this);
+  check_names(columns_->names);
 }
 
 Problem Problem::with_shapes(std::vector<Part> parts) const {
@@ -138,8 +113,8 @@ Problem Problem::with_shapes(std::vector<Part> parts) const {
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::tie(a.buffer, a.begin, a.first) < std::tie(b.buffer, b.begin, b.first);
   });
-  std::vector<std::size_t> start(columns_.size.size() + 1, 0);
-  for (const Part& part : parts) ++start[static_cast<std::size_t>(part.buffer) + 1];
+  std::vector<std::size_t> start(columns_->size.size() + 1, 0);
+  for (const Part& part : parts) ++start[at(part.buffer) + 1];
   for (std::size_t i = 1; i < start.size(); ++i) start[i] += start[i - 1];
   for (std::size_t a = 0; a < parts.size(); ++a)
     for (std::size_t b = a + 1; b < parts.size() && parts[b].buffer == parts[a].buffer && parts[b].begin < parts[a].end;
@@ -164,9 +139,7 @@ Problem Problem::without_shapes() const {
   return problem;
 }
 
-std::string Problem::name(Index i) const {
-  return names_->empty() ? "#" + std::to_string(i) : (*names_)[static_cast<std::size_t>(i)];
-}
+std::string Problem::name(Index i) const { return names().empty() ? "#" + std::to_string(i) : names()[at(i)]; }
 
 bool Problem::operator==(const Problem& other) const {
   return same(size(), other.size()) && same(first(), other.first()) && same(last(), other.last()) &&

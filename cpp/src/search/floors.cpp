@@ -13,8 +13,8 @@ Floors::Floors(const Sections& sections) : sections_(sections) {
 // Each item is put on the fewest nodes whose sections are exactly those that it covers.
 void Floors::build_tree() {
   const auto for_each_node = [&](Index item, auto&& f) {
-    std::size_t low = leaves_ + static_cast<std::size_t>(sections_.first[item]);
-    std::size_t high = leaves_ + static_cast<std::size_t>(sections_.last[item]);
+    std::size_t low = leaves_ + at(sections_.first[item]);
+    std::size_t high = leaves_ + at(sections_.last[item]);
     for (; low < high; low /= 2, high /= 2) {
       if (low % 2 == 1) f(low++);
       if (high % 2 == 1) f(--high);
@@ -171,7 +171,7 @@ bool Floors::place(Index item) {
       rests = y;
     }
   };
-  for (std::size_t node = leaves_ + static_cast<std::size_t>(begin); node > 0; node /= 2) {
+  for (std::size_t node = leaves_ + at(begin); node > 0; node /= 2) {
     if (node_bound_[node] > top) continue;
     for (std::size_t k = node_begin_[node]; k < node_begin_[node + 1]; ++k) lift(node_items_[k]);
     work_ += static_cast<std::int64_t>(node_begin_[node + 1] - node_begin_[node]);
@@ -187,11 +187,11 @@ bool Floors::place(Index item) {
   return repair();
 }
 
-bool Floors::rule_out(Index at, Bytes height) {
-  from_ = at;
-  to_ = at + 1;
+bool Floors::rule_out(Index section, Bytes height) {
+  from_ = section;
+  to_ = section + 1;
   waste_ = 0;
-  for (std::size_t node = leaves_ + static_cast<std::size_t>(at); node > 0; node /= 2) {
+  for (std::size_t node = leaves_ + at(section); node > 0; node /= 2) {
     if (node_bound_[node] >= height) continue;
     for (std::size_t k = node_begin_[node]; k < node_begin_[node + 1]; ++k) {
       const Index y = node_items_[k];

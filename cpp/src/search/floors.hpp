@@ -35,8 +35,8 @@ class Floors {
   bool reset(Bytes capacity);
 
   // Each ends in false as soon as no plan is left; then, and else to take it back, undo.
-  bool place(Index item);                 // at its base
-  bool rule_out(Index at, Bytes height);  // nothing that covers section `at` lies below the height
+  bool place(Index item);                      // at its base
+  bool rule_out(Index section, Bytes height);  // nothing that covers it lies below the height
 
   struct Mark {
     std::size_t items = 0, sections = 0, nodes = 0;
@@ -48,7 +48,7 @@ class Floors {
   Bytes base(Index item) const { return base_[item]; }
   Bytes floor(Index section) const { return floor_[section]; }
   std::span<const Bytes> floors(Index begin, Index end) const {
-    return std::span(floor_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    return std::span(floor_).subspan(at(begin), at(end - begin));
   }
   Bytes slack(Index section) const { return slack_[section]; }
   bool is_placed(Index item) const { return base_[item] == kPlaced; }

@@ -22,32 +22,32 @@ class Marks {
   }
 
   void set(Index i) {
-    auto at = static_cast<std::size_t>(i);
+    std::size_t place = at(i);
     for (std::vector<Word>& level : levels_) {
-      level[at / kBits] |= Word{1} << at % kBits;
-      at /= kBits;
+      level[place / kBits] |= Word{1} << place % kBits;
+      place /= kBits;
     }
   }
 
   void clear(Index i) {
-    auto at = static_cast<std::size_t>(i);
+    std::size_t place = at(i);
     for (std::vector<Word>& level : levels_) {
-      level[at / kBits] &= ~(Word{1} << at % kBits);
-      if (level[at / kBits] != 0) return;
-      at /= kBits;
+      level[place / kBits] &= ~(Word{1} << place % kBits);
+      if (level[place / kBits] != 0) return;
+      place /= kBits;
     }
   }
 
   // The last mark that is at most i, or kNone.
   Index last_up_to(Index i) const {
-    std::size_t at = static_cast<std::size_t>(i) + 1;  // below there
-    for (std::size_t k = 0; k < levels_.size(); ++k, at /= kBits) {
-      if (at % kBits == 0) continue;  // nothing of this word is below
-      const Word below = levels_[k][at / kBits] & ((Word{1} << at % kBits) - 1);
+    std::size_t place = at(i) + 1;  // below there
+    for (std::size_t k = 0; k < levels_.size(); ++k, place /= kBits) {
+      if (place % kBits == 0) continue;  // nothing of this word is below
+      const Word below = levels_[k][place / kBits] & ((Word{1} << place % kBits) - 1);
       if (below == 0) continue;
-      at = at / kBits * kBits + static_cast<std::size_t>(std::bit_width(below)) - 1;
-      for (; k > 0; --k) at = at * kBits + static_cast<std::size_t>(std::bit_width(levels_[k - 1][at])) - 1;
-      return static_cast<Index>(at);
+      place = place / kBits * kBits + at(std::bit_width(below)) - 1;
+      for (; k > 0; --k) place = place * kBits + at(std::bit_width(levels_[k - 1][place])) - 1;
+      return static_cast<Index>(place);
     }
     return kNone;
   }

@@ -24,18 +24,18 @@ class Record {
   // A run starts; where it is dead at once, `section` says so.
   void start(Index section) {
     nodes_.assign(1, {kNone, kNone, 0, section});
-    at_ = 0;
+    here_ = 0;
   }
   // The search is at a node, branches on a section there, and goes on to a child.
-  Index at() const { return at_; }
-  void back_to(Index node) { at_ = node; }
-  void branch(Index section) { nodes_[static_cast<std::size_t>(at_)].section = section; }
+  Index here() const { return here_; }
+  void back_to(Index node) { here_ = node; }
+  void branch(Index section) { nodes_[at(here_)].section = section; }
   void enter(Index item, Bytes height, Index section) {
     add(item, height, section);
-    at_ = static_cast<Index>(nodes_.size()) - 1;
+    here_ = static_cast<Index>(nodes_.size()) - 1;
   }
   // A child of where the search is, which it need not enter when it is dead.
-  void add(Index item, Bytes height, Index section) { nodes_.push_back({at_, item, height, section}); }
+  void add(Index item, Bytes height, Index section) { nodes_.push_back({here_, item, height, section}); }
 
   // Runs are left where it is.
   bool is_full() const { return nodes_.size() >= kMost; }
@@ -45,7 +45,7 @@ class Record {
   static constexpr std::size_t kMost = 1'000'000;
 
   std::vector<Node> nodes_;
-  Index at_ = 0;
+  Index here_ = 0;
 };
 
 }  // namespace memplan

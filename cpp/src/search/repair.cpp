@@ -60,7 +60,7 @@ bool Repair::turn(Chance& chance, std::size_t more) {
   const std::size_t allowed = out_before.size() + more;
   const std::size_t drawn = chance.below(out_.size());
   const Index promoted = out_[drawn];
-  const Rank rank_before = rank_[static_cast<std::size_t>(promoted)];
+  const Rank rank_before = rank_[at(promoted)];
   out_[drawn] = out_.back();
   out_.pop_back();
   promote(promoted, chance);
@@ -75,14 +75,14 @@ bool Repair::turn(Chance& chance, std::size_t more) {
     if (place_all(std::move(others), allowed)) return true;
   }
   take_back(moves_before);
-  rank_[static_cast<std::size_t>(promoted)] = rank_before;
+  rank_[at(promoted)] = rank_before;
   out_ = out_before;
   return false;
 }
 
 bool Repair::ranks_before(Index a, Index b) const {
-  const Rank of_a = rank_[static_cast<std::size_t>(a)];
-  const Rank of_b = rank_[static_cast<std::size_t>(b)];
+  const Rank of_a = rank_[at(a)];
+  const Rank of_b = rank_[at(b)];
   return of_a != of_b ? of_a < of_b : a < b;
 }
 
@@ -184,10 +184,8 @@ Bytes Repair::cheapest_place(Index i, Bytes top) {
   auto entering = movable_.begin();
   auto leaving = by_before.begin();
   for (const Bytes offset : candidates) {
-    for (; entering != movable_.end() && entering->after < offset; ++entering)
-      cost += price_[static_cast<std::size_t>(entering->buffer)];
-    for (; leaving != by_before.end() && leaving->before <= offset; ++leaving)
-      cost -= price_[static_cast<std::size_t>(leaving->buffer)];
+    for (; entering != movable_.end() && entering->after < offset; ++entering) cost += price_[at(entering->buffer)];
+    for (; leaving != by_before.end() && leaving->before <= offset; ++leaving) cost -= price_[at(leaving->buffer)];
     if (cost >= least) continue;
     least = cost;
     best = offset;
@@ -211,12 +209,12 @@ void Repair::promote(Index i, Chance& chance) {
   const auto by_rank = [&](Index a, Index b) { return ranks_before(a, b); };
   std::nth_element(neighbours_.begin(), passed, neighbours_.end(), by_rank);
   const auto room_before = [&] {
-    const Rank high = rank_[static_cast<std::size_t>(*passed)];
+    const Rank high = rank_[at(*passed)];
     if (passed == neighbours_.begin()) return kRankGap;
-    return high - rank_[static_cast<std::size_t>(*std::max_element(neighbours_.begin(), passed, by_rank))];
+    return high - rank_[at(*std::max_element(neighbours_.begin(), passed, by_rank))];
   };
   if (room_before() < 2) spread_ranks();
-  rank_[static_cast<std::size_t>(i)] = rank_[static_cast<std::size_t>(*passed)] - room_before() / 2;
+  rank_[at(i)] = rank_[at(*passed)] - room_before() / 2;
 }
 
 // The same order, with room between the ranks.
@@ -224,8 +222,7 @@ void Repair::spread_ranks() {
   std::vector<Index> order(rank_.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<Index>(k);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) { return ranks_before(a, b); });
-  for (std::size_t k = 0; k < order.size(); ++k)
-    rank_[static_cast<std::size_t>(order[k])] = static_cast<Rank>(k) * kRankGap;
+  for (std::size_t k = 0; k < order.size(); ++k) rank_[at(order[k])] = static_cast<Rank>(k) * kRankGap;
   work_ += 16 * static_cast<std::int64_t>(order.size());
 }
 

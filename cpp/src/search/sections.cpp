@@ -55,7 +55,7 @@ Sections::Sections(const Problem& problem) {
   begins.assign(moments.size() + 1, 0);
   for (const Item& row : rows) {
     const Index item = items();
-    const bool same = item > 0 && row.look() == rows[static_cast<std::size_t>(item) - 1].look();
+    const bool same = item > 0 && row.look() == rows[at(item) - 1].look();
     twin.push_back(same ? twin.back() : item);
     buffer.push_back(row.buffer);
     first.push_back(row.first);
@@ -63,7 +63,7 @@ Sections::Sections(const Problem& problem) {
     size.push_back(row.size);
     padding.push_back(0);
     alignment.push_back(row.alignment);
-    ++begins[static_cast<std::size_t>(row.first) + 1];
+    ++begins[at(row.first) + 1];
   }
   for (std::size_t s = 1; s < begins.size(); ++s) begins[s] += begins[s - 1];
   if (std::any_of(alignment.begin(), alignment.end(), [](Bytes a) { return a > 1; })) pad();

@@ -108,7 +108,7 @@ ValleySearch::Step ValleySearch::enter() {
     return apply(child, section);
   }
   frames_.push_back(
-      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->at() : 0, nodes_});
+      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->here() : 0, nodes_});
   if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
 }

@@ -93,7 +93,7 @@ bool Valleys::better(Index a, Index b) const {
 }
 
 void Valleys::set_leaf(Index section, Index value) {
-  std::size_t node = leaves_ + static_cast<std::size_t>(section);
+  std::size_t node = leaves_ + at(section);
   if (best_[node] == kNone && value == kNone) return;
   best_[node] = value;
   for (node /= 2; node > 0; node /= 2) {
@@ -105,8 +105,8 @@ void Valleys::set_leaf(Index section, Index value) {
 
 const Valley* Valleys::best_in(Index from, Index to) const {
   Index best = kNone;
-  std::size_t low = leaves_ + static_cast<std::size_t>(from);
-  std::size_t high = leaves_ + static_cast<std::size_t>(to);
+  std::size_t low = leaves_ + at(from);
+  std::size_t high = leaves_ + at(to);
   for (; low < high; low /= 2, high /= 2) {
     if (low % 2 == 1 && better(best_[low], best)) best = best_[low];
     if (low % 2 == 1) ++low;

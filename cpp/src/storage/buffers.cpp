@@ -8,8 +8,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 struct Columns {
   std::vector<Bytes> size;
   std::vector<Step> first, last;
@@ -52,8 +50,7 @@ std::vector<Index> add_workspaces(const Graph& graph, const Place& place, Column
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
     if (op.workspace > 0)
-      buffer_of_workspace[static_cast<std::size_t>(k)] =
-          columns.add(op.workspace, {k, k + 1, {}}, workspace_name(graph, op));
+      buffer_of_workspace[at(k)] = columns.add(op.workspace, {k, k + 1, {}}, workspace_name(graph, op));
   }
   return buffer_of_workspace;
 }

@@ -6,8 +6,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 void move_into(std::vector<Index>& all, std::vector<Index>& more) {
   if (all.size() < more.size()) std::swap(all, more);
   all.insert(all.end(), more.begin(), more.end());

@@ -37,8 +37,8 @@ class FormingStorages {
   // Those that must be. O(reads + writes).
   FormingStorages(const Graph& graph, const HappensBefore& order);
 
-  const Uses& uses(Index t) const { return uses_[static_cast<std::size_t>(t)]; }
-  Group& group_of(Index t) { return groups_[static_cast<std::size_t>(distances_.find(t))]; }
+  const Uses& uses(Index t) const { return uses_[at(t)]; }
+  Group& group_of(Index t) { return groups_[at(distances_.find(t))]; }
   bool together(Index a, Index b) { return distances_.find(a) == distances_.find(b); }
   // Where t begins in its storage.
   Bytes offset_of(Index t) { return distances_.position(t) - distances_.position(group_of(t).root); }

@@ -5,11 +5,7 @@
 
 namespace memplan {
 
-namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 Groups::Groups(std::size_t count) : parent_(count), distance_(count, 0), size_(count, 1) {
   std::iota(parent_.begin(), parent_.end(), Index{0});

@@ -7,8 +7,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 // The steps in which some of the spans are, as spans that neither overlap nor touch.
 void unite(std::vector<Span>& spans) {
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });

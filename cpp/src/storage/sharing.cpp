@@ -10,8 +10,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 // "Add" stands for itself, and "aten.add" for every overload of it.
 bool matches(const std::string& type, const std::string& listed) {
   return type.compare(0, listed.size(), listed) == 0 && (type.size() == listed.size() || type[listed.size()] == '.');
@@ -93,7 +91,7 @@ class Sharer {
 
   void count(const Group& group, Bytes sign) {
     if (options_.place.contains(storages_.kind_of(group)))
-      load_.add(static_cast<std::size_t>(group.first), static_cast<std::size_t>(group.last), sign * bytes(group.root));
+      load_.add(at(group.first), at(group.last), sign * bytes(group.root));
   }
 
   // Whether the load does not rise when these storages become one with the first one's root. If so, they count as one

@@ -10,8 +10,6 @@ namespace memplan {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 constexpr std::size_t kMostPieces = 1'000'000;
 
 // Bytes [begin, end) of a storage show bytes of an origin, from `from` on.

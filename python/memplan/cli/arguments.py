@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from .. import INPLACE_OPS
 from ..api import PLACE
-from ..planners import names as known_planners
+from ..planning.registry import planner_names as known_planners
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
         help=f"kinds of tensors to place (default: {','.join(PLACE)})",
     )
     command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
+    command.add_argument(
+        "--trust", action="store_true", help="for .pt2: let torch run what the file holds; only if you trust its author"
+    )
     command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
     command.add_argument(
         "--inplace-ops",
@@ -99,6 +102,7 @@ def capturing(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "dims": _dims(options.dims),
         "train": options.train,
+        "trust": options.trust,
         "inclusive": options.inclusive,
         "inplace_ops": _inplace_ops(options.inplace_ops),
     }

@@ -25,8 +25,8 @@ from .terminal import OK, console, interrupted, readers_may_leave, waiting
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ..compare import Comparison, Row
-    from ..sweep import Sweep
+    from ..comparing.comparison import Comparison, Row
+    from ..comparing.sweep import Sweep
 
 EXAMPLES = """
 memplan compare example:resnet50_train --plot planners.png
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compared(source: str, arguments: dict[str, Any]) -> Comparison:
-    from ..compare import compare
+    from ..comparing.comparison import compare
 
     progress = _Progress(len(arguments["planners"] or planners()))
     with waiting(progress):
@@ -88,7 +88,7 @@ def _compared(source: str, arguments: dict[str, Any]) -> Comparison:
 
 
 def _swept(options: argparse.Namespace, arguments: dict[str, Any]) -> Comparison | Sweep:
-    from ..sweep import sweep
+    from ..comparing.sweep import sweep
 
     try:
         result = sweep(options.sources, executor=options.jobs, csv=options.resume, **arguments)
@@ -111,7 +111,7 @@ def _write(options: argparse.Namespace, result: Comparison | Sweep) -> None:
 
 
 def _save_plot(result: Comparison | Sweep, path: Path) -> None:
-    from ..compare import Comparison
+    from ..comparing.comparison import Comparison
     from ..present.compare import save_comparison
     from ..present.sweep import save_sweep
 
@@ -122,7 +122,7 @@ def _save_plot(result: Comparison | Sweep, path: Path) -> None:
 
 
 def _print(result: Comparison | Sweep) -> None:
-    from ..compare import Comparison
+    from ..comparing.comparison import Comparison
     from ..present.compare import comparison_table
     from ..present.sweep import gap_tables
     from ..present.tables import rich_table

@@ -25,7 +25,7 @@ from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_l
 
 if TYPE_CHECKING:
     from .._core import Graph, Problem
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png

@@ -6,12 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ..planners import survey
+from ..planning.registry import survey
 from .arguments import Commands, new_command
 from .terminal import OK, console, readers_may_leave
 
 if TYPE_CHECKING:
-    from ..planners import Parameter, PlannerInfo
+    from ..planning.interface import Parameter, PlannerInfo
 
 EXAMPLES = "memplan planners"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RichCast
     from rich.text import Text
 
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 

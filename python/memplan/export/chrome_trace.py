@@ -13,13 +13,13 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..buffer_info import buffer_infos
-from ..usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
-from .files import write_text
+from ..facts.buffer_info import buffer_infos
+from ..facts.usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
+from ..files import write_text
 
 if TYPE_CHECKING:
-    from ..plan import Plan
-    from ..slots import Slot
+    from ..facts.plan import Plan
+    from ..facts.slots import Slot
 
 Event = dict[str, Any]
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .files import replacing
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..compare import Comparison, Row
-    from ..sweep import Sweep
+    from ..comparing.comparison import Comparison, Row
+    from ..comparing.sweep import Sweep
 
 FORMAT = "memplan.comparison"
 SWEEP_FORMAT = "memplan.sweep"

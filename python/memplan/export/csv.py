@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ..slots import Slot
-from ..usage import parts_by_buffer
-from .files import replacing
+from ..facts.slots import Slot
+from ..facts.usage import parts_by_buffer
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] = {
     "minimalloc": (
@@ -42,12 +42,18 @@ def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "min
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     header, row = FORMS[form]
+    write_rows(path, header, map(row, _rectangles(plan)))
+
+
+def write_rows(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a header and rows whose first column is a name."""
+    lines = list(rows)
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
-        quote_all = any("\r" in name for name in plan.problem.names)  # which QUOTE_MINIMAL leaves bare
+        quote_all = any("\r" in str(line[0]) for line in lines)  # which QUOTE_MINIMAL leaves bare
         quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if quote_all else csv.QUOTE_MINIMAL
         writer = csv.writer(file, lineterminator="\n", quoting=quoting)
         writer.writerow(header)
-        writer.writerows(row(slot) for slot in _rectangles(plan))
+        writer.writerows(lines)
 
 
 def _rectangles(plan: Plan) -> Iterator[Slot]:

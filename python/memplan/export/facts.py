@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .files import replacing
+from ..files import replacing
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

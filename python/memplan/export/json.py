@@ -7,11 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..usage import parts_by_buffer
-from .files import replacing
+from ..facts.usage import parts_by_buffer
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 FORMAT = "memplan.plan"
 VERSION = 2
@@ -22,6 +22,7 @@ PART_KEYS = ("begin", "end", "first", "last")
 def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain Python objects.
 
+    ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
@@ -39,6 +40,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
         "placement_bound": plan.placement_bound,
+        "naive": plan.naive,
         "seconds": plan.seconds,
         "found_after": plan.found_after,
     }

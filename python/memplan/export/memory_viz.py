@@ -11,13 +11,13 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..buffer_info import buffer_infos
 from ..dtypes import typed_shape
-from ..usage import rectangles
-from .files import replacing
+from ..facts.buffer_info import buffer_infos
+from ..facts.usage import rectangles
+from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 # Where the arena begins: as on a GPU, and with zeros at the end, so that offsets can be read off the addresses. What
 # is above stays exact in the page's numbers, which are doubles.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from .inplace import checked, with_inplace
+from ..inplace_ops import checked, with_inplace
 
 ACCEPTED = (
     "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "
@@ -26,6 +26,7 @@ def capture_source(
     dims: Mapping[str, int] | None,
     inclusive: bool,
     inplace_ops: Collection[str],
+    trust: bool,
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
     types = checked(inplace_ops)
@@ -36,6 +37,7 @@ def capture_source(
         "dims": bool(dims),
         "inclusive": inclusive,
         "inplace_ops": bool(types),
+        "trust": trust,
     }
     kind = _kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
@@ -50,7 +52,7 @@ def capture_source(
     if kind in ("graph", *_GRAPH_DICTS):
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
         return with_inplace(graph, types) if types else graph
-    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
+    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types, "trust": trust}
     return _graph_of(_dict_of(kind, source, **options))
 
 
@@ -59,7 +61,7 @@ _OPTIONS = {
     ".csv": {"inclusive"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
-    ".pt2": {"train", "dims", "inplace_ops"},
+    ".pt2": {"train", "dims", "inplace_ops", "trust"},
     "torch": {"args", "kwargs", "train", "dims", "inplace_ops"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
 }
@@ -124,7 +126,9 @@ def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
     from .torch import import_pt2, import_torch
 
     if kind == ".pt2":
-        return import_pt2(source, train=options["train"], dims=options["dims"], inplace_ops=options["inplace_ops"])
+        taken = {name: options[name] for name in ("train", "dims", "inplace_ops", "trust")}
+        return import_pt2(source, **taken)
+    del options["trust"]
     return import_torch(source, **options)
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import LISTED, invalid_plan
-from ..plan import Plan
-from ..usage import parts_by_buffer
+from ..facts.plan import Plan
+from ..facts.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 
@@ -30,9 +30,9 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     InvalidPlanError
         The plan that it holds breaks its own problem.
     """
-    rows, planner, pools, interrupted = placed_rows(path, inclusive=inclusive)
-    problem = problem_of(rows, path)
-    offsets = np.array(rows.offset, dtype=np.int64)
+    found = placed_rows(path, inclusive=inclusive)
+    problem = problem_of(found.rows, path)
+    offsets = np.array(found.rows.offset, dtype=np.int64)
     offsets.flags.writeable = False
     violations = _core.verify(problem, offsets, limit=LISTED + 1)
     if violations:
@@ -40,7 +40,19 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     peak = _core.peak_of(problem, offsets)
     load = problem.load
     optimal = peak == load
-    return Plan(problem, offsets, peak, load, optimal, planner, planner, 0.0, pools, interrupted=interrupted)
+    return Plan(
+        problem,
+        offsets,
+        peak,
+        load,
+        optimal,
+        found.planner,
+        found.planner,
+        0.0,
+        found.pools,
+        interrupted=found.interrupted,
+        unshared=found.unshared,
+    )
 
 
 def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRows:

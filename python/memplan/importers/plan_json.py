@@ -15,13 +15,14 @@ _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
 
 class PlanRows(NamedTuple):
-    """What a plan file holds: buffers with offsets, unverified, the planner that it names, its pools, and whether it
-    was interrupted."""
+    """What a plan file holds: buffers with offsets, unverified, the planner that it names, its pools, whether it was
+    interrupted, and what would be needed if nothing shared bytes."""
 
     rows: Rows
     planner: str = "file"
     pools: int = 0
     interrupted: bool = False
+    unshared: int | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -54,7 +55,10 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     interrupted = spec.get("interrupted", False)
     if not isinstance(interrupted, bool):
         raise SourceError(f"{path}: interrupted must be true or false, got {interrupted!r}")
-    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted)
+    unshared = None if "naive" not in spec else _value(spec, "naive", f"{path}: naive")
+    if unshared is not None and unshared < 0:
+        raise SourceError(f"{path}: naive must be >= 0 bytes, got {unshared}")
+    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted, unshared)
 
 
 def _parts(entry: Any, buffer: int, where: str) -> list[tuple[int, int, int, int, int]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 _INK, _MARK, _LOAD = "#222222", "#D55E00", "#9AA8B8"
 _AXIS = 90  # pixels left of every chart, so that what is above one another lies above one another

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
+from ..facts.buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")

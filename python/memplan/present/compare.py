@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from ..export.files import replacing
+from ..files import replacing
 from .colours import PALETTE
 from .gantt import plot_plan
 from .tables import Table
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..compare import Comparison, Row
+    from ..comparing.comparison import Comparison, Row
 
 PLAIN, PROVEN = PALETTE[0], PALETTE[2]
 SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
@@ -103,7 +103,8 @@ def plot_comparison(
     -------
     matplotlib.axes.Axes
         Of the bars: a bar per planner in the comparison's order, the load as a line, and the best proven bound where
-        it is higher. Bars beyond 2.5 times the bound are cut; their labels say what they are.
+        it is higher. Bars beyond 2.5 times the bound are broken, as is the axis below them; their labels say how long
+        they are. ``.figure.savefig("planners.svg")`` writes it, plans included.
 
     Raises
     ------
@@ -162,7 +163,7 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
             if row.plan is None:
                 raise ValueError(f"layouts names {row.planner!r}, which has no plan here")
         return sorted(rows, key=lambda row: row.peak or 0)
-    near: dict[int, Row] = {}  # per peak, the quickest
+    near: dict[int, Row] = {}  # per peak, the first
     for row in comparison:
         if row.plan is not None and len(row.plan) > 0 and row.plan.peak <= FAR * max(comparison.bound, 1):
             near.setdefault(row.plan.peak, row)
@@ -174,11 +175,10 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
 def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[Row], title: str | None) -> Axes:
     if not chosen:
         return _draw_bars(comparison, figure.add_subplot(), title)
-    panels: Any = figure.subfigures(2, 1, height_ratios=[_height(comparison), _LAYOUT])
-    above, below = panels
-    bars = _draw_bars(comparison, above.add_subplot(), title)
-    axes = below.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
-    for row, ax in zip(chosen, axes, strict=True):  # the highest last: it sets the scale of all
+    grid = figure.add_gridspec(2, 1, height_ratios=[_height(comparison), _LAYOUT])
+    bars = _draw_bars(comparison, figure.add_subplot(grid[0].subgridspec(1, 1)[0]), title)
+    axes: Any = grid[1].subgridspec(1, len(chosen)).subplots(sharey=True, squeeze=False)
+    for row, ax in zip(chosen, axes[0], strict=True):  # the highest last: it sets the scale of all
         assert row.plan is not None
         plot_plan(row.plan, ax)
         ax.set_title(f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10)
@@ -197,9 +197,8 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     places = range(len(comparison))
     colours = [PROVEN if row.optimal else PLAIN for row in comparison]
     bars = ax.barh(places, [min(peak / scale, most) for peak in peaks], color=colours, height=0.72)
+    cut = [place for place in places if peaks[place] / scale > most]
     for place, bar, row in zip(places, bars, comparison, strict=True):
-        if (row.peak or 0) / scale > most:
-            bar.set(hatch="//", edgecolor="white")
         ax.annotate(
             _bar_label(row, scale, unit),
             (bar.get_width(), place),
@@ -218,8 +217,31 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     ax.set_xlabel(f"peak ({unit})")
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)
-    _add_legend(comparison, ax, max(peaks, default=0) / scale > most)
+    if cut:
+        _break(ax, cut, most)
+        whole = "bound" if comparison.bound > (comparison.load or 0) else "load"
+        ax.set_xlabel(f"peak ({unit}); a broken bar is longer than {CUT} times the {whole}")
+    _add_legend(comparison, ax)
     return ax
+
+
+def _break(ax: Axes, places: Sequence[int], most: float) -> None:
+    """Break bars near their ends, and the axis below them: nothing right of the break can be read off the axis."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.ticker import FixedLocator
+
+    left, wide, lean = 0.92 * most, 0.012 * most, 0.012 * most
+    gaps = [
+        [(left, place + 0.4), (left + wide, place + 0.4), (left + wide + lean, place - 0.4), (left + lean, place - 0.4)]
+        for place in places
+    ]
+    ax.add_collection(PolyCollection(gaps, facecolors="white", zorder=3))
+    ax.xaxis.set_major_locator(FixedLocator([tick for tick in ax.get_xticks() if 0 <= tick < left]))
+    below = ax.get_xaxis_transform()
+    ax.plot([left, left + 2 * wide], [0, 0], color="white", linewidth=3, transform=below, clip_on=False, zorder=5)
+    for x in (left, left + 2 * wide):
+        ends = [x - lean / 2, x + lean / 2], [-0.012, 0.012]
+        ax.plot(*ends, color="black", linewidth=0.8, transform=below, clip_on=False, zorder=6)
 
 
 def _bar_label(row: Row, scale: int, unit: str) -> str:
@@ -240,7 +262,7 @@ def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
         ax.axvline(comparison.bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
 
 
-def _add_legend(comparison: Comparison, ax: Axes, cut: bool) -> None:
+def _add_legend(comparison: Comparison, ax: Axes) -> None:
     from matplotlib.patches import Patch
 
     handles, _ = ax.get_legend_handles_labels()
@@ -248,7 +270,4 @@ def _add_legend(comparison: Comparison, ax: Axes, cut: bool) -> None:
         handles.append(Patch(color=PROVEN, label="proven optimal"))
     if any(row.peak is not None and not row.optimal for row in comparison):
         handles.append(Patch(color=PLAIN, label="not proven optimal"))
-    if cut:
-        label = f"cut at {CUT} times the {'bound' if comparison.bound > (comparison.load or 0) else 'load'}"
-        handles.append(Patch(facecolor=PLAIN, edgecolor="white", hatch="//", label=label))
     ax.legend(handles=handles, loc="upper right", fontsize=9)

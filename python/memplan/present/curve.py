@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from .. import _core
-    from ..explain import Explanation
+    from ..facts.explain.explanation import Explanation
 
 Ints = npt.NDArray[np.int64]
 

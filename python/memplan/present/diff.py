@@ -9,8 +9,8 @@ from .tables import Report, Table
 from .units import format_bytes, op_label
 
 if TYPE_CHECKING:
-    from ..diff import Change, Figures, PlanDiff
-    from ..slots import Slot
+    from ..facts.diff import Change, Figures, PlanDiff
+    from ..facts.slots import Slot
 
 LISTED = 20  # rows of a table; the others are counted
 _NAMED = 3
@@ -48,7 +48,7 @@ def _counts(diff: PlanDiff) -> str:
 
 
 def _order(kinds: list[str]) -> Iterator[str]:
-    from ..diff import KINDS
+    from ..facts.diff import KINDS
 
     return (kind for kind in KINDS if kind in kinds)
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
 from .tables import Report, Table, report_text
-from .units import SHARES, format_bytes, op_label
+from .units import SHARES, counted, format_bytes, op_label
 
 if TYPE_CHECKING:
-    from ..explain import Advice, Alive, Explanation, Moment, Reuse
-    from ..slots import Slot
+    from ..facts.explain.advice import Advice
+    from ..facts.explain.alive import Alive
+    from ..facts.explain.explanation import Explanation, Moment
+    from ..facts.explain.reuse import Reuse
+    from ..facts.slots import Slot
 
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3
@@ -58,10 +61,10 @@ def _what(e: Explanation) -> str:
     things = _things(e)
     groups = _by_type(e.alive)
     text = f"{_capital(_at(e.peak_step))}{',' * bool(e.peak_step.op)} makes the peak of {format_bytes(e.peak)}: "
-    text += f"{_count(len(e.alive), things)} hold {format_bytes(e.peak_step.load)} there"
+    text += f"{counted(len(e.alive), things)} hold {format_bytes(e.peak_step.load)} there"
     text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
     if e.of_graph and len(e.alive) > _NAMED:
-        made = [f"{name} ({_count(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
+        made = [f"{name} ({counted(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
         text += f", made above all by {_listing(made)}"
     largest = [f"{a.name} ({format_bytes(a.bytes)}, {a.share:.1%})" for a in e.alive[:_NAMED]]
     text += f"; the largest {'is' if len(largest) == 1 else 'are'} {_listing(largest)}"
@@ -103,7 +106,7 @@ def _what_helps(e: Explanation) -> str:
 def _change(advice: Advice) -> str:
     """A change for people."""
     names = advice.names
-    count = _count(len(names), "tensors")
+    count = counted(len(names), "tensors")
     return {
         "inplace": "outputs in place, which inplace=False forbids",
         "zero_copy": "slices and concatenations without a copy, which zero_copy=False forbids",
@@ -113,7 +116,7 @@ def _change(advice: Advice) -> str:
         "inplace_ops": f"{_few(names)} in place, if its kernel may write over what it reads",
         "recompute": f"{count} recomputed before the next use, from what is alive there anyway",
         "offload": f"{count} kept elsewhere while nothing uses {'it' if len(names) == 1 else 'them'}",
-        "hand_over": f"{_count(len(names), 'graph outputs')} handed over when made, not at the end",
+        "hand_over": f"{counted(len(names), 'graph outputs')} handed over when made, not at the end",
         "without": f"{_few(names)} gone, which {'live' if len(names) > 1 else 'lives'} on both sides of that step",
     }[advice.kind]
 
@@ -292,10 +295,6 @@ def _by_type(alive: Sequence[Alive]) -> list[tuple[str, int, int]]:
     for a in alive:
         groups[_made(a)].append(a.bytes)
     return sorted(((name, len(sizes), sum(sizes)) for name, sizes in groups.items()), key=lambda g: (-g[2], g[0]))
-
-
-def _count(count: int, things: str) -> str:
-    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
 
 
 def _capital(text: str) -> str:

@@ -1,18 +1,22 @@
-"""The Gantt picture of a plan: steps across, bytes up, one box per buffer, or the outline of its parts."""
+"""The Gantt picture of a plan: steps across, bytes up, one box per buffer, or the outline of its parts.
+
+The load is drawn where it hides no box: in a strip below the boxes, or behind them in axes that the caller brings.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..export.files import replacing
-from ..usage import Part, parts_by_buffer, step_of_peak
+from ..facts.usage import Part, parts_by_buffer, step_of_peak
+from ..files import replacing
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps, marks, window
@@ -23,10 +27,12 @@ from .units import format_bytes, printable, tick, unit_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
     from matplotlib.path import Path
 
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
+_LOAD = "#5B6B7B"
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
 
@@ -45,7 +51,8 @@ def plot_plan(
     Parameters
     ----------
     ax
-        Where to draw; a new figure of 12 by 7 inches when not given.
+        Where to draw, the load behind the boxes; when not given, a new figure of 12 by 7 inches, with the load in a
+        strip below them.
     title
         By default planner, peak and gap.
     highlight
@@ -60,19 +67,32 @@ def plot_plan(
     Returns
     -------
     matplotlib.axes.Axes
-        With one collection for all buffers in sight, a path for each, names where they fit, the load as a staircase,
-        and the peak as a line with a mark at its step. A shaped buffer is the union of its parts, and its name is in
-        the largest.
+        That of the boxes: one collection for all buffers in sight, a path for each, names where they fit, and the peak
+        as a line with a mark at its step. A shaped buffer is the union of its parts, and its name is in the largest.
+        ``.figure.savefig("plan.svg")`` writes the whole figure.
 
     Raises
     ------
     ValueError
         An unknown name or option, or one that needs a graph; it says which, and what is expected.
     """
+    return _plot(
+        plan, lambda: _axes_in(_new_figure(1), 1)[0] if ax is None else (ax, None), title, highlight, colour_by, zoom
+    )
+
+
+def _plot(
+    plan: Plan,
+    axes: Callable[[], tuple[Axes, Axes | None]],
+    title: str | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "order",
+    zoom: str | Sequence[int] | None = None,
+) -> Axes:
+    """`plot_plan`, into axes that are made once the options are known to be right."""
     found, colours, steps = marks(plan, highlight), colouring(plan, colour_by), window(plan, zoom)
-    if ax is None:
-        (ax,) = _new_axes(1)
-    _draw(plan, ax, colours, found, steps, max(plan.peak, 1))
+    ax, strip = axes()
+    _draw(plan, ax, strip, colours, found, steps, max(plan.peak, 1))
     _legend(ax, colours)
     ax.set_title(title if title is not None else _title(plan, ", "), loc="left", fontsize="medium")
     return ax
@@ -111,21 +131,48 @@ def plot_plans(
     if not plans or (titles is not None and len(titles) != len(plans)):
         got = f"{len(plans)} plans" if titles is None else f"{len(plans)} plans and {len(titles)} titles"
         raise ValueError(f"plot_plans needs at least one plan, and one title for each if any, got {got}")
+    return _plot_side_by_side(lambda: _new_figure(len(plans)), plans, titles, highlight, colour_by, zoom)
+
+
+def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
+    """Plans side by side, as a PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_inches(len(plans)), layout="constrained")
+    FigureCanvasAgg(figure)
+    _plot_side_by_side(lambda: figure, plans, titles)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=100)
+    return buffer.getvalue()
+
+
+def _plot_side_by_side(
+    figure: Callable[[], Figure],
+    plans: Sequence[Plan],
+    titles: Sequence[str] | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "order",
+    zoom: str | Sequence[int] | None = None,
+) -> list[Axes]:
+    """`plot_plans`, into a figure that is made once the options are known to be right."""
     names = [highlight] if isinstance(highlight, str) else list(highlight)
     found, steps = [marks(plan, names) for plan in plans], window(plans[0], zoom)
     if zoom is None:
         every = [window(plan, None) for plan in plans]
         steps = min(begin for begin, _ in every), max(end for _, end in every)
     first = colouring(plans[0], colour_by)
-    axes = _new_axes(len(plans))
-    for k, (plan, ax) in enumerate(zip(plans, axes, strict=True)):
+    axes = _axes_in(figure(), len(plans))
+    for k, (plan, (ax, strip)) in enumerate(zip(plans, axes, strict=True)):
         colours = _as_in(plans[0], first, plan)
-        _draw(plan, ax, colours, found[k], steps, max(max(other.peak for other in plans), 1))
+        _draw(plan, ax, strip, colours, found[k], steps, max(max(other.peak for other in plans), 1))
         ax.label_outer()
+        strip.label_outer()
         moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
         ax.set_title(titles[k] if titles is not None else _title(plan, "\n") + moved, loc="left", fontsize="medium")
-    _legend(axes[-1], first)
-    return axes
+    boxes = [ax for ax, _ in axes]
+    _legend(boxes[-1], first)
+    return boxes
 
 
 def check_options(
@@ -142,20 +189,28 @@ def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 7), layout="constrained")
+    figure = Figure(figsize=_inches(1), layout="constrained")
     FigureCanvasAgg(figure)
-    plot_plan(plan, figure.add_subplot(), **options)
+    _plot(plan, lambda: _axes_in(figure, 1)[0], **options)
     with replacing(path) as beside, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(beside, dpi=150)
 
 
-def _new_axes(count: int) -> list[Axes]:
+def _new_figure(count: int) -> Figure:
     from matplotlib import pyplot as plt
 
-    width = 12 if count == 1 else min(8 * count, 32)
-    _, axes = plt.subplots(1, count, figsize=(width, 7), layout="constrained", sharex=True, sharey=True, squeeze=False)
-    return list(axes[0])
+    return plt.figure(figsize=_inches(count), layout="constrained")
+
+
+def _inches(count: int) -> tuple[float, float]:
+    return 12 if count == 1 else min(8 * count, 32), 7
+
+
+def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
+    """Per plan, the axes of its boxes and those of its load below them, on the same steps."""
+    axes: Any = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=(6, 1))
+    return list(zip(*axes.tolist(), strict=True))
 
 
 def _title(plan: Plan, separator: str) -> str:
@@ -178,8 +233,16 @@ def _moved(model: Plan, plan: Plan) -> str:
     return f"{count:,} buffers elsewhere than in the first"
 
 
-def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps: Steps, top: int) -> None:
-    """Everything inside the axes, which show these steps and `top` bytes."""
+def _draw(
+    plan: Plan,
+    ax: Axes,
+    strip: Axes | None,
+    colours: Colouring,
+    found: Sequence[Mark],
+    steps: Steps,
+    top: int,
+) -> None:
+    """Everything inside the axes, which show these steps and `top` bytes, and the load in the strip or behind."""
     problem = plan.problem
     in_sight = (problem.size > 0) & (problem.first < steps[1]) & (problem.last > steps[0])
     shown = np.flatnonzero(in_sight)
@@ -197,8 +260,13 @@ def _draw(plan: Plan, ax: Axes, colours: Colouring, found: Sequence[Mark], steps
     for mark in found:
         if not mark.whole:
             _draw_inside(mark, colours.colours[mark.buffer], ax)
-    _draw_lines(plan, ax, steps)
+    _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
+    _draw_peak(plan, ax)
     _scale(steps, top, ax)
+    if strip is not None:
+        _share(strip, ax, plan, top)
+    lines = [line for axes in (strip, ax) if axes is not None for line in axes.get_legend_handles_labels()[0]]
+    ax.legend(handles=lines, loc="lower right", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0.2)
     if found:
         label_marks(found, ax)
     else:
@@ -257,28 +325,49 @@ def _outline(parts: Sequence[Part], offset: int) -> Path:
     return Path(np.array(corners, dtype=np.float64), codes)
 
 
-def _draw_lines(plan: Plan, ax: Axes, steps: Steps) -> None:
-    """The load, and the peak with a mark at its step."""
-    from matplotlib import patheffects
-
+def _draw_load(plan: Plan, ax: Axes, steps: Steps, filled: bool) -> None:
+    """The load as a staircase, behind all that is in these axes."""
     step, load = load_shown(plan.problem, *steps, _STAIRS)
-    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
-    highest = f"load, at most {format_bytes(plan.load)}"
-    ax.step(step, load, where="post", color="black", linewidth=1.2, path_effects=halo, label=highest, zorder=4)
+    if filled:
+        ax.fill_between(step, load, step="post", color=_LOAD, alpha=0.35, linewidth=0)
+    label = f"load, at most {format_bytes(plan.load)}"
+    ax.step(step, load, where="post", color=_LOAD, linewidth=1, label=label, zorder=0.5)
+
+
+def _draw_peak(plan: Plan, ax: Axes) -> None:
+    """The peak as a line over the highest boxes, and a mark that points at its step from above."""
+    from matplotlib.transforms import ScaledTranslation
+
     at, where = step_of_peak(plan), ""
     if at is not None:
         where = f" at step {at:,}"
-        ax.plot([at + 0.5], [plan.peak], "v", color="black", markeredgecolor="white", markersize=9, zorder=5)
+        above = ax.transData + ScaledTranslation(0, 4.5 / 72, ax.figure.dpi_scale_trans)
+        ax.plot([at + 0.5], [plan.peak], "v", color="black", markersize=7, transform=above, clip_on=False, zorder=5)
     label = f"peak {format_bytes(plan.peak)}{where}"
-    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=1.2, label=label, zorder=4)
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, borderaxespad=0.2)
+    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9, label=label, zorder=4)
+
+
+def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
+    """The scale of the strip below: the steps and the unit of the boxes, and the peak."""
+    from matplotlib.ticker import FixedLocator
+
+    ax.set_xlabel("")
+    strip.set_xlabel("step")
+    strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
+    strip.set_ylim(0, top * 1.15)
+    _, unit = unit_of(top)
+    strip.set_ylabel(f"load ({unit})")
+    ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= top]
+    strip.yaxis.set_major_locator(FixedLocator(ticks[:: max(len(ticks) // 2, 1)]))
+    strip.yaxis.set_major_formatter(ax.yaxis.get_major_formatter())
+    strip.spines[["top", "right"]].set_visible(False)
 
 
 def _scale(steps: Steps, highest: int, ax: Axes) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
     ax.set_xlim(*steps)
-    ax.set_ylim(0, highest * 1.02)
+    ax.set_ylim(0, highest * 1.03)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     scale, unit = unit_of(highest)
     ax.yaxis.set_major_locator(MultipleLocator(tick(highest / scale) * scale))

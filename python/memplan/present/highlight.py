@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..usage import step_of_peak
+from ..facts.usage import step_of_peak
 
 if TYPE_CHECKING:
-    from ..plan import Plan
-    from ..slots import Slot
+    from ..facts.plan import Plan
+    from ..facts.slots import Slot
 
 Steps = tuple[int, int]  # half-open
 

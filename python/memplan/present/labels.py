@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..usage import Part
+from ..facts.usage import Part
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..plan import Plan
+    from ..facts.plan import Plan
     from .highlight import Mark
 
 Shapes = Mapping[int, Sequence[Part]]

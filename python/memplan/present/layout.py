@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .. import _core
-from ..buffer_info import tenants_of
-from ..usage import parts_by_buffer
+from ..facts.buffer_info import tenants_of
+from ..facts.usage import parts_by_buffer
 from .tables import WIDTH, printed
-from .units import SHARES, format_bytes, printable, shortened
+from .units import SHARES, counted, format_bytes, printable, shortened
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
 
@@ -159,6 +159,15 @@ def _proof(plan: Plan) -> str:
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
+
+
+def line_text(plan: Plan) -> str:
+    """The peak, how good it is, and who found it, in one line."""
+    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
+    interrupted = ", interrupted" if plan.interrupted else ""
+    peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
+    return f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {plan.seconds:.3g} s{interrupted}"
 
 
 def summary_text(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from .tables import written
 from .units import format_bytes, shortened
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 _MOST_TYPES = 8
 

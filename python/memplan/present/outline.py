@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..usage import Part
+from ..facts.usage import Part
 
 Point = tuple[int, int]  # step, byte
 

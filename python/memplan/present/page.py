@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..buffer_info import BufferInfo, buffer_infos
 from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
-from ..export.files import write_text
-from ..usage import rectangles
+from ..facts.buffer_info import BufferInfo, buffer_infos
+from ..facts.usage import rectangles
+from ..files import write_text
 from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .units import format_bytes, printable
 
 if TYPE_CHECKING:
     from .. import _core
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 _BESIDE = 3  # charts in a row
 _TENANTS = 6  # tensors that a tooltip lists

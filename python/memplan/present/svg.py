@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 
 from .. import _core
-from ..usage import parts_by_buffer, rectangles
+from ..facts.usage import parts_by_buffer, rectangles
 from .colours import PALETTE, colouring
 from .curve import load_shown
 from .highlight import steps_of
@@ -19,7 +19,7 @@ from .outline import outline
 from .units import format_bytes, shortened
 
 if TYPE_CHECKING:
-    from ..plan import Plan
+    from ..facts.plan import Plan
 
 _WIDTH, _HEIGHT = 720, 260  # of the chart, in pixels
 _LEFT, _TOP, _RIGHT, _BOTTOM = 86, 10, 12, 24  # around it

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..export.files import replacing
+from ..files import replacing
 from .compare import PROVEN, comparison_table, gap, percent, reason_of
 from .tables import WIDTH, Table, html, html_image, html_page, text
 from .units import printable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..sweep import Sweep
+    from ..comparing.sweep import Sweep
 
 TITLE = "gap to the best proven bound"
 NO_PLAN = "–"  # noqa: RUF001  a dash

@@ -24,6 +24,11 @@ def format_bytes(size: int) -> str:
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
 
 
+def counted(count: int, things: str) -> str:
+    """A number of things: ``counted(1, "tensors")`` is ``'1 tensor'``."""
+    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
+
+
 def tick(span: float) -> float:
     """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
     return float(2.0 ** math.floor(math.log2(span / 4)))

@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from ...dtypes import bits
-from ..inplace import reusable
+from ...inplace_ops import reusable
 from .values import array
 
 Tensor = dict[str, Any]

@@ -100,34 +100,44 @@ def import_pt2(
     train: bool = False,
     dims: Mapping[str, int] | None = None,
     inplace_ops: Collection[str] = (),
+    trust: bool = False,
 ) -> dict[str, Any]:
     """Import what torch.export.save wrote, as a graph dict.
 
     Parameters
     ----------
     path : str or path-like
-        A .pt2 file. Its weights are loaded.
+        A .pt2 file. Its weights stay unread: their sizes are known.
     train, dims, inplace_ops
         As for `import_torch`; a loaded program knows its symbols' own names only.
+    trust : bool
+        torch.export.load runs what a file tells it to. False: it gets an archive without what it would unpickle or run,
+        see `archive`. True: it gets the file, whose author can run any command.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     SourceError
-        If torch.export.load cannot read it, and as for `import_torch`.
+        If torch.export.load cannot read it, it holds what might run and is not trusted, and as for `import_torch`.
     MissingDependencyError
         If torch is not installed.
     """
     _require_torch()
     import torch
 
+    from .archive import harmless
+    from .vetting import Untrusted
+
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"no such file: {path}")
     try:
         with silenced("torch.export"):
-            program = torch.export.load(path)
+            program = torch.export.load(path if trust else harmless(path))
+    except SourceError as error:
+        advice = "; trust=True (--trust) lets torch run it: only for files of people you trust"
+        raise SourceError(f"{path}: {error}{advice if isinstance(error, Untrusted) else ''}") from error
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]
         reason = f"{type(error).__name__}: {first}"

@@ -7,9 +7,9 @@ workspace. What a node may share with its inputs is what the only operator insid
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
@@ -17,12 +17,13 @@ from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from .effects import flat_tensors
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, meta_value, placeholders
 from .module import unchanged, weights_of, with_weights
 from .record import GraphRecorder
 from .symbols import Symbols
-from .trace import OpTrace, flat_tensors
+from .trace import OpTrace
 
 # Operators that run a body in place: where the body is among the arguments, and where its own arguments
 # begin.
@@ -105,7 +106,7 @@ class GraphRun(fx.Interpreter):
         workspace = _inner_peak(inner, [*operands, *outputs])
         if outputs or mutated:
             name, offers = self._prefix + node.name, inner.only_offers()
-            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers)
+            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, inner.drawn)
         return result
 
     def _weights_of(self, node: fx.Node) -> list[Tensor]:
@@ -137,9 +138,13 @@ class GraphRun(fx.Interpreter):
             raise SourceError(f"node '{node.name}' ({target}): the sizes of its outputs are not known")
         result = self._fresh(node.meta["val"])
         bodies = [leaf for leaf in pytree.tree_leaves([args, kwargs]) if isinstance(leaf, fx.GraphModule)]
-        workspace = max((self._body_peak(body, node) for body in bodies), default=0)
-        operands, outputs = flat_tensors([args, kwargs]), list(flat_tensors(result))
-        self._graph.op(self._prefix + node.name, str(target), operands, outputs, (), workspace)
+        runs = [self._body_run(body, node) for body in bodies]
+        operands, outputs = list(flat_tensors([args, kwargs])), list(flat_tensors(result))
+        writes = not outputs or any(run.writes for run in runs)  # which ones it writes to is not known
+        workspace = max((run.peak for run in runs), default=0)
+        drawn = {generator: None for run in runs for generator in run.drawn}
+        changed = operands if writes else ()
+        self._graph.op(self._prefix + node.name, str(target), operands, outputs, changed, workspace, drawn=drawn)
         return result
 
     def _body(self, body: fx.GraphModule, node: fx.Node, graph: GraphRecorder) -> GraphRun:
@@ -155,13 +160,23 @@ class GraphRun(fx.Interpreter):
 
         return map_tensors(value, new, "")
 
-    def _body_peak(self, body: fx.GraphModule, node: fx.Node) -> int:
-        """Bytes that one run of a body needs for what it makes, its results among them."""
+    def _body_run(self, body: fx.GraphModule, node: fx.Node) -> _BodyRun:
+        """One run of a body by itself."""
         inner = GraphRecorder()
         values = {p.name: meta_value(p, self._symbols) for p in placeholders(body)}
         operands = declared(values, self._fakes, inner)
         result = self._body(body, node, inner).run(*operands)
-        return _peak(inner.graph(list(flat_tensors(result)), optional=False))
+        peak = _peak(inner.graph(list(flat_tensors(result)), optional=False))
+        writes = any(inner.mutated(tensor) for tensor in flat_tensors(operands))
+        return _BodyRun(peak, writes, inner.drawn)
+
+
+class _BodyRun(NamedTuple):
+    """What a body needs and does: bytes for what it makes, its results among them."""
+
+    peak: int
+    writes: bool  # to what it is given
+    drawn: Collection[Hashable]  # the generators that it draws from
 
 
 def _peak(graph: dict[str, Any]) -> int:

@@ -11,18 +11,20 @@ An operator that mutates a tensor gives the same bytes a new name, and whoever r
 that name. It runs after whoever has read them before, which is written down (`after`), since such an alias does not
 show that it destroys what it is an alias of. For the same reason, bytes that are mutated are nobody's copy: a copy
 or a concatenation that may share bytes with what it was made from does so only if neither is mutated later.
+
+Ops that draw random numbers from one generator run one after another, so that each gets the same numbers in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...errors import SourceError
-from ..inplace import reusable
+from ...inplace_ops import reusable
 from .recorded import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
@@ -66,6 +68,7 @@ class GraphRecorder:
         self._tensor_name = _Names()
         self._op_name = _Names()
         self._constants = 0
+        self._drawn: dict[Hashable, tuple[Op]] = {}  # the op that drew from a generator last
 
     def source(self, tensor: Tensor, name: str, kind: str) -> None:
         """Declare a tensor that exists before the first op.
@@ -101,6 +104,7 @@ class GraphRecorder:
         mutated: Iterable[Tensor] = (),
         workspace: int = 0,
         offers: Offers = NOTHING,
+        drawn: Iterable[Hashable] = (),
     ) -> None:
         """Append an op.
 
@@ -121,6 +125,8 @@ class GraphRecorder:
             Bytes that it needs while it runs.
         offers : Offers
             What it allows its first output to share with its inputs.
+        drawn : iterable
+            The generators that it draws random numbers from: ops that draw from the same keep their order.
 
         Raises
         ------
@@ -141,6 +147,9 @@ class GraphRecorder:
             self._relate(op, results[0], operands)
         if written or not op.outputs or len(op.alias) < len(op.outputs):  # a view reads nothing
             self._order(op, [*operands, *changed], written)
+        for generator in drawn:
+            op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
+            self._drawn[generator] = (op,)
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Give the newest name of a recorded tensor's bytes another name, unless an op did not make it."""
@@ -190,6 +199,11 @@ class GraphRecorder:
             for address, storage in self._storages.items()
             if storage.root.kind == "intermediate" and address not in outside
         )
+
+    @property
+    def drawn(self) -> Collection[Hashable]:
+        """The generators that ops have drawn from."""
+        return self._drawn.keys()
 
     def mutated(self, tensor: Tensor) -> bool:
         """Whether an op has mutated the tensor's storage."""

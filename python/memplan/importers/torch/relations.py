@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..inplace import reusable
+from ...inplace_ops import reusable
 
 _aten = torch.ops.aten
 _JOINS = {_aten.cat.default, _aten.stack.default}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
+from .effects import flat_tensors, generator, mutated
 from .fake import Fakes
 from .record import GraphRecorder
 from .relations import offers_of
@@ -88,33 +89,13 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = list(flat_tensors(result))
         if func is torch.ops.aten.detach.default and self._graph.knows(outputs[0]):
             return  # the same bytes, seen in the same way
-        mutated = list(_mutated(func, args, kwargs))
-        if outputs or mutated or func is torch.ops.aten._local_scalar_dense.default:
+        written = mutated(func, args, kwargs)
+        if outputs or written or func is torch.ops.aten._local_scalar_dense.default:
             name, inputs = self._name(_short_name(func)), list(flat_tensors([args, kwargs]))
             offers = offers_of(func, args, kwargs, inputs, outputs)
-            self._graph.op(name, str(func), inputs, outputs, mutated, offers=offers)
-
-
-def flat_tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors of an operator's arguments or results, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from flat_tensors(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from flat_tensors(item)
-
-
-def _mutated(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Iterable[Tensor]:
-    """The arguments that the operator's schema says it writes to."""
-    if not func._schema.is_mutable:
-        return
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            by_name = kwargs.get(argument.name)
-            yield from flat_tensors(args[position] if position < len(args) else by_name)
+            source = generator(func, args, kwargs, [*inputs, *outputs])
+            drawn = () if source is None else (source,)
+            self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn)
 
 
 def _short_name(func: Any) -> str:

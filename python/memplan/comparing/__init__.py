@@ -1,0 +1,1 @@
+"""Comparing planners: one source by many planners, and many sources."""

@@ -1,0 +1,100 @@
+"""Sweeps: many sources, each planned by many planners, through any executor of concurrent.futures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from typing import Any
+
+from ..comparison import CAPTURING, NOT_RUN, Comparison, Row, checked_planners, not_run, time_limits
+from .given import options_as_json, read_sources
+from .log import Cell, SweepLog
+from .result import Sweep
+from .workers import check_executor, run_cells
+
+__all__ = ["Sweep", "sweep"]
+
+_PASSING = {"MissingDependencyError", "MemoryError", NOT_RUN}  # errors that may be gone next time: not kept in a file
+
+
+def sweep(
+    sources: Sequence[Any] | Mapping[str, Any],
+    planners: Sequence[str] | None = None,
+    executor: Executor | int | None = None,
+    *,
+    csv: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    time_limit: float | None = None,
+    **options: Any,
+) -> Sweep:
+    """Plan many sources with many planners, several at a time.
+
+    Parameters
+    ----------
+    sources
+        A list of paths and "example:NAME", called by their stem or NAME, or a dict {name: source} of anything that
+        `capture` takes. Files are read by the workers, which must see them; other sources are captured here and sent.
+    planners
+        As in `compare`.
+    executor
+        Any executor of `concurrent.futures`, such as one of threads (planning releases the GIL) or the
+        ``get_executor()`` of a Client of Dask. It is left running. Or a number of processes, by default one for each
+        core, started as the platform does it: where that is not by fork, a script needs its
+        ``if __name__ == "__main__"``. Seconds are those of planners that run beside each other.
+    csv
+        A file that gets each row when it is done. Where it has rows, these are not computed again; it may be extended
+        by sources and planners. Rows that were interrupted, or short of a package or of memory, are not kept.
+    progress
+        Show a bar on stderr, where that is a terminal.
+    time_limit
+        Seconds for each planner that searches, as in `compare`.
+    options
+        Other options of `plan` and `capture` for all sources, but for `args`, `kwargs`, `on_improvement` and
+        `on_interrupt`.
+
+    Returns
+    -------
+    Sweep
+        A Comparison per source, whose rows have no plans. A source that cannot be read has rows that say why. Where
+        Ctrl-C ended it, rows that were not run say so; one in a worker that the interrupt does not reach is waited for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Bad input, two sources of one name, an unknown planner, an option that does not apply.
+    SourceError
+        The file of `csv` is none of a sweep, or of one with other options, time limits, or sources of these names.
+    OSError
+        A file cannot be read or written.
+    KeyboardInterrupt
+        Ctrl-C, where there is no plan yet.
+    """
+    names = checked_planners(planners)
+    check_executor(executor)
+    asked = options_as_json(options)
+    models = read_sources(sources, {name: value for name, value in options.items() if name in CAPTURING})
+    limits = time_limits(planners, names, time_limit)
+    work = {
+        Cell(name, fingerprint, planner, limit, asked): source
+        for name, source, fingerprint in models
+        for planner, limit in zip(names, limits, strict=True)
+    }
+    with nullcontext() if csv is None else SweepLog(csv, list(work)) as log:
+        done = {} if log is None else dict(log.rows)
+        rows = {cell: done[cell.source, cell.planner] for cell in work if (cell.source, cell.planner) in done}
+
+        def keep(cell: Cell, row: Row) -> None:
+            rows[cell] = row
+            if log is not None and not row.interrupted and row.error not in _PASSING:
+                log.append(cell, row)
+
+        run_cells({cell: source for cell, source in work.items() if cell not in rows}, executor, keep, progress)
+    by_source: dict[str, list[Row]] = {}
+    for cell in work:
+        by_source.setdefault(cell.source, []).append(rows.get(cell) or not_run(cell.planner))
+    result = Sweep(tuple(Comparison.of(name, found) for name, found in by_source.items()), tuple(names))
+    if result.interrupted and all(row.peak is None for comparison in result for row in comparison):
+        raise KeyboardInterrupt
+    return result

@@ -1,0 +1,188 @@
+"""Explain: what makes the peak of a plan, how far it is from the best possible, and what would lower it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..network import Network
+from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
+from .advice import Advice, options_to_change
+from .alive import Alive, alive_at
+from .idle import Idle, idle_at
+from .inplace import Blocked, blocked_at
+from .reuse import Chain, Shared, chains, shared_by_choice
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+
+CROWDED = 0.9  # of the load
+_MOST_STEPS = 16  # of those at the load, that are looked at for outputs that are not in place
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step, its op (names are empty for plain problems), and the bytes in use there."""
+
+    step: int
+    load: int
+    op: str = ""
+    op_type: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What makes the peak of a plan, what its tensors share, and what would lower it; bytes and half-open steps.
+
+    Attributes
+    ----------
+    peak, load, lower_bound, naive, optimal, planner, buffers
+        Of the plan; ``buffers`` is their number.
+    of_graph : bool
+        It is about tensors and ops; otherwise, about a plain problem, about buffers and steps.
+    peak_step, load_step : Moment or None
+        The step that makes the peak, of those at which a buffer that ends there is alive the one with the highest
+        load; and that at which the load
+        is highest, the same if it can be. None in a plan without bytes.
+    alive, alive_at_load : tuple of Alive
+        What is in use at these steps, the largest first; together the bytes in use there.
+    holes : tuple of (offset, bytes)
+        What is free below the peak at its step.
+    next_step : Moment or None
+        The highest step outside the hill of the load around its highest step: what is changed at that hill alone wins
+        at most ``load - next_step.load``.
+    steps, crowded : int
+        Steps from the first birth to the last death, and those of them with at least nine tenths of the load.
+    shared : tuple of Shared
+        What shares bytes by choice, that with most bytes first.
+    chains : tuple of Chain
+        Buffers that take over each other's bytes, those that save most first.
+    blocked : tuple of Blocked
+        Outputs, of the ops where the load is highest, that could lie in an input's bytes were it not for a rule.
+    idle : tuple of Idle
+        What is alive where the load is highest although nothing uses it there.
+    advice : tuple of Advice
+        What would lower the load, that which lowers it most first.
+    curve : tuple of (step, bytes)
+        The load over time, a staircase.
+    """
+
+    planner: str
+    of_graph: bool
+    buffers: int
+    peak: int
+    load: int
+    lower_bound: int
+    optimal: bool
+    naive: int
+    conflicts: int
+    peak_step: Moment | None = None
+    load_step: Moment | None = None
+    next_step: Moment | None = None
+    steps: int = 0
+    crowded: int = 0
+    alive: tuple[Alive, ...] = ()
+    alive_at_load: tuple[Alive, ...] = ()
+    holes: tuple[tuple[int, int], ...] = ()
+    shared: tuple[Shared, ...] = ()
+    chains: tuple[Chain, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+    idle: tuple[Idle, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    curve: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins."""
+        from ...present.explain import explanation_report
+
+        return explanation_report(self).sentences
+
+    def __str__(self) -> str:
+        from ...present.explain import explanation_report
+        from ...present.tables import report_text
+
+        return report_text(explanation_report(self))
+
+    def _repr_html_(self) -> str:
+        from ...present.curve import load_svg
+        from ...present.explain import explanation_report
+        from ...present.tables import report_html
+
+        return report_html(explanation_report(self), load_svg(self))
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a page that needs no other file."""
+        from ...files import write_text
+        from ...present.curve import load_svg
+        from ...present.explain import explanation_report
+        from ...present.tables import report_page
+
+        write_text(path, report_page(explanation_report(self), load_svg(self)))
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write it as versioned JSON; see docs/explain.md."""
+        from ...export.facts import write_facts
+
+        write_facts(self, path, "memplan.explanation", 1)
+
+
+def explain(plan: Plan) -> Explanation:
+    """See `Plan.explain`."""
+    figures = {name: getattr(plan, name) for name in ("planner", "peak", "load", "lower_bound", "optimal", "naive")}
+    pairs = plan.problem.conflicts
+    figures |= {
+        "of_graph": plan.graph is not None,
+        "buffers": len(plan),
+        "conflicts": 0 if pairs is None else len(pairs),
+    }
+    rows = rectangles(plan.problem)
+    if len(rows) == 0:
+        return Explanation(**figures)
+    network = Network(plan) if plan.graph is not None else None
+    step, load = load_curve(rows)
+    at = int(np.searchsorted(step, step_of_peak(plan) or 0))
+    top = at if load[at] == load.max() else int(np.argmax(load))
+    other = next_hill(step, load, top)
+    peak_step, load_step = _moment(network, step, load, at), _moment(network, step, load, top)
+    alive, at_load = (alive_at(plan.problem, network, rows, m.step, plan.peak) for m in (peak_step, load_step))
+    blocked = _blocked(network, step, load)
+    idle, advice = idle_at(plan.problem, network, rows, load_step.step)
+    if network is not None:
+        advice += options_to_change(network, blocked, plan.load, load_step.step)
+    return Explanation(
+        **figures,
+        peak_step=peak_step,
+        load_step=load_step,
+        next_step=None if other is None else _moment(network, step, load, other),
+        steps=int(step[-1] - step[0]),
+        crowded=steps_above(step, load, CROWDED),
+        alive=alive,
+        alive_at_load=at_load,
+        holes=tuple(holes(plan, rows, peak_step.step)),
+        shared=shared_by_choice(plan),
+        chains=chains(plan),
+        blocked=tuple(blocked),
+        idle=idle,
+        advice=tuple(sorted(advice, key=lambda a: a.load)),
+        curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
+    )
+
+
+def _moment(network: Network | None, step: Ints, load: Ints, k: int) -> Moment:
+    """An entry of a staircase, and the op that runs there."""
+    at = int(step[k])
+    named = (network.ops[at].name, network.ops[at].type) if network is not None and at < len(network.ops) else ()
+    return Moment(at, int(load[k]), *named)
+
+
+def _blocked(network: Network | None, step: Ints, load: Ints) -> list[Blocked]:
+    """The outputs of the first ops at the highest load."""
+    if network is None:
+        return []
+    pieces = np.flatnonzero(load == load.max()).tolist()
+    steps = [s for k in pieces for s in range(int(step[k]), int(step[k + 1]))][:_MOST_STEPS]
+    return [blocked for s in steps if s < len(network.ops) for blocked in blocked_at(network, s)]

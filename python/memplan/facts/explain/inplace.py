@@ -1,0 +1,122 @@
+"""Why the outputs of an op do not lie in the bytes of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ... import _core
+from ...inplace_ops import INPLACE_OPS, matches
+from ..network import Network
+
+# From the rule that is lifted most easily to those that no option lifts.
+RULES = ("disabled", "not donated", "not listed", "harmful", "reads for others", "read later", "kept", "too small")
+
+# Beginnings of the last word of types of ops of which an element of the output depends on many elements of an input.
+_READS_FOR_OTHERS = (
+    *("conv", "matmul", "mm", "bmm", "addmm", "baddbmm", "gemm", "linear", "einsum", "attention", "_scaled_dot"),
+    *("averagepool", "maxpool", "globalaveragepool", "avg_pool", "max_pool", "adaptive", "_adaptive", "upsample"),
+    *("transpose", "gather", "index", "embedding", "sort", "topk", "cumsum", "resize", "scatter"),
+)
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """An output of an op that lies apart from the op's inputs, and the rule that forbids it the bytes of one.
+
+    ``bytes`` is what its step would need less. ``rule`` is one of `RULES`: of all inputs the one that comes closest,
+    "" where the op has none.
+    """
+
+    step: int
+    op: str
+    op_type: str
+    output: str
+    input: str
+    bytes: int
+    rule: str
+    reason: str
+
+
+def blocked_at(network: Network, step: int) -> list[Blocked]:
+    """The placed outputs of an op that have bytes of their own, those with most bytes first."""
+    op = network.ops[step]
+    roots = {network.root[network.index[name]] for name in op.inputs}
+    found = []
+    for name in op.outputs:
+        t = network.index[name]
+        size = network.tensors[t].bytes
+        if network.buffer[t] < 0 or size == 0 or network.root[t] in roots:
+            continue
+        pairs = [(*_rule(network, step, t, network.index[i]), i) for i in dict.fromkeys(op.inputs)]
+        rule, reason, source = min(pairs, key=lambda pair: RULES.index(pair[0]), default=("", "it reads nothing", ""))
+        found.append(Blocked(step, op.name, op.type, name, source, size, rule, reason))
+    return sorted(found, key=lambda blocked: -blocked.bytes)
+
+
+def _rule(network: Network, step: int, output: int, source: int) -> tuple[str, str]:
+    """The first rule that keeps an output out of the bytes of an input, and how it applies."""
+    return next(_rules(network, step, output, source))
+
+
+def _rules(network: Network, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
+    op, root = network.ops[step], network.root[source]
+    name, kind = network.tensors[source].name, network.tensors[root].kind
+    if network.tensors[source].bytes < network.tensors[output].bytes:
+        yield "too small", f"{name} has {network.tensors[source].bytes:,} bytes"
+    if kind == "weight":
+        yield "kept", f"{name} is a weight"
+    begin, end = network.span(source)
+    others = [t for t in network.tensors_of_root[root] if _meet(network.span(t), (begin, end))]
+    for t in others:
+        if t in network.kept:
+            yield "kept", f"{_as(network, source, t)} is a graph output"
+    last = max(others, key=lambda t: network.lives[t][1], default=source)
+    if network.lives[last][1] > step + 1:
+        yield "read later", f"{_as(network, source, last)} is read by {network.ops[network.lives[last][1] - 1].name}"
+    if any(t != source and t in _read(network, step) and network.span(t) != (begin, end) for t in others):
+        yield "harmful", f"the op also reads another part of {name}"
+    if kind == "input" and root not in network.donated:
+        yield "not donated", f"{network.tensors[root].name} is a graph input that is not donated"
+    if not any((out, inp) == (network.tensors[output].name, name) for out, inp, _ in op.inplace):
+        if reads_for_others(op.type):
+            yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
+        has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
+        yield "not listed", f"{op.type or 'the op'} is not said to write over {name}{has}"
+    asked = network.storage
+    if asked is not None and not (asked.inplace and not matches(op.type, asked.disable_inplace_ops)):
+        yield "disabled", f"{op.type or 'the op'} is forbidden to write over {name}"
+    yield "harmful", f"in the bytes of {name} it would raise the load, or lie at no multiple of the alignment"
+
+
+def reads_for_others(type: str) -> bool:
+    """Whether an element of an op's output depends on many of its input, as far as the name of its type says."""
+    word = type.split("::")[-1].removeprefix("aten.").removeprefix("prims.").lower()
+    return word.startswith(_READS_FOR_OTHERS)
+
+
+def _read(network: Network, step: int) -> set[int]:
+    return {network.index[name] for name in network.ops[step].inputs}
+
+
+def _as(network: Network, source: int, other: int) -> str:
+    """The input, and if it is not itself what counts, the other tensor in its bytes."""
+    name = network.tensors[source].name
+    return name if other == source else f"{name}, as {network.tensors[other].name},"
+
+
+def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return max(a[0], b[0]) < min(a[1], b[1])
+
+
+def may_be_over_inputs(graph: _core.Graph) -> list[str]:
+    """The graph inputs that some op may write over, if they are donated."""
+    source = {out: inp for op in graph.ops for out, inp, _ in op.aliases}
+    kinds = {tensor.name: tensor.kind for tensor in graph.tensors}
+    over = []
+    for op in graph.ops:
+        for _, name, _ in op.inplace:
+            while name in source:
+                name = source[name]
+            over.append(name)
+    return [name for name in dict.fromkeys(over) if kinds[name] == "input"]

@@ -1,0 +1,148 @@
+"""Where buffers and tensors lie: their slots, found by position or by name."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last).
+
+    A shaped buffer uses only parts of these, which `problem.parts` lists.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    alignment: int
+
+    @property
+    def end(self) -> int:
+        """The byte after the last."""
+        return self.offset + self.bytes
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Two tensors of an op that share bytes by choice.
+
+    ``how`` is "inplace": the output takes these bytes of the input over; "slice": the output is these bytes of the
+    input; or "concat": the input lives in these bytes of the output. ``op``, ``output`` and ``input`` are names;
+    ``offset`` is where, in bytes, the inner tensor begins inside the outer one.
+    """
+
+    how: str
+    op: str
+    output: str
+    input: str
+    offset: int
+
+    @property
+    def inner(self) -> str:
+        """The tensor that lies in the other's bytes."""
+        return self.input if self.how == "concat" else self.output
+
+    @property
+    def outer(self) -> str:
+        """The tensor in whose bytes the other lies."""
+        return self.output if self.how == "concat" else self.input
+
+
+class Slots:
+    """The slots of a plan, which is offsets for the buffers of a problem, and of the tensors of its graph if any."""
+
+    def __init__(
+        self,
+        problem: _core.Problem,
+        offsets: npt.NDArray[np.int64],
+        graph: _core.Graph | None,
+        buffers: _core.Buffers | None,
+    ) -> None:
+        self._problem, self._offsets, self._graph, self._buffers = problem, offsets, graph, buffers
+
+    def __iter__(self) -> Iterator[Slot]:
+        """The buffers' slots, in the problem's order."""
+        p = self._problem
+        columns = (self._offsets, p.size, p.first, p.last, p.alignment)
+        for b, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            yield Slot(p.name(b), *row)
+
+    def at(self, position: int) -> Slot:
+        """The slot of a buffer; from the end where the position is below 0."""
+        b, count = operator.index(position), len(self._problem)
+        if not -count <= b < count:
+            raise IndexError(f"buffer {b} is out of range: the plan has {count} buffers")
+        p, b = self._problem, b % count
+        columns = (self._offsets, p.size, p.first, p.last, p.alignment)
+        return Slot(p.name(b), *(int(column[b]) for column in columns))
+
+    def named(self, name: str) -> Slot:
+        """The slot of a tensor, or of a buffer."""
+        tensor = self._tensor(name)
+        if tensor is None or self._graph is None or self._buffers is None:
+            return self.at(self.buffer_named(name))
+        buffer = int(self._buffers.buffer_of_tensor[tensor])
+        if buffer < 0:
+            raise KeyError(
+                f"{self._label(self._graph, self._buffers, tensor)} is not placed in the arena; see the option `place`"
+            )
+        whole = self.at(buffer)
+        offset = whole.offset + int(self._buffers.offset_in_buffer[tensor])
+        return Slot(name, offset, self._graph.tensor(tensor).bytes, *self._lifetimes[name], whole.alignment)
+
+    def buffer_named(self, name: str) -> int:
+        """The position of the buffer of this name, or in which the tensor of this name lies; -1 where in none."""
+        tensor = self._tensor(name)
+        if tensor is not None and self._buffers is not None:
+            return int(self._buffers.buffer_of_tensor[tensor])
+        if name not in self._positions:
+            raise KeyError(f"the plan has no tensor or buffer named {name!r}")
+        return self._positions[name]
+
+    def _tensor(self, name: str) -> int | None:
+        return self._graph.index(name) if self._graph is not None else None
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {self._problem.name(b): b for b in range(len(self._problem))}
+
+    @cached_property
+    def _lifetimes(self) -> dict[str, tuple[int, int]]:
+        return tensor_lifetimes(self._graph) if self._graph is not None else {}
+
+    @staticmethod
+    def _label(graph: _core.Graph, buffers: _core.Buffers, tensor: int) -> str:
+        root = int(buffers.root_of_tensor[tensor])
+        name, owner = graph.tensor(tensor).name, graph.tensor(root)
+        return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
+
+
+def tensor_lifetimes(graph: _core.Graph) -> dict[str, tuple[int, int]]:
+    """Per tensor, the half-open steps from its write to its last read.
+
+    Inputs and weights live from 0; outputs and weights to the end.
+    """
+    ops, end = graph.ops, max(len(graph.ops), 1)
+    uses: list[tuple[str, int]] = []
+    for tensor in graph.tensors:
+        uses += [(tensor.name, 0)] * (tensor.kind in ("input", "weight"))
+        uses += [(tensor.name, end - 1)] * (tensor.kind == "weight")
+    for step, op in enumerate(ops):
+        uses += [(name, step) for name in (*op.inputs, *op.outputs)]
+    uses += [(name, end - 1) for name in graph.outputs]
+    lifetimes: dict[str, tuple[int, int]] = {}
+    for name, step in uses:
+        first, last = lifetimes.get(name, (step, step + 1))
+        lifetimes[name] = min(first, step), max(last, step + 1)
+    return lifetimes

@@ -1,0 +1,1 @@
+"""torch.compile's memory beside memplan's."""

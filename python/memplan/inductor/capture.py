@@ -1,0 +1,172 @@
+"""torch.compile's memory beside memplan's: the buffers that Inductor schedules, and what each makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from .. import _core
+from ..errors import MissingDependencyError
+from ..facts.plan import Plan
+from .wrapper import Block, Pool, Wrapper
+
+ALIGNMENT = 64  # bytes, of the buffers in torch's pools
+
+
+class InductorCapture(Wrapper):
+    """One graph that torch.compile made, and what its wrapper code holds in memory, in bytes.
+
+    A step is a stretch of the wrapper between two runs of lines about memory, as torch's memory planner counts. Counted
+    are the buffers that the wrapper allocates, the results that kernels allocate themselves, and donated inputs from
+    where a buffer takes their bytes over. Other inputs and parameters are not, nor what a kernel frees again, nor how
+    an allocator rounds. A buffer that Inductor writes in place of another is in the same block.
+
+    Attributes
+    ----------
+    name : str
+        "inference 0", "forward 1", "backward 1": what the graph is, and torch's number for it.
+    inference : bool
+        Compiled without a backward: only there does torch use pools.
+    steps : int
+        Steps of the wrapper; all blocks live within [1, steps).
+    needed : list of Block
+        What is alive by need: from where it is allocated to where it is freed or, if returned, to the end.
+    held : list of Block
+        The blocks of torch's default (``memory_planning=False``): when freed, some are kept for a later buffer of the
+        same size and dtype.
+    in_place, handed_on : list of (str, str)
+        Who takes bytes from whom: written in place, which both planners keep, and by the default's reuse.
+    pools : list of Pool
+        What torch's memory planner (``memory_planning=True``) allocates for the buffers of the wrapper, held from the
+        first use of the pool to the last. Made for training too, where torch would not use them.
+    pools_error : str or None
+        Why there are none: it recurses by the depth of its pools, and fails on large ones.
+    code : str
+        The wrapper as torch would have run it by its default.
+    """
+
+    @property
+    def problem(self) -> _core.Problem:
+        """The buffers that the wrapper allocates: those that a planner may place."""
+        return self._problem({"wrapper"})
+
+    @property
+    def whole(self) -> _core.Problem:
+        """Those, and what kernels allocate themselves: what could be placed if kernels were told where to write."""
+        return self._problem({"wrapper", "kernel"})
+
+    @property
+    def load(self) -> int:
+        """The most bytes that are alive by need at one step: no planner holds less."""
+        return _load(self.needed)
+
+    @property
+    def reuse_peak(self) -> int:
+        """The most bytes that torch's default holds at one step."""
+        return _load(self.held)
+
+    @property
+    def pool_bytes(self) -> int | None:
+        """The sum of the pools' sizes, without what kernels allocate."""
+        return None if self.pools_error else sum(pool.bytes for pool in self.pools)
+
+    @property
+    def pool_peak(self) -> int | None:
+        """The most bytes held at one step with pools, what kernels allocate and inputs bring included."""
+        others = [block for block in self.needed if block.source != "wrapper"]
+        return None if self.pools_error else _load([*self.pools, *others])
+
+    def plan(self, planner: str = "auto", *, kernels: bool = False, alignment: int = ALIGNMENT, **options: Any) -> Plan:
+        """The same buffers in an arena by memplan: `problem`, or with ``kernels`` the `whole`; options as of `plan`."""
+        from ..api import plan
+
+        return plan(self.whole if kernels else self.problem, planner, alignment=alignment, **options)
+
+    def peak_with(self, plan: Plan) -> int:
+        """The most bytes held at one step with that plan's arena, kept throughout, and all that is not in it."""
+        placed = set(plan.problem.names)
+        return plan.peak + _load([block for block in self.needed if block.name not in placed])
+
+    def _problem(self, sources: set[str]) -> _core.Problem:
+        rows = [block for block in self.needed if block.source in sources]
+        return _core.Problem(*_columns(rows), names=[block.name for block in rows])
+
+    def __str__(self) -> str:
+        from ..present.units import format_bytes
+
+        load = self.load
+        made = sum(block.source == "wrapper" for block in self.needed)
+        lines = [f"{self.name}: {made} buffers, {len(self.needed) - made} more made by kernels or from inputs"]
+        peaks = {"load": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
+        for what, peak in peaks.items():
+            figure = self.pools_error if peak is None else f"{format_bytes(peak)}  {peak / max(load, 1):.3f} x load"
+            lines.append(f"  {what:14} {figure}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"InductorCapture({self.name!r}, {len(self.needed)} blocks, load {self.load})"
+
+
+def capture_inductor(
+    fn_or_module: Callable[..., Any],
+    args: Sequence[Any] = (),
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    train: bool = False,
+) -> list[InductorCapture]:
+    """Read what torch.compile would hold in memory, graph by graph.
+
+    torch.compile runs up to the wrapper code of each graph; no kernel is compiled or run. Where a compiled graph would
+    run, its operators run one by one in eager torch on the arguments given, so that what a graph break or a backward
+    pass compiles is reached. A module's state is put back afterwards; what a function holds is not. What torch.compile
+    had compiled before is compiled anew when it is next called (``torch._dynamo.reset``).
+
+    Parameters
+    ----------
+    fn_or_module
+        A function or torch.nn.Module, on the CPU with real tensors; a module in the mode (train or eval) it is in.
+    args, kwargs
+        What it is called with; copied before.
+    train
+        False: under no_grad. True: forward and backward, of the result's `loss` or else of the sum of all tensors of
+        the result that require a gradient.
+
+    Returns
+    -------
+    list of InductorCapture
+        In the order in which torch.compile makes them: one per graph, several where the graph breaks, and those of the
+        backward pass after those of the forward.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch, or a C++ compiler, is not installed; Inductor asks the compiler which vectors the processor has.
+    UnsupportedError
+        Another torch than 2.13, whose private parts are read; or a graph with nested wrappers (control flow).
+    SourceError
+        torch.compile fails or makes no graph; a tensor is not on the CPU; with train, nothing requires a gradient.
+    TypeError
+        Arguments of the wrong kind.
+    """
+    if not callable(fn_or_module) or isinstance(fn_or_module, type):
+        raise TypeError(f"fn_or_module must be a function or a torch.nn.Module, got {fn_or_module!r}")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {type(args).__name__}")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise TypeError(f"kwargs must be a mapping from names to values, got {type(kwargs).__name__}")
+    try:
+        from .compiled import compiled_wrappers
+    except ImportError as error:
+        raise MissingDependencyError("capture_inductor needs torch: pip install 'memplan[torch]'") from error
+    wrappers = compiled_wrappers(fn_or_module, args, kwargs or {}, train)
+    return [InductorCapture(**{f.name: getattr(wrapper, f.name) for f in fields(wrapper)}) for wrapper in wrappers]
+
+
+def _load(blocks: Sequence[Block | Pool]) -> int:
+    """The most bytes of them that are held at one step."""
+    return _core.Problem(*_columns(blocks)).load
+
+
+def _columns(blocks: Sequence[Block | Pool]) -> tuple[list[int], list[int], list[int]]:
+    return [block.bytes for block in blocks], [block.first for block in blocks], [block.last for block in blocks]

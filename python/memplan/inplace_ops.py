@@ -1,0 +1,185 @@
+"""Which operators may write their output over an input.
+
+An operator is in the table if an element of its output depends, of every input that the table names, on the
+element in the same place alone. A kernel may then write over such an input, provided that it reads an element
+of it for the last time before it writes that element of the output:
+
+    y[i] = f(x[i])             Relu, Exp, Cast to a dtype of the same width           over x
+    y[i] = f(a[i], b[i])       Add, Mul, Where, a gelu's backward                     over a or over b
+    y[i] = f(x[i], c)          Clip, Dropout, masked_fill                             over x
+
+Not in the table, because whether it is safe is up to the kernel: Softmax, LayerNormalization, BatchNormalization
+in training, reductions, cumulative sums (every element of the output reads a row, a channel or the whole input);
+MatMul, Conv, pooling, Transpose, Gather (an element is read for many or for others); and copies, which need no
+bytes of their own in the first place. A caller whose kernels allow more names these types (`inplace_ops`); a
+caller whose kernels allow less (a Gelu in several passes, with its output as scratch) takes types out when
+planning (`disable_inplace_ops`).
+
+Types are those of `Op.type`: `Relu`, `com.microsoft.Gelu`, `aten.relu.default`. A name stands for itself and for
+everything that it is the beginning of, up to a dot: `aten.relu` for `aten.relu.default`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+from . import _core
+
+T = TypeVar("T")
+
+
+class _Over(enum.Enum):
+    """The inputs that an output may be written over, as far as their sizes allow it."""
+
+    FIRST = "the first: the others are parameters, or are read by another pass"
+    ANY = "each"
+    PAIR = "each of two; of more the first: kernels add up the others pass by pass"
+
+
+# ONNX, the standard domain
+
+_ONNX_UNARY = """
+    Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Cos Cosh Erf Exp Floor IsInf IsNaN Log Neg Not
+    Reciprocal Round Sign Sin Sinh Sqrt Tan
+"""
+_ONNX_ACTIVATIONS = """
+    Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu Shrink Sigmoid Softplus Softsign Swish Tanh
+    ThresholdedRelu
+"""
+_ONNX_BINARY = """
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Mod Mul Or
+    Pow PRelu Sub Xor
+"""
+_ONNX_TERNARY = "Where"
+_ONNX_VARIADIC = "Max Mean Min Sum"
+_ONNX_FIRST = "CastLike Clip Dropout"
+
+# ONNX Runtime's own: activations, with a bias that is added first
+
+_MICROSOFT_FIRST = "BiasGelu FastGelu Gelu QuickGelu"
+
+# torch: operators of aten by name, and by name and overload where some of the overloads are something else
+
+_ATEN_UNARY = """
+    abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1
+    floor frac isnan lgamma log log10 log1p log2 logical_not nan_to_num neg rad2deg reciprocal round rsqrt sgn sign
+    signbit sin sinc sinh sqrt square tan trunc
+"""
+_ATEN_ACTIVATIONS = """
+    celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logit mish relu relu6 selu sigmoid silu
+    softplus softshrink tanh threshold
+"""
+_ATEN_BINARY = """
+    add.Scalar add.Tensor atan2 bitwise_and.Scalar bitwise_and.Tensor bitwise_left_shift.Tensor
+    bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar bitwise_or.Tensor bitwise_right_shift.Tensor
+    bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar bitwise_xor.Tensor copysign.Scalar copysign.Tensor
+    div.Scalar div.Scalar_mode div.Tensor div.Tensor_mode eq.Scalar eq.Tensor floor_divide floor_divide.Scalar fmax
+    fmin fmod.Scalar fmod.Tensor ge.Scalar ge.Tensor gt.Scalar gt.Tensor hypot le.Scalar le.Tensor logaddexp
+    logaddexp2 logical_and logical_or logical_xor lt.Scalar lt.Tensor maximum minimum mul.Scalar mul.Tensor ne.Scalar
+    ne.Tensor pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor remainder.Scalar remainder.Tensor rsub.Scalar
+    rsub.Tensor sub.Scalar sub.Tensor xlogy.Tensor
+"""
+_ATEN_TERNARY = """
+    _prelu_kernel addcdiv addcmul clamp clamp.Tensor clamp_max clamp_max.Tensor clamp_min clamp_min.Tensor
+    lerp.Scalar lerp.Tensor where.ScalarOther where.ScalarSelf where.self
+"""
+_ATEN_BACKWARD = """
+    elu_backward gelu_backward hardshrink_backward hardsigmoid_backward hardswish_backward hardtanh_backward
+    leaky_relu_backward logit_backward mish_backward mse_loss_backward sigmoid_backward silu_backward
+    smooth_l1_loss_backward softplus_backward softshrink_backward tanh_backward threshold_backward
+"""
+_ATEN_FIRST = "_to_copy dropout masked_fill.Scalar masked_fill.Tensor native_dropout native_dropout_backward"
+
+
+def _aten(names: str) -> list[str]:
+    return [f"aten.{name}" if "." in name else f"aten.{name}.default" for name in names.split()]
+
+
+_TABLE: dict[str, _Over] = {
+    **dict.fromkeys((_ONNX_UNARY + _ONNX_ACTIVATIONS + _ONNX_BINARY + _ONNX_TERNARY).split(), _Over.ANY),
+    **dict.fromkeys(_ONNX_VARIADIC.split(), _Over.PAIR),
+    **dict.fromkeys(_ONNX_FIRST.split(), _Over.FIRST),
+    **dict.fromkeys((f"com.microsoft.{name}" for name in _MICROSOFT_FIRST.split()), _Over.FIRST),
+    **dict.fromkeys(_aten(_ATEN_UNARY + _ATEN_ACTIVATIONS + _ATEN_BINARY + _ATEN_TERNARY + _ATEN_BACKWARD), _Over.ANY),
+    **dict.fromkeys(_aten(_ATEN_FIRST), _Over.FIRST),
+}
+
+INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
+"""Types of ops that may write their output over an input; the ONNX and torch importers apply them by themselves."""
+
+
+def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequence[T]:
+    """Those of an op's inputs that its kind allows the first output to be written over; sizes are not looked at.
+
+    Parameters
+    ----------
+    type : str
+        The op's type.
+    inputs : sequence
+        The op's inputs, in the order of its operator's parameters.
+    more : collection of str
+        Types that allow each of their inputs, besides those of the table.
+    """
+    over = _TABLE.get(type)
+    if over is None:
+        return inputs if matches(type, more) else ()
+    if over is _Over.FIRST or (over is _Over.PAIR and len(inputs) > 2):
+        return inputs[:1]
+    return inputs
+
+
+def matches(type: str, names: Collection[str]) -> bool:
+    """Whether a type, or its beginning up to a dot, is among the names."""
+    if not names:
+        return False
+    parts = type.split(".")
+    return any(".".join(parts[:count]) in names for count in range(len(parts), 0, -1))
+
+
+def checked(inplace_ops: Any) -> frozenset[str]:
+    """The types as a set; TypeError if they are not a collection of strings."""
+    expected = f"inplace_ops must be a collection of types of ops, such as ['Softmax'], got {inplace_ops!r}"
+    if isinstance(inplace_ops, str) or not isinstance(inplace_ops, Iterable):
+        raise TypeError(expected)
+    types = frozenset(inplace_ops)
+    if not all(isinstance(type, str) for type in types):
+        raise TypeError(expected)
+    return types
+
+
+def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:
+    """A graph in which ops of these types may write their first output over an input of as many bytes.
+
+    That is all that is looked at: a graph does not hold how tensors lie in their bytes. An op that has `inplace`
+    of its own keeps it as it is, and an output that an alias or overwrite places is left alone.
+    """
+    bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors}
+    ops = [_with_inplace(op, types, bytes_of) for op in graph.ops]
+    return _core.Graph(graph.tensors, ops, graph.outputs)
+
+
+def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]) -> _core.Op:
+    if op.inplace or not op.outputs or not matches(op.type, types):
+        return op
+    output = op.outputs[0]
+    placed = {view[0] for view in (*op.aliases, *op.overwrites)}
+    if output in placed or not bytes_of[output]:
+        return op
+    inputs = reusable(op.type, op.inputs, types)
+    inplace = [(output, name, 0) for name in dict.fromkeys(inputs) if bytes_of[name] == bytes_of[output]]
+    return _core.Op(
+        op.name,
+        op.type,
+        op.inputs,
+        op.outputs,
+        op.workspace,
+        op.aliases,
+        inplace,
+        op.overwrites,
+        op.stream,
+        op.slices,
+        op.concats,
+        op.after,
+    )

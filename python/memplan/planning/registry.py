@@ -1,0 +1,210 @@
+"""The registry of planners: the core's rows, then those of planners written in Python, here and elsewhere.
+
+To write one, ``from memplan import Options, Parameter, Placement, PlannerInfo, register``. `register` adds it
+for the time of a script or notebook; a package brings it with an entry point of the group ``memplan.planners``, whose
+name is the planner's and whose object is its PlannerInfo.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from .. import _core
+from ..errors import PlannerError, invalid_plan
+from . import cp_sat, packages
+from .in_python import solved
+from .interface import Options, Parameter, PlannerInfo
+
+
+def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
+    parameters = tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in row.parameters)
+    return PlannerInfo(row.name, row.title, row.exact, tuple(row.supports), row.complexity, row.source, parameters)
+
+
+IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
+IN_PYTHON = (cp_sat.ROW,)
+FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
+_registered: dict[str, PlannerInfo] = {}
+
+
+def planners() -> list[PlannerInfo]:
+    """The registry's rows: memplan's own, those that were registered, and those of other packages by name.
+
+    Packages that bring planners are imported. One that cannot be used is left out, with a RuntimeWarning that says
+    what is wrong with it and in which package; asking for it raises that as a PlannerError.
+    """
+    rows, faults = survey()
+    for fault in faults:
+        warnings.warn(f"left out: {fault}", RuntimeWarning, stacklevel=2)
+    return rows
+
+
+def survey() -> tuple[list[PlannerInfo], list[PlannerError]]:
+    """The registry's rows, and what is wrong with the planners of other packages that are left out of them."""
+    rows, faults = [*_own(), *_registered.values()], []
+    for name in packages.names():
+        try:
+            rows.append(_of_package(name))
+        except PlannerError as fault:
+            faults.append(fault)
+    return rows, faults
+
+
+def planner_names() -> list[str]:
+    """What may be asked for, in the registry's order; no package is imported, so that some may prove broken."""
+    rows = [*_own(), *_registered.values()]
+    return list(dict.fromkeys([*(row.name for row in rows), *packages.names()]))
+
+
+def register(row: PlannerInfo) -> None:
+    """Add a planner written in Python to the registry, until the process ends.
+
+    It can then be asked for by its name wherever planners are; what it gives is verified like any other's. One that
+    was registered before under the same name is replaced.
+
+    Raises
+    ------
+    TypeError
+        Not a PlannerInfo, or one without a function to run.
+    ValueError
+        The name is that of a planner of memplan or of an installed package, or `supports` names no feature.
+    """
+    if not isinstance(row, PlannerInfo):
+        raise TypeError(f"register takes a PlannerInfo, got {row!r}")
+    if row.name in packages.names():
+        raise ValueError(f"planner '{row.name}' cannot be registered: the name is taken by an installed package")
+    _check(row)
+    _registered[row.name] = row
+
+
+def _own() -> list[PlannerInfo]:
+    return [*IN_CORE, *IN_PYTHON]
+
+
+def _check(row: PlannerInfo) -> None:
+    """Refuses what could not be planned with."""
+    if row.run is None:
+        raise TypeError(f"planner '{row.name}' has no run: a function from a Problem and Options to a Placement")
+    if any(row.name == own.name for own in _own()):
+        raise ValueError(f"the name '{row.name}' is taken by memplan's own planner")
+    for feature in row.supports:
+        if feature not in FEATURES:
+            raise ValueError(f"supports must be among {', '.join(FEATURES)}, got {feature!r}")
+
+
+def _of_package(name: str) -> PlannerInfo:
+    return packages.load(name, _check)
+
+
+def _find(name: str) -> PlannerInfo | None:
+    """The row of that name; of other packages, only the one that brings it is imported."""
+    rows = {row.name: row for row in (*_registered.values(), *_own())}
+    if name in rows or name not in packages.names():
+        return rows.get(name)
+    return _of_package(name)
+
+
+def choose(text: str) -> tuple[PlannerInfo, dict[str, int | str]]:
+    """What "name" or "name:parameter=value,…" means; the values are of planners in Python only, the core reads its own.
+
+    Raises
+    ------
+    ValueError
+        Lists the names, the parameters, or the values that it takes.
+    PlannerError
+        The package that brings the planner is broken.
+    """
+    name, _, rest = text.partition(":")
+    row = _find(name)
+    if row is None:
+        raise ValueError(f"planner must be one of {', '.join(planner_names())}, got {name!r}")
+    if row.run is None:
+        return row, {}
+    settings = {parameter.name: parameter.standard for parameter in row.parameters}
+    for part in rest.split(",") if rest else ():
+        parameter, value = _setting(row, part)
+        settings[parameter] = value
+    return row, settings
+
+
+def _setting(row: PlannerInfo, text: str) -> tuple[str, int | str]:
+    name, equals, value = text.partition("=")
+    parameter = next((p for p in row.parameters if p.name == name), None)
+    if parameter is None or not equals:
+        known = ", ".join(p.name for p in row.parameters)
+        takes = f"NAME=VALUE for {known}" if known else "no parameters"
+        raise ValueError(f"planner '{row.name}' takes {takes}, got {text!r}")
+    return name, _value(parameter, value)
+
+
+def _value(parameter: Parameter, text: str) -> int | str:
+    if parameter.words:
+        expected = f"one of {', '.join(parameter.words)}"
+        if text in parameter.words:
+            return text
+    else:
+        expected = f"an integer in [{parameter.least}, {parameter.most}]"
+        if text.removeprefix("-").isdecimal() and parameter.least <= int(text) <= parameter.most:
+            return int(text)
+    raise ValueError(f"parameter {parameter.name} must be {expected}, got {text!r}")
+
+
+def solve_problem(
+    problem: _core.Problem,
+    planner: str,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    capacity: int | None = None,
+    tell: Callable[[_core.Solution], None] | None = None,
+) -> _core.Solution:
+    """Plans a problem with any planner of the registry and verifies the result.
+
+    `tell` is called with each plan that is found and peaks below all before it. The `plan` of an InfeasibleError is
+    what would have been returned.
+    """
+    row, settings = choose(planner)
+    if row.run is None:
+        return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, True)
+    if capacity is not None:
+        _core.require_room(problem, capacity)
+    solution = solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
+    if capacity is not None:
+        _core.require_fit(problem, capacity, solution)
+    return solution
+
+
+def solve_graph(
+    graph: _core.Graph,
+    planner: str,
+    storage: _core.StorageOptions,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    capacity: int | None = None,
+    tell: Callable[[_core.Buffers, _core.Solution], None] | None = None,
+) -> tuple[_core.Buffers, _core.Solution]:
+    """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
+    row, settings = choose(planner)
+    if row.run is None:
+        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads, capacity, tell, True)
+    buffers = _core.buffers_of(graph, storage)
+    if capacity is not None:
+        _core.require_room(buffers.problem, capacity)
+
+    def replayed(solution: _core.Solution) -> None:
+        if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
+            raise invalid_plan(f"the plan of {row.label}", faults)
+
+    def tell_replayed(solution: _core.Solution) -> None:
+        assert tell is not None
+        replayed(solution)
+        tell(buffers, solution)
+
+    options = Options(time_limit, seed, threads, settings, capacity)
+    solution = solved(row, planner, buffers.problem, options, tell_replayed if tell is not None else None)
+    replayed(solution)
+    if capacity is not None:
+        _core.require_fit(buffers.problem, capacity, solution, buffers)
+    return buffers, solution

@@ -1,0 +1,1 @@
+"""Proofs that no plan fits a capacity, and the check of them."""

@@ -1,0 +1,101 @@
+"""Refutation: the proof that no plan fits a capacity, to be kept, and checked by code that is not the search's."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core
+from ..errors import SourceError, UnsupportedError
+from . import checker
+from .checker import Node
+
+FORMAT = "memplan.refutation"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A proof that no plan of a problem peaks at `capacity` bytes or less: a tree of nodes, as many as its length.
+
+    It names buffers by their position in the problem, and holds nothing else of it. `check` says whether it proves
+    anything; until then it is a claim.
+    """
+
+    capacity: int
+    nodes: Sequence[Node]
+
+    def check(self, problem: _core.Problem) -> None:
+        """Return where this proves that no plan of the problem fits; `memplan.proofs.checker` says what that takes.
+
+        Raises
+        ------
+        RefutationError
+            It does not; names the node.
+        UnsupportedError
+            The problem has shapes, or conflicts beyond lifetimes.
+        """
+        if not isinstance(problem, _core.Problem):
+            raise TypeError(f"a refutation is checked against a Problem, got {type(problem).__name__}")
+        if problem.parts is not None or problem.conflicts is not None:
+            raise UnsupportedError("a refutation speaks of plain buffers; this problem has shapes or conflicts")
+        columns = (problem.size, problem.first, problem.last, problem.alignment)
+        checker.check(checker.Problem(*(column.tolist() for column in columns)), self.capacity, self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<memplan.Refutation: no plan within {self.capacity} bytes, {len(self)} nodes>"
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write it as versioned JSON; a node is [parent, buffer, height, step]."""
+        from ..files import replacing
+
+        spec = {"format": FORMAT, "version": VERSION, "memplan": _core.__version__, "capacity": self.capacity}
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+            json.dump({**spec, "nodes": self.nodes}, file)
+            file.write("\n")
+
+    @classmethod
+    def from_json(cls, path: str | os.PathLike[str]) -> Refutation:
+        """Read what `to_json` wrote; SourceError names what is not as expected. Nothing is checked yet."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                spec = json.load(file)
+        except ValueError as error:
+            raise SourceError(f"{path}: expected JSON: {error}") from None
+        if not isinstance(spec, dict) or (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
+            raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
+        capacity, nodes = spec.get("capacity"), spec.get("nodes")
+        if not isinstance(capacity, int) or isinstance(capacity, bool):
+            raise SourceError(f"{path}: capacity must be an integer, got {capacity!r}")
+        if not isinstance(nodes, list):
+            raise SourceError(f"{path}: nodes must be a list, got {nodes!r}")
+        return cls(capacity, tuple(_node(row, f"{path}: nodes[{k}]") for k, row in enumerate(nodes)))
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _node(row: Any, where: str) -> Node:
+    if not isinstance(row, list) or len(row) != 4:
+        raise SourceError(f"{where} must be [parent, buffer, height, step], got {row!r}")
+    if not all(_is_integer(value) or (value is None and k < 2) for k, value in enumerate(row)):
+        raise SourceError(f"{where} must hold integers, or null for parent and buffer, got {row!r}")
+    return Node(*row)
+
+
+def refutation_of(capacity: int, rows: list[tuple[int, int, int, int]]) -> Refutation:
+    """From the core's rows, in which -1 stands for none."""
+    return Refutation(
+        capacity,
+        tuple(
+            Node(None if parent < 0 else parent, None if buffer < 0 else buffer, height, step)
+            for parent, buffer, height, step in rows
+        ),
+    )
