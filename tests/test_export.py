@@ -453,7 +453,7 @@ def test_a_write_that_is_terminated_leaves_the_old_file(tmp_path: Path) -> None:
     target.write_text("old")
     write = f"""
 import signal, sys, time
-from memplan.export.files import replacing
+from memplan.files import replacing
 with replacing({str(target)!r}) as beside:
     beside.write_text("half of")
     print("writing", flush=True)

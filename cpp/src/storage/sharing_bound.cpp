@@ -91,11 +91,9 @@ class Contents {
 };
 
 // Where the bytes of a storage may lie, whatever is shared.
-enum Outside : unsigned {
-  kDonated = 1u << 0,    // in a donated input that is not placed
-  kGiven = 1u << 1,      // in another input or a weight that is not placed: only as a slice of it
-  kElsewhere = 1u << 2,  // in another storage that is not placed
-};
+constexpr unsigned kDonated = 1u << 0;    // in a donated input that is not placed
+constexpr unsigned kGiven = 1u << 1;      // in another input or a weight that is not placed: only as a slice of it
+constexpr unsigned kElsewhere = 1u << 2;  // in another storage that is not placed
 
 class Whereabouts {
  public:
@@ -107,7 +105,7 @@ class Whereabouts {
       const Index input = storages.storage_of[at(shared.view.input)];
       const Index output = storages.storage_of[at(shared.view.output)];
       const bool in_output = shared.how == Sharing::concat;
-      const unsigned passes = shared.how == Sharing::inplace ? ~unsigned{kGiven} : ~0u;
+      const unsigned passes = shared.how == Sharing::inplace ? ~kGiven : ~0u;
       guests[at(in_output ? output : input)].push_back({in_output ? input : output, passes});
     }
     std::vector<bool> donated(graph.tensors().size(), false);
@@ -124,7 +122,7 @@ class Whereabouts {
   // Whether a storage lies in the arena whatever is shared, or there or in a donated input.
   bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }
   bool perhaps_inside(Index storage) const {
-    return placed_alone_[at(storage)] && (outside_[at(storage)] & ~unsigned{kDonated}) == 0;
+    return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;
   }
   Bytes donated_bytes() const { return donated_bytes_; }  // of donated inputs that something may lie in
 
