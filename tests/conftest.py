@@ -1,10 +1,45 @@
-"""Set up before any test: pictures are drawn without a screen, and interrupts arrive.
+"""Set up before any test: what is slow is left out unless asked for, pictures are drawn without a screen.
 
 What a shell starts in the background ignores interrupts, and so would all that is started from there.
 """
 
+from __future__ import annotations
+
 import os
 import signal
+from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a pool of processes that import torch takes longer
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MOST_WORKERS = 8  # each imports torch
+FIRST = ("test_cpp_package", "test_inductor", "test_contract", "test_inductor_torch")  # files that take longest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests marked as slow too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One file, or a few, run in this process: workers take longer to start."""
+    few = config.args_source == config.ArgsSource.ARGS and len(config.args) <= 3
+    if few and all(Path(argument.partition("::")[0]).suffix for argument in config.args):
+        return 0
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_WORKERS)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The files that take longest come first, so that no worker is left with one of them at the end."""
+    if not config.getoption("--slow"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in set(slow)]
+    rank = {name: k for k, name in enumerate(FIRST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))

@@ -1,21 +1,24 @@
 """Faults seeded into the storage stage and the search by valleys, one at a time: is each of them found?
 
-    python tests/mutants.py [--graphs 20000]
+    python tests/mutants.py [--jobs 2] [--graphs 20000] [--core build/libmemplan_core.a]
 
-Builds the core once, then for each fault compiles the one changed file. In the storage stage tests/cpp/random_run is to
-find it on graphs, where every plan is verified on its problem and replayed on its graph; in the search test_search,
-where all that is kept is compared to a plain version, or random_search, where what is claimed is held against the
-optimum. A fault that survives is a hole in the checks; the script then exits with 1. Nothing in the working tree is
-changed.
+Takes a core that is built, or builds it, then for each fault compiles the one changed file. In the storage stage
+tests/cpp/random_run is to find it on graphs, where every plan is verified on its problem and replayed on its graph; in
+the search test_search, where all that is kept is compared to a plain version, or random_search, where what is claimed
+is held against the optimum. A fault that survives is a hole in the checks; the script then exits with 1. The table says
+what each was found by, and after how many graphs or problems. Nothing in the working tree is changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "cpp" / "src"
+TESTS = ROOT / "tests" / "cpp"
 
 
 @dataclass(frozen=True)
@@ -38,16 +42,49 @@ class Fault:
 
 @dataclass(frozen=True)
 class Check:
-    """A test that is to find the faults in a folder."""
+    """A test of tests/cpp, and how it is called."""
 
     test: str
-    arguments: tuple[object, ...]
-    folder: str
+    arguments: tuple[object, ...] = ()
 
-
-SEARCH_CHECKS = (Check("test_search", (), "search"), Check("random_search", (20000, 1, "valley"), "search"))
 
 FAULTS = (
+    Fault(
+        "a bound counts what a slice shows twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::concat) kept",
+    ),
+    Fault(
+        "a bound counts the parts of a concatenation twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::slice) kept",
+    ),
+    Fault(
+        "a bound counts what is written over inputs beside them",
+        "storage/sharing_bound.cpp",
+        "need -= over[k];",
+        "need -= 0;",
+    ),
+    Fault(
+        "a bound counts what may lie in donated inputs",
+        "storage/sharing_bound.cpp",
+        "- whereabouts.donated_bytes(), 0)",
+        "- 0, 0)",
+    ),
+    Fault(
+        "a bound counts slices of inputs that are not placed",
+        "storage/sharing_bound.cpp",
+        "return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;",
+        "return placed_alone_[at(storage)];",
+    ),
+    Fault(
+        "a bound looks at fewer ways to share than there are",
+        "storage/sharing.cpp",
+        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (is_given",
+        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (begin > 0) return false;\n    if (is_given",
+    ),
     Fault(
         "an input that was not donated is taken in place",
         "storage/sharing.cpp",
@@ -316,51 +353,89 @@ FAULTS = (
 )
 
 
+def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
+    """What is to find the faults of a folder of the core: the cheapest first. The last row is for all others."""
+    return {
+        "search": (Check("test_search"), Check("random_search", (20000, 1, "valley"))),
+        "": (Check("random_run", (graphs, "graphs")),),
+    }
+
+
 def main() -> int:
     """Build, try every fault, print a table; 1 if one survives."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
+    parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources")
     options = parser.parse_args()
-    checks = (Check("random_run", (options.graphs, "graphs"), "storage"), *SEARCH_CHECKS)
     for fault in FAULTS:
         source_of(fault)
-    table = Table("fault", "file", "found", "seconds")
-    with tempfile.TemporaryDirectory() as folder:
-        build = Path(folder)
-        run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DMEMPLAN_TESTS=ON")
-        run("cmake", "--build", build, "--target", *(check.test for check in checks))
-        for check in checks:
-            if not passes(build / "tests" / "cpp" / check.test, check):
-                print(f"{check.test} fails without any fault", file=sys.stderr)
+    table = Table("fault", "file", "found by", "seconds")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        trial = Trial(Path(folder), options.core or build_core(Path(folder), options.jobs), checks_of(options.graphs))
+        for failure in pool.map(trial.without_fault, trial.all_checks()):
+            if failure:
+                print(f"without any fault: {failure}", file=sys.stderr)
                 return 1
-        found = [try_fault(build, fault, checks, table) for fault in FAULTS]
-    Console(width=120).print(table)
+        found = []
+        for fault, (by, seconds) in zip(FAULTS, pool.map(trial.of, FAULTS), strict=True):
+            found.append(by is not None)
+            table.add_row(fault.what, fault.file, by or "[bold]NOTHING[/bold]", f"{seconds:.1f}")
+    Console(width=140).print(table)
     print(f"{sum(found)} of {len(found)} faults found")
     return 0 if all(found) else 1
 
 
-def try_fault(build: Path, fault: Fault, checks: tuple[Check, ...], table: Table) -> bool:
-    """Whether one of the tests of the fault's folder fails with it."""
-    text = source_of(fault)
-    start = time.perf_counter()
-    file = SOURCE / fault.file
-    mutant, object_file = build / file.name, build / "mutant.o"
-    mutant.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
-    includes = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", SOURCE, file.parent)]
-    run("c++", "-std=c++20", "-O1", *includes, "-c", mutant, "-o", object_file)
-    folder = str(Path(fault.file).parent)
-    found = any(
-        fails(build, check, object_file) for check in checks if (check.folder == "search") == (folder == "search")
-    )
-    table.add_row(fault.what, fault.file, "yes" if found else "[bold]NO[/bold]", f"{time.perf_counter() - start:.1f}")
-    return found
+def build_core(folder: Path, jobs: int) -> Path:
+    """The core as a static library."""
+    run("cmake", "-S", ROOT, "-B", folder / "core", "-G", "Ninja")
+    run("cmake", "--build", folder / "core", "--target", "memplan_core", "-j", jobs)
+    return folder / "core" / "libmemplan_core.a"
 
 
-def fails(build: Path, check: Check, mutant: Path) -> bool:
-    """Whether the test fails with the mutant in the place of its original."""
-    test = build / "tests" / "cpp" / "CMakeFiles" / f"{check.test}.dir" / f"{check.test}.cpp.o"
-    run("c++", test, mutant, build / "libmemplan_core.a", "-o", build / "mutant")
-    return not passes(build / "mutant", check)
+@dataclass(frozen=True)
+class Trial:
+    """Tests the core with one of its files changed, in a folder of its own."""
+
+    folder: Path
+    core: Path
+    checks: dict[str, tuple[Check, ...]]
+
+    def all_checks(self) -> list[Check]:
+        return [check for checks in self.checks.values() for check in checks]
+
+    def without_fault(self, check: Check) -> str | None:
+        """Compile the test; how it fails as things are, if it does."""
+        compile_cpp(TESTS / f"{check.test}.cpp", self.test(check))
+        return self.finding(check, self.folder / check.test)
+
+    def of(self, fault: Fault) -> tuple[str | None, float]:
+        """What finds the fault, and the seconds it took."""
+        start = time.perf_counter()
+        folder = self.folder / f"fault{FAULTS.index(fault)}"
+        folder.mkdir()
+        file = SOURCE / fault.file
+        mutant = folder / file.name
+        mutant.write_text(source_of(fault).replace(fault.old, fault.new), encoding="utf-8")
+        compile_cpp(mutant, folder / "mutant.o", file.parent)
+        checks = self.checks.get(fault.file.partition("/")[0], self.checks[""])
+        findings = (self.finding(check, folder / check.test, folder / "mutant.o") for check in checks)
+        return next(filter(None, findings), None), time.perf_counter() - start
+
+    def finding(self, check: Check, binary: Path, *mutant: Path) -> str | None:
+        """The test, and after how much it failed, with the mutant in the place of its original."""
+        run("c++", self.test(check), *mutant, self.core, "-pthread", "-o", binary)
+        try:
+            done = subprocess.run([binary, *map(str, check.arguments)], capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            return f"{check.test}, does not end"
+        if done.returncode == 0:
+            return None
+        tried = re.search(r"^\d+ (graphs|problems)", done.stdout, re.MULTILINE)
+        return f"{check.test}, {tried[0]}" if tried else check.test
+
+    def test(self, check: Check) -> Path:
+        return self.folder / f"{check.test}.o"
 
 
 def source_of(fault: Fault) -> str:
@@ -371,12 +446,9 @@ def source_of(fault: Fault) -> str:
     return text
 
 
-def passes(binary: Path, check: Check) -> bool:
-    command = [binary, *map(str, check.arguments)]
-    try:
-        return subprocess.run(command, capture_output=True, check=False, timeout=120).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+def compile_cpp(source: Path, target: Path, *includes: Path) -> None:
+    folders = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", SOURCE, *includes)]
+    run("c++", "-std=c++20", "-O1", *folders, "-c", source, "-o", target)
 
 
 def run(*command: object) -> None:

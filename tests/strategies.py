@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-KINDS = ("input", "weight", "intermediate", "output", "workspace")
+from memplan.kinds import KINDS
 
 # The same examples in every run, and no deadlines: machines differ.
 BOUNDED = settings(derandomize=True, deadline=None, max_examples=150)

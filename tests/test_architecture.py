@@ -1,14 +1,9 @@
-"""The shape of the source: data flows one way, and what includes or imports what says so."""
+"""The shape of the core: data flows one way, and what includes what says so. That of the package: test_package.py."""
 
 from __future__ import annotations
 
-import ast
-import importlib
-import inspect
-import pkgutil
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 INCLUDE = ROOT / "cpp" / "include" / "memplan"
 SOURCE = ROOT / "cpp" / "src"
-PACKAGE = ROOT / "python" / "memplan"
 
 # Concept -> what its header and source may include, besides units and errors. A new concept needs a row here.
 UPSTREAM: dict[str, set[str]] = {
@@ -262,135 +256,33 @@ def test_every_planner_has_a_file_and_every_file_a_row() -> None:
         assert "Guarantee:" in text
 
 
-# Python
+# The repository
 
-SHOWN_BY = {"export", "present"}
-# Module or package of memplan -> what it may import from, besides the core, errors, dtypes, files and itself.
-PYTHON_UPSTREAM: dict[str, set[str]] = {
-    "errors": {"facts"},  # the type of what an error holds
-    "dtypes": set(),
-    "files": set(),
-    "generate": set(),
-    "inplace_ops": set(),
-    "planning": set(),
-    "proofs": set(),
-    "facts": {"inplace_ops", *SHOWN_BY},  # methods that hand over to them, imported when called
-    "export": {"facts", "comparing"},
-    "present": {"facts", "comparing"},
-    "importers": {"inplace_ops", "facts", "export", "memplan"},  # plan_files and plan_json read plans
-    "api": {"importers", "facts", "planning", "proofs"},
-    "inductor": {"api", "facts", "importers", "present"},
-    "comparing": {"api", "facts", "planning", *SHOWN_BY},
-    "cli": {"api", "comparing", "facts", "planning", "importers", "present", "memplan"},
-    "memplan": {
-        "api",
-        "cli",
-        "comparing",
-        "facts",
-        "generate",
-        "importers",
-        "inductor",
-        "inplace_ops",
-        "planning",
-        "present",
-        "proofs",
-    },
+ROOT_HOLDS = {
+    ".ci",
+    ".clang-format",
+    ".github",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CMakeLists.txt",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "cpp",
+    "docs",
+    "notebooks",
+    "pyproject.toml",
+    "python",
+    "tests",
 }
-# Files of importers that may look at plans; the others read networks.
-READ_PLANS = {"plan_files", "plan_json"}
+MAY_COME = {".pre-commit-config.yaml"}
 
 
-def package_of(path: Path) -> str:
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    return "memplan" if first in ("__init__", "__main__") else first
-
-
-def imported(path: Path) -> set[str]:
-    """The project's top-level modules and packages that a file imports, anywhere in it."""
-    found: set[str] = set()
-    depth = len(path.relative_to(PACKAGE).parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not isinstance(node, ast.ImportFrom) or node.level == 0:
-            continue
-        names = [node.module] if node.module else [alias.name for alias in node.names]
-        if node.level < depth:
-            found.add(package_of(path))
-            continue
-        known = {p.stem for p in PACKAGE.iterdir()} - {"__init__", "__main__"}
-        found |= {top if (top := name.split(".")[0]) in known or top == "_core" else "memplan" for name in names}
-    return found
-
-
-def python_sources() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-@pytest.mark.parametrize("path", python_sources(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_point_upstream_only(path: Path) -> None:
-    package = package_of(path)
-    common = {"_core", "errors", "dtypes", "files", package}
-    assert imported(path) - common <= PYTHON_UPSTREAM[package]
-
-
-def test_facts_know_nothing_of_what_shows_them() -> None:
-    handing_over = {
-        "plan",
-        "tensors",
-        "diff",
-        "explanation",
-        "reuse",
-    }  # have methods that hand over, imported when called
-    for path in (PACKAGE / "facts").rglob("*.py"):
-        assert path.stem in handing_over or not imported(path) & SHOWN_BY, path
-
-
-def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:
-    assert imported(PACKAGE / "proofs" / "checker.py") == set()
-
-
-def test_importers_of_networks_see_no_plans() -> None:
-    for path in (PACKAGE / "importers").glob("*.py"):
-        if path.stem not in READ_PLANS:
-            assert imported(path) <= {"importers", "inplace_ops", "_core", "errors", "dtypes"}, path
-
-
-def test_every_module_says_what_it_is() -> None:
-    for path in python_sources():
-        assert ast.get_docstring(ast.parse(path.read_text())), path
-
-
-def test_heavy_packages_are_imported_inside_functions_only() -> None:
-    for path in python_sources():
-        if path.parent.name in ("onnx", "torch", "inductor") and path.stem != "__init__":
-            continue  # imported by their __init__ when they are needed
-        for node in ast.parse(path.read_text()).body:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
-            assert not {name.split(".")[0] for name in names} & {
-                "torch",
-                "onnx",
-                "matplotlib",
-                "rich",
-                "ortools",
-                "bokeh",
-                "jinja2",
-            }, path
-
-
-def test_no_public_function_hides_a_module() -> None:
-    for path in [PACKAGE, *(p.parent for p in PACKAGE.glob("*/**/__init__.py"))]:
-        name = ".".join(path.relative_to(PACKAGE.parent).parts)
-        package = importlib.import_module(name)
-        for module in pkgutil.iter_modules([str(path)]):
-            found = getattr(package, module.name, None)
-            assert found is None or inspect.ismodule(found), f"{name}.{module.name}"
-
-
-def test_the_interface_is_reached_by_attributes_as_it_is_written() -> None:
-    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
-    names = re.findall(r"^\.\. auto\w+:: (\S+)", page, re.MULTILINE)
-    assert len(names) > 40
-    code = (
-        "import functools, sys, memplan\nfor name in sys.argv[1:]: functools.reduce(getattr, name.split('.'), memplan)"
-    )
-    subprocess.run([sys.executable, "-c", code, *(name.removeprefix("memplan.") for name in names)], check=True)
+def test_the_root_holds_what_is_listed() -> None:
+    """What scripts and sessions write there by mistake is not committed."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z"]
+    try:
+        listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git repository")
+    assert {name.partition("/")[0] for name in listed.split("\0") if name} - MAY_COME == ROOT_HOLDS

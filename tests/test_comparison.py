@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 import memplan
 from memplan.comparing import comparison
-from memplan.comparing.comparison import Comparison, Row, time_limits
+from memplan.comparing.comparison import Comparison, ComparisonRow, time_limits
 from memplan.planning import cp_sat
 from memplan.present.compare import percent, save_comparison
 from registered import PLANNERS
@@ -83,8 +83,8 @@ def test_rows_are_the_plans_by_peak() -> None:
 
 def test_ties_are_broken_by_proof_then_by_the_registry_never_by_seconds() -> None:
     names = ["other", "coloring", "best_fit", "beam:k=2", "auto:effort=9", "squeaky_wheel", "valley", "first_fit"]
-    rows = [Row(name, 8, 5, 5, 9, seconds=1 / k) for k, name in enumerate(names, 1)]
-    rows.append(Row("exhaustive", 8, 8, 5, 9, seconds=7.0))
+    rows = [ComparisonRow(name, 8, 5, 5, 9, seconds=1 / k) for k, name in enumerate(names, 1)]
+    rows.append(ComparisonRow("exhaustive", 8, 8, 5, 9, seconds=7.0))
     order = [row.planner for row in Comparison.of("x", rows)]
     assert order[:4] == ["exhaustive", "auto:effort=9", "valley", "squeaky_wheel"]
     assert order[4:] == ["first_fit", "best_fit", "beam:k=2", "coloring", "other"]
@@ -106,8 +106,8 @@ def test_gaps_are_measured_from_the_best_bound_of_all() -> None:
 
 def test_the_bound_of_two_problems_is_the_lower_one() -> None:
     """As where auto keeps a plan in which nothing shares bytes."""
-    rows = [Row("a", 12, 10, 10, 20, problem="shared"), Row("b", 12, 11, 10, 20, problem="shared")]
-    apart = Row("auto", 11, 9, 9, 20, problem="apart")
+    rows = [ComparisonRow("a", 12, 10, 10, 20, problem="shared"), ComparisonRow("b", 12, 11, 10, 20, problem="shared")]
+    apart = ComparisonRow("auto", 11, 9, 9, 20, problem="apart")
     assert Comparison.of("x", rows).bound == 11
     assert Comparison.of("x", [*rows, apart]).bound == 9
     assert Comparison.of("x", [replace(apart, lower_bound=12, peak=12), *rows]).bound == 11
@@ -162,7 +162,7 @@ def test_by_default_all_planners_run_and_exact_ones_are_limited() -> None:
 
 
 def test_rows_are_told_of_as_they_come() -> None:
-    told: list[Row] = []
+    told: list[ComparisonRow] = []
     memplan.compare(ABOVE_LOAD, ["naive", "auto", "first_fit"], on_row=told.append)
     assert [row.planner for row in told] == ["naive", "auto", "first_fit"]
 
@@ -289,7 +289,9 @@ def test_a_bound_above_the_load_is_shown() -> None:
 
 
 def test_markdown_is_a_table(tmp_path: Path) -> None:
-    comparison = Comparison.of("_a|b", [Row("beam:k=2", 10, 8, 8, 20, 0.5), Row("x", error="E", reason="1 < 2\n")])
+    comparison = Comparison.of(
+        "_a|b", [ComparisonRow("beam:k=2", 10, 8, 8, 20, 0.5), ComparisonRow("x", error="E", reason="1 < 2\n")]
+    )
     comparison.to_markdown(tmp_path / "c.md")
     lines = (tmp_path / "c.md").read_text(encoding="utf-8").splitlines()
     assert lines[0] == r"**\_a\|b: naive 20 B, load 8 B**"
@@ -302,7 +304,9 @@ def test_markdown_is_a_table(tmp_path: Path) -> None:
 
 
 def test_html_is_escaped_and_takes_the_colours_of_its_page() -> None:
-    comparison = Comparison.of("<script>", [Row("beam", 10, 8, 8, 20, 0.5), Row("x", error="E", reason="1 < 2")])
+    comparison = Comparison.of(
+        "<script>", [ComparisonRow("beam", 10, 8, 8, 20, 0.5), ComparisonRow("x", error="E", reason="1 < 2")]
+    )
     shown = comparison._repr_html_()
     style, _, _ = shown.partition("</style>")
     assert "<script>" not in shown

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# One translation unit, not optimised: a fifth of the time.
+QUICKLY = ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
 EXAMPLE = ROOT / "docs" / "cpp_example"
 
 
@@ -18,8 +20,8 @@ def cmake(*arguments: object) -> None:
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scratch = tmp_path_factory.mktemp("cpp")
-    cmake("-S", ROOT, "-B", scratch / "core", "-G", "Ninja")
-    cmake("--build", scratch / "core", "-j", "2")
+    cmake("-S", ROOT, "-B", scratch / "core", "-G", "Ninja", *QUICKLY)
+    cmake("--build", scratch / "core")
     cmake("--install", scratch / "core", "--prefix", scratch / "prefix")
     cmake("-S", EXAMPLE, "-B", scratch / "example", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
     cmake("--build", scratch / "example")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import memplan
-from memplan.facts.diff import KINDS, Change, PlanDiff
+from memplan.facts.diff import CHANGES, Change, PlanDiff
 from strategies import BOUNDED, columns, relation_graphs
 from test_explain import DATA, Page
 
@@ -33,7 +33,7 @@ def check(one: memplan.Plan, other: memplan.Plan, d: PlanDiff) -> None:
     assert all(a.before != a.after for a in d.at_load)
     for change in d.changes:
         assert change.kinds == kinds_of(change) != ()
-        assert set(change.kinds) <= set(KINDS)
+        assert set(change.kinds) <= set(CHANGES)
         assert change.before is None or change.before == one[change.name]
         assert change.after is None or change.after == other[change.name]
     assert all(a.bytes >= b.bytes for a, b in itertools.pairwise(d.changes))
@@ -45,7 +45,7 @@ def kinds_of(change: Change) -> tuple[str, ...]:
         return ("appeared",) if a is None else ("vanished",)
     was, now = a.last - a.first, b.last - b.first
     tests = [b.bytes > a.bytes, b.bytes < a.bytes, now > was, now < was, a.offset != b.offset]
-    return tuple(kind for kind, applies in zip(KINDS[2:], tests, strict=True) if applies)
+    return tuple(kind for kind, applies in zip(CHANGES[2:], tests, strict=True) if applies)
 
 
 @given(columns(12), columns(12))
@@ -111,7 +111,7 @@ def test_two_planners() -> None:
     assert {c.kinds for c in d.changes} == {("moved",)}
     assert d.at_load == ()
     text = " ".join(str(d).split())
-    assert text.startswith("The peak falls from 10 B to 8 B (-2 B, -20.0%); it was at most 25.00% above")
+    assert text.startswith("The peak falls from 10 B to 8 B (-2 B, -20.0%); it was at most 25.000% above")
     assert "The load stays at 8 B, at step 4." in text
     assert f"{len(d.changes)} moved, {d.same} are the same." in text
 
@@ -143,7 +143,7 @@ def test_as_json_and_html(tmp_path: Path) -> None:
     d.to_json(tmp_path / "d.json")
     spec = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))
     assert (spec["format"], spec["version"]) == ("memplan.diff", 1)
-    assert set(spec) == {"format", "version", "memplan", *PlanDiff.__dataclass_fields__}
+    assert set(spec) == {"format", "version", "memplan", *PlanDiff.__dataclass_fields__} - {"plans"}
     assert spec["changes"][0]["name"] == "b"
     assert spec["changes"][0]["before"] is None
     d.to_html(tmp_path / "d.html")
@@ -151,6 +151,24 @@ def test_as_json_and_html(tmp_path: Path) -> None:
     assert ("td", "+1.00 MiB") in page.found
     assert "+1.00 MiB" in str(d)
     assert "<table" in d._repr_html_()
+
+
+def test_two_optimal_plans_are_both_called_optimal() -> None:
+    before, after = memplan.plan(problem(a=(4, 0, 2))), memplan.plan(problem(a=(8, 0, 2)))
+    text = str(before.diff(after))
+    assert text.startswith("The peak rises from 4 B to 8 B (+4 B, +100.0%); both are optimal.")
+    assert "above the best possible" not in text
+
+
+def test_a_page_has_all_changes_and_both_plans(tmp_path: Path) -> None:
+    plan = memplan.plan("example:resnet50_infer", "first_fit")
+    d = plan.diff(memplan.plan("example:resnet50_infer"))
+    assert f"and {len(d.changes) - 20:,} more" in str(d)
+    d.to_html(tmp_path / "d.html")
+    text = (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert text.count("<img") == 1
+    page = Page(text)
+    assert all(("td", change.name) in page.found for change in d.changes)
 
 
 @pytest.mark.parametrize("other", [([], [], []), ([0], [0], [1])])

@@ -22,6 +22,7 @@ import models
 import oracle
 from memplan.facts.explain.explanation import Advice, Explanation
 from memplan.facts.explain.inplace import RULES
+from memplan.kinds import KINDS, PLACED
 from strategies import BOUNDED, graph_dicts, relation_graphs, shaped_problems
 from test_storage import W, X, graph, op, tensor
 
@@ -231,7 +232,7 @@ def test_figures_of_random_problems(case: Any) -> None:
 @given(st.one_of(graph_dicts(), relation_graphs()), st.booleans())
 @settings(BOUNDED, max_examples=250)
 def test_figures_of_random_graphs(source: Dict, everything: bool) -> None:
-    place = ("input", "weight", "intermediate", "output", "workspace") if everything else memplan.api.PLACE
+    place = KINDS if everything else PLACED
     plan = memplan.plan(source, "greedy_by_size", place=place)
     e = plan.explain()
     check_figures(plan, e)
@@ -655,7 +656,7 @@ class Page(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "img"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: Any) -> None:

@@ -77,6 +77,32 @@ def test_parameters_are_not_written_over():
     assert over(single("Dropout", [(), ()])) == ["x0"]
 
 
+def test_what_keeps_an_input_but_for_some_places_is_written_over_it():
+    assert over(single("ScatterElements", [(4,), (2,), (2,)], dtypes=[F32, I64, F32])) == ["x0"]
+    assert over(single("ScatterND", [(4, 3), (2, 1), (2, 3)], dtypes=[F32, I64, F32])) == ["x0"]
+    assert over(single("Scatter", [(4,), (4,), (4,)], dtypes=[F32, I64, F32], opset=10)) == ["x0"]
+    assert over(single("TensorScatter", [(1, 8, 4), (1, 2, 4), (1,)], dtypes=[F32, F32, I64], opset=24)) == ["x0"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "updates"),
+    [
+        ([], "x"),
+        ([node("Flatten", ["x"], ["f"], axis=0), node("Reshape", ["f", "shape"], ["u"])], "u"),
+        ([node("Slice", ["x", "zero", "four"], ["u"])], "u"),
+        ([node("Concat", ["x"], ["u"], axis=0)], "u"),
+    ],
+)
+def test_unless_what_is_written_may_lie_in_the_same_bytes(nodes, updates):
+    inputs = [value("x", [4]), value("i", [4], I64), value("z", [4])]
+    weights = [const("shape", [4]), const("zero", [0]), const("four", [4])]
+    both = [
+        node("ScatterElements", ["x", "i", updates], ["y"]),
+        node("ScatterElements", ["z", "i", updates], ["w"]),
+    ]
+    assert [over(op) for op in captured([*nodes, *both], inputs, ["y", "w"], weights)[-2:]] == [[], ["z"]]
+
+
 def test_of_more_than_two_the_first():
     assert over(single("Sum", [(4,), (4,)])) == ["x0", "x1"]
     assert over(single("Max", [(4,), (4,), (4,)])) == ["x0"]

@@ -206,6 +206,62 @@ def test_a_parameter_that_is_part_of_a_larger_storage_is_known_by_no_name_of_its
     assert last(lambda net, x: x.clone(), part).slices == []
 
 
+ROWS = torch.tensor([2, 0])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda net, x: x.index_copy(0, ROWS, x[:2].clone() + 1), ["x"]),
+        (lambda net, x: x.index_add(0, ROWS.repeat(2), x), []),
+        (lambda net, x: x.index_add(0, ROWS, x[2:]), []),
+        (lambda net, x: x.slice_scatter(x[1:3], 0, 2, 4), []),
+        (lambda net, x: (y := x + 1).index_add(0, ROWS.repeat(2), y.clone()), []),  # a copy that may be left out
+        (lambda net, x: x[:2].index_copy(0, ROWS[1:], x[2:3]), ["slice"]),  # other bytes of the same storage
+    ],
+)
+def test_what_keeps_an_input_but_for_some_places_is_written_over_it_alone(function: Any, expected: list[str]) -> None:
+    assert over(function, X) == expected
+
+
+def test_nodes_of_a_traced_graph_too() -> None:
+    def run(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return torch.index_copy(x, 0, ROWS, y[:2]), torch.index_copy(y, 0, ROWS, y[:2])
+
+    graph = memplan.capture(torch.fx.symbolic_trace(run), args=(X, X.clone()))
+    assert isinstance(graph, memplan.Graph)
+    assert [list(op.inplace) for op in graph.ops if "index_copy" in op.name] == [[("index_copy", "x", 0)], []]
+
+
+class Decode(nn.Module):
+    """A step of two layers with a cache of keys and values each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projections = nn.ModuleList(nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, x: Tensor, position: Tensor, caches: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        new: list[Tensor] = []
+        for layer in (0, 2):
+            keys, values = (
+                cache.index_copy(1, position, project(x))
+                for cache, project in zip(caches[layer : layer + 2], self.projections[layer : layer + 2], strict=True)
+            )
+            x = x + torch.softmax(x @ keys.transpose(1, 2), -1) @ values
+            new += [keys, values]
+        return x, new
+
+
+def test_caches_that_are_given_away_are_updated_in_their_own_bytes() -> None:
+    args = torch.zeros(1, 1, 16), torch.zeros(1, dtype=torch.int64), [torch.zeros(1, 64, 16) for _ in range(4)]
+    caches = [f"caches.{number}" for number in range(4)]
+    kept = memplan.plan(Decode(), args=args)
+    plan = memplan.plan(Decode(), args=args, donate=caches)
+    assert {share.input for share in plan.sharing if share.op.startswith("index_copy")} == set(caches)
+    assert kept.peak >= 4 * 64 * 16 * 4
+    assert plan.peak < 1024
+
+
 def test_what_an_op_mutates_is_not_written_over() -> None:
     function = torch.ops.aten.rrelu_with_noise.default
     inplace_ops = ["aten.rrelu_with_noise"]

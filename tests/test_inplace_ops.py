@@ -15,10 +15,11 @@ from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
 import memplan
-from memplan.inplace_ops import matches, reusable
+from memplan.inplace_ops import matches, needs_alone, reusable
 
-ATEN = sorted(name for name in memplan.INPLACE_OPS if name.startswith("aten."))
-ONNX = sorted(name for name in memplan.INPLACE_OPS if "." not in name)
+SCATTERS = sorted(name for name in memplan.INPLACE_OPS if needs_alone(name))
+ATEN = sorted(name for name in memplan.INPLACE_OPS if name.startswith("aten.") and name not in SCATTERS)
+ONNX = sorted(name for name in memplan.INPLACE_OPS if "." not in name and name not in SCATTERS)
 # Operators of aten that have no variant which writes to a given tensor.
 WITHOUT_OUT = [
     "aten._prelu_kernel.default",
@@ -182,6 +183,83 @@ def test_what_is_left_to_the_kernel_is_not_in_the_table() -> None:
         assert not matches(f"{name}.default", memplan.INPLACE_OPS)
 
 
+# What keeps an input but for some places
+
+
+X, ROWS, TWO = torch.arange(20.0).reshape(4, 5), torch.tensor([2, 0]), torch.full((2, 5), 7.0)
+AT = torch.tensor([[0, 3, 1, 2, 2]])
+ATEN_CALLS: dict[str, tuple[Any, ...]] = {
+    "_unsafe_index_put.default": ([ROWS], TWO),
+    "as_strided_scatter.default": (TWO, [2, 5], [5, 1], 5),
+    "copy.default": (X + 1,),
+    "diagonal_scatter.default": (torch.ones(4),),
+    "fill.Scalar": (3.0,),
+    "fill.Tensor": (torch.tensor(3.0),),
+    "index_add.default": (0, ROWS, TWO),
+    "index_copy.default": (0, ROWS, TWO),
+    "index_fill.int_Scalar": (0, ROWS, 3.0),
+    "index_fill.int_Tensor": (0, ROWS, torch.tensor(3.0)),
+    "index_put.default": ([ROWS], TWO),
+    "index_reduce.default": (0, ROWS, TWO, "prod"),
+    "masked_scatter.default": (X > 8, X + 1),
+    "put.default": (ROWS, torch.ones(2)),
+    "scatter.reduce": (0, AT, TWO),
+    "scatter.src": (0, AT, TWO),
+    "scatter.value": (0, AT, 3.0),
+    "scatter.value_reduce": (0, AT, 3.0),
+    "scatter_add.default": (0, AT, TWO),
+    "scatter_reduce.two": (0, AT, TWO, "sum"),
+    "select_scatter.default": (torch.ones(5), 0, 1),
+    "slice_scatter.default": (TWO, 0, 1, 3),
+}
+
+
+def others_that_change(before: Any, after: Any, place: int) -> list[int]:
+    changed = (np.asarray(before) != np.asarray(after)).reshape(-1).nonzero()[0]
+    return [int(other) for other in changed if other != place]
+
+
+@pytest.mark.parametrize("name", [name for name in SCATTERS if name.startswith("aten.")])
+def test_an_element_of_what_is_written_to_shows_in_the_same_place_alone(name: str) -> None:
+    func, args = overload(name), ATEN_CALLS[name.removeprefix("aten.")]
+    reduce = {"reduce": "add"} if any(a.name == "reduce" and a.kwarg_only for a in func._schema.arguments) else {}
+    expected = func(X, *args, **reduce)
+    assert expected.shape == X.shape
+    for place in range(X.numel()):
+        given = X.clone()
+        given.view(-1)[place] += 100
+        assert others_that_change(expected, func(given, *args, **reduce), place) == []
+
+
+@pytest.mark.parametrize(
+    ("op_type", "indices", "updates", "attributes"),
+    [
+        ("ScatterElements", AT.numpy(), TWO.numpy()[:1], {"reduction": "add"}),
+        ("ScatterND", np.array([[2], [0]]), TWO.numpy(), {}),
+        ("TensorScatter", np.array([1]), TWO.numpy().reshape(1, 2, 5), {}),
+    ],
+)
+def test_an_element_of_a_scatters_data_shows_in_the_same_place_alone(
+    op_type: str, indices: Any, updates: Any, attributes: dict[str, Any]
+) -> None:
+    assert op_type in SCATTERS
+    data = X.numpy().reshape(1, 4, 5) if op_type == "TensorScatter" else X.numpy()
+    order = [updates, indices] if op_type == "TensorScatter" else [indices, updates]
+    feeds = dict(zip("xab", [data, *order], strict=True))
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in feeds.items()
+    ]
+    node = helper.make_node(op_type, list("xab"), ["y"], **attributes)
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
+    run = ReferenceEvaluator(helper.make_model(graph)).run
+    before = run(None, feeds)[0]
+    for place in range(20):
+        given = data.copy()
+        given.reshape(-1)[place] += 100
+        assert others_that_change(before, run(None, feeds | {"x": given})[0], place) == []
+
+
 # Which inputs
 
 
@@ -199,6 +277,8 @@ def test_what_is_left_to_the_kernel_is_not_in_the_table() -> None:
         ("aten.gelu_backward.default", "gx", (), "gx"),
         ("aten.masked_fill.Tensor", "xmv", (), "x"),
         ("aten.masked_fill.Tensor", "xmv", ("aten.masked_fill",), "x"),
+        ("ScatterND", "xiu", (), "x"),
+        ("aten.index_copy.default", "xis", ("aten.index_copy",), "x"),
         ("Softmax", "x", (), ""),
         ("Softmax", "xy", ("Softmax",), "xy"),
         ("aten._softmax.default", "x", ("aten._softmax",), "x"),
@@ -243,6 +323,22 @@ def test_types_that_are_named_get_an_entry_for_each_input_of_the_first_outputs_s
     assert entries(spec("aten.add.Tensor"), memplan.INPLACE_OPS) == [("y", "a", 0), ("y", "b", 0)]
     assert entries(spec("aten.add.Tensor"), {"aten.add"}) == [("y", "a", 0), ("y", "b", 0)]
     assert entries(spec("Clip"), memplan.INPLACE_OPS) == []  # its first input is smaller
+
+
+def test_a_scatter_of_a_graph_dict_is_written_over_its_first_input_if_others_are_elsewhere() -> None:
+    def over(inputs: list[str], **op: Any) -> list[tuple[str, str, int]]:
+        source = spec("ScatterND", inputs=inputs)
+        source["tensors"].append({"name": "v", "bytes": 8})
+        source["ops"].insert(0, {"name": "view", "inputs": ["a"], "outputs": ["v"], **op})
+        graph = memplan.capture(source, inplace_ops=memplan.INPLACE_OPS)
+        assert isinstance(graph, memplan.Graph)
+        return list(graph.ops[1].inplace)
+
+    assert over(["a", "b", "v"]) == [("y", "a", 0)]
+    assert over(["v", "b", "a"]) == [("y", "v", 0)]
+    for relation in ("alias", "slice", "concat"):
+        assert over(["a", "b", "v"], **{relation: [{"output": "v", "input": "a"}]}) == []
+        assert over(["b", "a", "v"], **{relation: [{"output": "v", "input": "a"}]}) == [("y", "b", 0)]
 
 
 def test_entries_and_places_of_the_ops_own_stay() -> None:

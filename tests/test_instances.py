@@ -10,10 +10,8 @@ import pytest
 
 import memplan
 import oracle
+from instances import DATA, SHARED, label, others, shipped
 from registered import PLANNERS, brief
-
-DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).parents[2] / "shared" / "instances"  # larger ones, beside the checkout on some machines
 
 LOADS = {
     **{f"minimalloc/{letter}.1048576.csv": 1_048_576 for letter in "ABEFGHIK"},
@@ -28,15 +26,7 @@ LOADS = {
 }
 
 
-def found(pattern: str) -> list[Path]:
-    """The shipped instances, and of the others those that are not shipped."""
-    shipped = {path.relative_to(DATA): path for path in DATA.glob(pattern)}
-    others = {path.relative_to(SHARED): path for path in SHARED.glob(pattern)}
-    return [path for _, path in sorted((others | shipped).items())]
-
-
-def label(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
+EVERY = [*shipped("*/*.csv"), *others("*/*.csv")]
 
 
 def columns(problem: memplan.Problem) -> oracle.Columns:
@@ -48,12 +38,13 @@ def test_the_shipped_ones_are_there() -> None:
     assert len(list(DATA.glob("torch/*.json"))) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the larger instances are not beside the checkout")
 def test_the_others_are_there() -> None:
     assert {label(path) for path in SHARED.glob("*/*.csv")} >= set(LOADS)
 
 
-@pytest.mark.parametrize("path", [path for path in found("*/*.csv") if label(path) in LOADS], ids=label)
+@pytest.mark.parametrize("path", [known for known in EVERY if known.id in LOADS])
 def test_load(path: Path) -> None:
     assert memplan.read_problem(path).load == LOADS[label(path)]
 
@@ -70,7 +61,7 @@ def test_a_plan_at_the_load_is_known(letter: str) -> None:
     assert oracle.peak(columns(problem), plan.offsets) == plan.peak == LOADS[name]
 
 
-@pytest.mark.parametrize("path", found("*/*.csv"), ids=label)
+@pytest.mark.parametrize("path", EVERY)
 def test_read_as_written(path: Path) -> None:
     with path.open(newline="") as file:
         rows = [(row["id"], int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(file)]
@@ -79,8 +70,10 @@ def test_read_as_written(path: Path) -> None:
     assert list(got) == rows
 
 
-@pytest.mark.parametrize("path", found("*/*.csv"), ids=label)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", others("*/*.csv"))
 def test_every_planner_holds(path: Path) -> None:
+    """As test_contract asks it of the shipped ones, without the oracle where that takes too long."""
     problem = memplan.read_problem(path)
     for planner in PLANNERS:
         try:
@@ -96,7 +89,7 @@ def test_every_planner_holds(path: Path) -> None:
             assert oracle.is_valid(columns(problem), plan.offsets)
 
 
-@pytest.mark.parametrize("path", found("torch/*.json"), ids=label)
+@pytest.mark.parametrize("path", [*shipped("torch/*.json"), *others("torch/*.json")])
 def test_graphs_give_the_lifetimes_beside_them(path: Path) -> None:
     plan = memplan.plan(path, "first_fit")
     expected = memplan.read_problem(path.with_suffix(".csv"))

@@ -259,6 +259,43 @@ def test_a_search_lists_marks_and_zooms(opened: Opened) -> None:
     assert model(page, "gantt0 marks", "m.data.left.length") == 0
 
 
+def test_enter_zooms_to_no_step_that_is_not_there_and_all_can_be_shown_again(opened: Opened) -> None:
+    plan = memplan.plan(memplan.Problem([4, 4, 4], [0, 4, 96], [4, 96, 100], 1, ["early", "middle", "late"]))
+    page = opened(plan)
+    for name, undo in (("early", "button"), ("late", "Escape")):
+        page.locator("input").fill(name)
+        page.keyboard.press("Enter")
+        settle(page)
+        begin, end = steps(page)
+        assert 0 <= begin <= plan[name].first < plan[name].last <= end <= 100
+        assert end - begin < 50
+        assert model(page, "addresses", "m.start") == 0
+        page.get_by_role("button", name="show all").click() if undo == "button" else page.keyboard.press(undo)
+        settle(page)
+        assert steps(page) == (0, 100)
+        assert (page.input_value("input"), model(page, "gantt0 marks", "m.data.left.length")) == ("", 0)
+
+
+def test_boxes_that_are_thin_have_no_border(opened: Opened) -> None:
+    """Of a thousand boxes a third of a pixel high, borders would be all that is seen."""
+    plan = memplan.plan(memplan.Problem([1] * 1000 + [1000], [0] * 1001, [9] * 1001))
+    page = opened(plan)
+    assert set(model(page, "gantt0 boxes", "[...m.data.border]")) == {0, 1}
+    top = plan[0].offset
+    model(page, "addresses", f"m.setv({{start: {top}, end: {top + 5}}})")
+    page.wait_for_timeout(200)
+    assert model(page, "gantt0 boxes", "m.data.border[0]") == 1
+
+
+@pytest.mark.parametrize("width", [600, 1000, 1400])
+def test_nothing_is_cut_off_however_narrow_the_window(opened: Opened, width: int) -> None:
+    page = opened([memplan.plan(PROBLEM, "first_fit"), memplan.plan(PROBLEM)])
+    page.set_viewport_size({"width": width, "height": 800})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.inner_text("table").count("900.00 KiB") == 6
+
+
 def test_a_search_finds_what_lies_inside_another_and_zooms_to_it(opened: Opened) -> None:
     page = opened(memplan.plan(generate.layered(300), "first_fit"))
     page.locator("input").fill("#299")
@@ -382,3 +419,39 @@ def test_twenty_thousand_boxes_are_drawn_soon(opened: Opened) -> None:
       return (performance.now() - begin) / 5;
     }"""
     assert page.evaluate(frame) < 2000  # ms; it takes some 70 without a graphics card
+
+
+# Pages of tables
+
+
+@pytest.fixture
+def tables(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """The page of a difference with names that have no place to break, opened."""
+    names = [f"layer{k}.{'x' * 150}" for k in range(40)]
+    size = [(k * 7 % 40 + 1) * 400 for k in range(40)]
+    problem = memplan.Problem(size, [0] * 40, [1] * 40, 1, names)
+    before, after = memplan.plan(problem, "first_fit"), memplan.plan(problem, "greedy_by_size")
+    before.diff(after).to_html(tmp_path / "diff.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "diff.html").as_uri())
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("width", [600, 1000, 1400])
+def test_a_page_of_tables_never_scrolls_sideways(tables: Any, width: int) -> None:
+    tables.set_viewport_size({"width": width, "height": 800})
+    assert tables.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_table_is_whole_and_sorted_by_what_is_clicked(tables: Any) -> None:
+    table = tables.locator("table", has_text="What changed")
+    assert table.locator("tbody tr").count() > 30
+    size = table.locator("thead th").nth(2)
+    for order in ("descending", "ascending"):
+        size.click()
+        assert size.get_attribute("aria-sort") == order
+        shown = table.locator("tbody td:nth-child(3)").all_inner_texts()
+        factor = {"B": 1, "KiB": 1024}
+        bytes_ = [float(number) * factor[unit] for number, unit in map(str.split, shown)]
+        assert bytes_ == sorted(bytes_, reverse=order == "descending")

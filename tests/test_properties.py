@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import memplan
 import oracle
 from memplan import _core
+from memplan.kinds import KINDS
 from registered import PLANNERS as NAMES
 from registered import brief
-from strategies import BOUNDED, KINDS, columns, graph_dicts, places, shaped_problems
+from strategies import BOUNDED, columns, graph_dicts, places, shaped_problems
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 PLANNERS = st.sampled_from(NAMES)

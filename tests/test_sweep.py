@@ -22,7 +22,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from memplan.comparing.comparison import Comparison, Row
+from memplan.comparing.comparison import Comparison, ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
 from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
@@ -368,9 +368,9 @@ def made(gaps: dict[str, list[int | None]], sources: int) -> memplan.Sweep:
     comparisons = []
     for s in range(sources):
         rows = [
-            Row(name, error="UnsupportedError", reason="no")
+            ComparisonRow(name, error="UnsupportedError", reason="no")
             if peaks[s] is None
-            else Row(name, 100 + (peaks[s] or 0), 100, 100, 400, 0.1)
+            else ComparisonRow(name, 100 + (peaks[s] or 0), 100, 100, 400, 0.1)
             for name, peaks in gaps.items()
         ]
         comparisons.append(Comparison.of(f"s{s}", rows))

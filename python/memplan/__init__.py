@@ -7,7 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from . import generate as generate
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
-from .comparing.comparison import Comparison, compare
+from .comparing.comparison import Comparison, ComparisonRow, compare
 from .comparing.sweep import Sweep, sweep
 from .errors import (
     GraphError,
@@ -39,6 +39,7 @@ from .proofs.refutation import Refutation
 __all__ = [
     "INPLACE_OPS",
     "Comparison",
+    "ComparisonRow",
     "Explanation",
     "Graph",
     "GraphError",

@@ -12,11 +12,9 @@ from . import _core
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .importers import capture_source
+from .kinds import KINDS, PLACED
 from .planning.registry import solve_graph, solve_problem
 from .proofs.refutation import Refutation, refutation_of
-
-KINDS = ("input", "weight", "intermediate", "output", "workspace")
-PLACE = ("intermediate", "output", "workspace")
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
 _Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
@@ -82,7 +80,7 @@ def plan(
     planner: str = "auto",
     *,
     alignment: int = 1,
-    place: Collection[str] = PLACE,
+    place: Collection[str] = PLACED,
     inplace: bool = True,
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
@@ -284,7 +282,7 @@ def _teller(on_improvement: _OnPlan, plan_of: Callable[..., Plan]) -> Callable[.
 
 def _check_for_problems(kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str]) -> None:
     """Refuse what only graphs have."""
-    if set(kinds) != set(PLACE):
+    if set(kinds) != set(PLACED):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
         if given:
@@ -317,7 +315,7 @@ def _names(value: Any, name: str) -> list[str]:
 
 def _checked_place(place: Collection[str]) -> list[str]:
     if isinstance(place, str) or not isinstance(place, Collection):
-        raise TypeError(f"place must be a collection of kinds such as {PLACE}, got {place!r}")
+        raise TypeError(f"place must be a collection of kinds such as {PLACED}, got {place!r}")
     for kind in place:
         if kind not in KINDS:
             raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}")

@@ -7,6 +7,7 @@ of it for the last time before it writes that element of the output:
     y[i] = f(x[i])             Relu, Exp, Cast to a dtype of the same width           over x
     y[i] = f(a[i], b[i])       Add, Mul, Where, a gelu's backward                     over a or over b
     y[i] = f(x[i], c)          Clip, Dropout, masked_fill                             over x
+    y[i] = x[i], or others     ScatterND, index_copy, index_put, slice_scatter        over x, if others are elsewhere
 
 Not in the table, because whether it is safe is up to the kernel: Softmax, LayerNormalization, BatchNormalization
 in training, reductions, cumulative sums (every element of the output reads a row, a channel or the whole input);
@@ -36,6 +37,7 @@ class _Over(enum.Enum):
     FIRST = "the first: the others are parameters, or are read by another pass"
     ANY = "each"
     PAIR = "each of two; of more the first: kernels add up the others pass by pass"
+    ALONE = "the first, if no other shares bytes with it: what is written comes from other places of the others"
 
 
 # ONNX, the standard domain
@@ -55,6 +57,7 @@ _ONNX_BINARY = """
 _ONNX_TERNARY = "Where"
 _ONNX_VARIADIC = "Max Mean Min Sum"
 _ONNX_FIRST = "CastLike Clip Dropout"
+_ONNX_SCATTERS = "Scatter ScatterElements ScatterND TensorScatter"
 
 # ONNX Runtime's own: activations, with a bias that is added first
 
@@ -91,6 +94,11 @@ _ATEN_BACKWARD = """
     smooth_l1_loss_backward softplus_backward softshrink_backward tanh_backward threshold_backward
 """
 _ATEN_FIRST = "_to_copy dropout masked_fill.Scalar masked_fill.Tensor native_dropout native_dropout_backward"
+_ATEN_SCATTERS = """
+    _unsafe_index_put as_strided_scatter copy diagonal_scatter fill.Scalar fill.Tensor index_add index_copy
+    index_fill.int_Scalar index_fill.int_Tensor index_put index_reduce masked_scatter put scatter.reduce scatter.src
+    scatter.value scatter.value_reduce scatter_add scatter_reduce.two select_scatter slice_scatter
+"""
 
 
 def _aten(names: str) -> list[str]:
@@ -104,6 +112,7 @@ _TABLE: dict[str, _Over] = {
     **dict.fromkeys((f"com.microsoft.{name}" for name in _MICROSOFT_FIRST.split()), _Over.FIRST),
     **dict.fromkeys(_aten(_ATEN_UNARY + _ATEN_ACTIVATIONS + _ATEN_BINARY + _ATEN_TERNARY + _ATEN_BACKWARD), _Over.ANY),
     **dict.fromkeys(_aten(_ATEN_FIRST), _Over.FIRST),
+    **dict.fromkeys([*_ONNX_SCATTERS.split(), *_aten(_ATEN_SCATTERS)], _Over.ALONE),
 }
 
 INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
@@ -111,7 +120,9 @@ INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
 
 
 def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequence[T]:
-    """Those of an op's inputs that its kind allows the first output to be written over; sizes are not looked at.
+    """Those of an op's inputs that its kind allows the first output to be written over.
+
+    Sizes are not looked at, nor whether inputs share bytes: see `needs_alone`.
 
     Parameters
     ----------
@@ -125,9 +136,36 @@ def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequ
     over = _TABLE.get(type)
     if over is None:
         return inputs if matches(type, more) else ()
-    if over is _Over.FIRST or (over is _Over.PAIR and len(inputs) > 2):
+    if over in (_Over.FIRST, _Over.ALONE) or (over is _Over.PAIR and len(inputs) > 2):
         return inputs[:1]
     return inputs
+
+
+def needs_alone(type: str) -> bool:
+    """Whether ops of a type may write over an input only if no other input shares bytes with it."""
+    return _TABLE.get(type) is _Over.ALONE
+
+
+class Shared:
+    """Which tensors lie, or may lie, in the same bytes: views, slices and concatenations, at any remove."""
+
+    def __init__(self) -> None:
+        self._follows: dict[str, str] = {}
+
+    def join(self, a: str, b: str) -> None:
+        """Note that two tensors may share bytes."""
+        if self._leader(a) != self._leader(b):
+            self._follows[self._leader(a)] = self._leader(b)
+
+    def alone(self, name: str, names: Sequence[str]) -> bool:
+        """Whether, of an op's inputs, only the one of this name may lie in its bytes."""
+        leader = self._leader(name)
+        return sum(self._leader(other) == leader for other in names) == 1
+
+    def _leader(self, name: str) -> str:
+        while name in self._follows:
+            name = self._follows[name]
+        return name
 
 
 def matches(type: str, names: Collection[str]) -> bool:
@@ -156,11 +194,15 @@ def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:
     of its own keeps it as it is, and an output that an alias or overwrite places is left alone.
     """
     bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors}
-    ops = [_with_inplace(op, types, bytes_of) for op in graph.ops]
+    shared = Shared()
+    for op in graph.ops:
+        for output, source, _ in (*op.aliases, *op.slices, *op.concats):
+            shared.join(output, source)
+    ops = [_with_inplace(op, types, bytes_of, shared) for op in graph.ops]
     return _core.Graph(graph.tensors, ops, graph.outputs)
 
 
-def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]) -> _core.Op:
+def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int], shared: Shared) -> _core.Op:
     if op.inplace or not op.outputs or not matches(op.type, types):
         return op
     output = op.outputs[0]
@@ -168,6 +210,8 @@ def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]
     if output in placed or not bytes_of[output]:
         return op
     inputs = reusable(op.type, op.inputs, types)
+    if needs_alone(op.type):
+        inputs = [name for name in inputs if shared.alone(name, op.inputs)]
     inplace = [(output, name, 0) for name in dict.fromkeys(inputs) if bytes_of[name] == bytes_of[output]]
     return _core.Op(
         op.name,

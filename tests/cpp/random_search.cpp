@@ -187,13 +187,14 @@ int main(int argc, char** argv) {
   std::vector<Tally> rows = tallies(argc, argv);
   Met met;
   const auto start = std::chrono::steady_clock::now();
-  for (std::int64_t k = 0; k < problems && check::failures < 20; ++k) {
+  std::int64_t k = 0;
+  for (; k < problems && check::failures < 20; ++k) {
     Round round(seed + static_cast<std::uint64_t>(k));
     met.count(round);
     for (Tally& row : rows) round.check(row);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::printf("%" PRId64 " problems in %.1f s: %d with alignment, %d with conflicts, %d with shapes; ", problems,
+  std::printf("%" PRId64 " problems in %.1f s: %d with alignment, %d with conflicts, %d with shapes; ", k,
               seconds.count(), met.alignment, met.conflicts, met.shapes);
   std::printf("optimum above the load in %d, unknown in %d\n", met.above_load, met.unknown);
   for (const Tally& row : rows) row.print();

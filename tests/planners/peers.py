@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import memplan
 
-Row = tuple[int, int, int]
+ComparisonRow = tuple[int, int, int]
 
 
-def problem(rows: Sequence[Row], alignment: int = 1, *, inclusive: bool = True) -> memplan.Problem:
+def problem(rows: Sequence[ComparisonRow], alignment: int = 1, *, inclusive: bool = True) -> memplan.Problem:
     size, first, last = ([row[k] for row in rows] for k in range(3))
     return memplan.Problem(size, first, [step + inclusive for step in last], alignment)
 

@@ -78,7 +78,7 @@ def test_same_objects_as_the_reference(problem: Columns) -> None:
     ],
     ids=["chain", "complex"],
 )
-def test_objects_of_tflite(rows: list[peers.Row], objects: list[int], sizes: list[int]) -> None:
+def test_objects_of_tflite(rows: list[peers.ComparisonRow], objects: list[int], sizes: list[int]) -> None:
     plan = memplan.plan(peers.problem(rows), "greedy_by_breadth:share=objects")
     begins = [sum(sizes[:k]) for k in range(len(sizes))]
     assert plan.offsets.tolist() == [begins[k] for k in objects]

@@ -16,7 +16,7 @@ import memplan
     ],
     ids=["chain", "complex"],
 )
-def test_offsets_of_tflite(rows: list[peers.Row], offsets: list[int], peak: int) -> None:
+def test_offsets_of_tflite(rows: list[peers.ComparisonRow], offsets: list[int], peak: int) -> None:
     plan = memplan.plan(peers.problem(rows), "greedy_by_size")
     assert plan.offsets.tolist() == offsets
     assert plan.peak == peak

@@ -81,12 +81,12 @@ def test_same_offsets_as_the_reference(problem: Columns, seed: int) -> None:
 
 @pytest.mark.parametrize("rows", [peers.TVM_ALLOC_MAX, peers.TVM_SIMPLE, peers.TVM_FIVE], ids=["max", "simple", "five"])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_intervals_of_tvm_reach_their_load(rows: list[peers.Row], seed: int) -> None:
+def test_the_intervals_of_tvm_reach_their_load(rows: list[peers.ComparisonRow], seed: int) -> None:
     assert memplan.plan(peers.problem(rows), "hill_climb", seed=seed).optimal
 
 
 @pytest.mark.parametrize(("rows", "size"), peers.VELA)
-def test_the_live_ranges_of_vela_reach_its_size(rows: list[peers.Row], size: int) -> None:
+def test_the_live_ranges_of_vela_reach_its_size(rows: list[peers.ComparisonRow], size: int) -> None:
     assert memplan.plan(peers.problem(rows), "hill_climb").peak == size
 
 

@@ -13,12 +13,11 @@ import torch
 from hypothesis import given
 
 import memplan
+from instances import others, shipped
 from strategies import BOUNDED, columns
 
 memory_planning: Any = pytest.importorskip("torch._inductor.codegen.memory_planning")
 
-TESTS = Path(__file__).parents[1]
-PLACES = (TESTS / "data", TESTS.parents[1] / "shared" / "instances")  # shipped, and larger ones on some machines
 TORCH_ALIGNS_TO = 64
 MOST_BUFFERS = 500  # torch takes minutes for the largest, and more stack than Python lends it
 Rows = list[tuple[int, int, int]]  # size, first, last
@@ -109,14 +108,11 @@ def test_same_with_buffers_of_no_bytes(problem: tuple[list[int], list[int], list
         assert same_as_torch(rows)
 
 
-def real() -> list[Path]:
-    found = {path.relative_to(place): path for place in reversed(PLACES) for path in place.glob("*/*.csv")}
-    return [path for _, path in sorted(found.items()) if len(memplan.read_problem(path)) <= MOST_BUFFERS]
-
-
-@pytest.mark.parametrize("path", real(), ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("path", [*shipped("*/*.csv"), *others("*/*.csv")])
 def test_same_as_torch_on_real_problems(path: Path) -> None:
     problem = memplan.read_problem(path)
+    if len(problem) > MOST_BUFFERS:
+        pytest.skip("takes minutes")
     rows = list(zip(problem.size.tolist(), problem.first.tolist(), problem.last.tolist(), strict=True))
     plan = tree(rows, TORCH_ALIGNS_TO)
     assert (plan.offsets.tolist(), plan.peak) == torch_plan(rows)

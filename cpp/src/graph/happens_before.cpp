@@ -11,7 +11,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 31;
+constexpr std::size_t kMostOrderBytes = std::size_t{1} << 31;
 
 bool on_one_stream(const Graph& graph) {
   return std::all_of(graph.ops().begin(), graph.ops().end(),
@@ -74,9 +74,9 @@ std::vector<std::vector<Index>> waits_of(const Graph& graph) {
 }
 
 OpSets::OpSets(Index ops) : words_((at(ops) + 63) / 64) {
-  if (at(ops) * words_ > kMostBytes / sizeof(std::uint64_t))
+  if (at(ops) * words_ > kMostOrderBytes / sizeof(std::uint64_t))
     throw UnsupportedError("the order of " + std::to_string(ops) +
-                           " ops that may run side by side would need more than " + std::to_string(kMostBytes) +
+                           " ops that may run side by side would need more than " + std::to_string(kMostOrderBytes) +
                            " bytes");
   bits_.resize(at(ops) * words_);
 }

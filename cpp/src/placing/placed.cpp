@@ -6,12 +6,12 @@ namespace memplan {
 
 namespace {
 
-constexpr Bytes kNowhere = -1;
+constexpr Bytes kUnplaced = -1;
 
 }  // namespace
 
 Placed::Placed(const Problem& problem) : problem_(problem), occupancy_(problem) {
-  if (problem.conflicts() != nullptr) offset_.assign(problem.size().size(), kNowhere);
+  if (problem.conflicts() != nullptr) offset_.assign(problem.size().size(), kUnplaced);
 }
 
 void Placed::add(Index i, Bytes offset) {
@@ -49,7 +49,7 @@ std::span<const Placed::Blocked> Placed::blocked_by_others(Index i) {
   if (!offset_.empty()) {
     problem_.conflicts()->for_each(i, [&](Index other) {
       const Bytes offset = offset_[at(other)];
-      if (offset != kNowhere) blocked_.push_back({offset - problem_.size(i), offset + problem_.size(other)});
+      if (offset != kUnplaced) blocked_.push_back({offset - problem_.size(i), offset + problem_.size(other)});
     });
   }
   std::sort(blocked_.begin(), blocked_.end(), [](const Blocked& a, const Blocked& b) { return a.after < b.after; });

@@ -8,7 +8,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kListed = 10;  // buffers that a message lists
+constexpr std::size_t kListedBuffers = 10;  // buffers that a message lists
 
 std::string needed(Bytes capacity, Bytes lower_bound, const std::optional<Plan>& plan) {
   const std::string fits = "fits a capacity of " + std::to_string(capacity) + " bytes: ";
@@ -28,7 +28,7 @@ std::string described(const Problem& problem, const TightestStep::User& user) {
 }
 
 std::string described(const Problem& problem, const TightestStep& tightest) {
-  const std::size_t listed = std::min(tightest.users.size(), kListed);
+  const std::size_t listed = std::min(tightest.users.size(), kListedBuffers);
   std::string text = "\nmost is alive at step " + std::to_string(tightest.step) + ", " +
                      std::to_string(tightest.bytes) + " bytes of " + std::to_string(tightest.users.size()) +
                      (tightest.users.size() == 1 ? " buffer:" : " buffers:");

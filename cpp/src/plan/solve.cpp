@@ -70,7 +70,7 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
 
 Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
            double seconds) {
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedFaults), planner);
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedViolations), planner);
   Plan plan;
   plan.offsets = std::move(placement.offsets);
   plan.peak = peak_of(problem, plan.offsets);

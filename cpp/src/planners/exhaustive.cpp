@@ -43,7 +43,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMost = 64;  // buffers in a component
+constexpr std::size_t kMostInComponent = 64;  // buffers in a component
 
 using Set = std::uint64_t;  // of positions in a component
 
@@ -109,7 +109,7 @@ class Component {
   }
 
  private:
-  using Offsets = std::array<Bytes, kMost>;
+  using Offsets = std::array<Bytes, kMostInComponent>;
 
   struct Moment {
     Set alive = 0;
@@ -117,7 +117,7 @@ class Component {
   };
 
   std::size_t count() const { return buffers_.size(); }
-  Set all() const { return count() == kMost ? ~Set{0} : bit(count()) - 1; }
+  Set all() const { return count() == kMostInComponent ? ~Set{0} : bit(count()) - 1; }
   Bytes offset(const Placement& placement, std::size_t p) const { return placement.offsets[at(buffers_[p])]; }
 
   template <class F>
@@ -150,7 +150,7 @@ class Component {
     if (done() || bound(unplaced, floors, lowest) >= best_) return;
     Bytes lowest_end = kMaxBytes;
     for_each(unplaced, [&](std::size_t p) { lowest_end = std::min(lowest_end, floors[p] + size_[p]); });
-    std::array<std::size_t, kMost> next;
+    std::array<std::size_t, kMostInComponent> next;
     std::size_t branches = 0;
     for_each(unplaced, [&](std::size_t p) {
       const bool in_order = floors[p] > lowest || (floors[p] == lowest && p >= first);
@@ -175,7 +175,7 @@ class Component {
   // No plan from here peaks lower: at each moment, what is unplaced is stacked by its floors. Where all alignments have
   // a common divisor, what is stacked begins at its multiples, so that every size but the last counts rounded up.
   Bytes bound(Set unplaced, const Offsets& floors, Bytes lowest) const {
-    std::array<std::size_t, kMost> order;
+    std::array<std::size_t, kMostInComponent> order;
     std::size_t n = 0;
     for_each(unplaced, [&](std::size_t p) { order[n++] = p; });
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n),
@@ -261,8 +261,8 @@ std::vector<std::vector<Index>> connected(const Problem& problem) {
 std::vector<Component> components_of(const Problem& problem) {
   std::vector<std::vector<Index>> trees = connected(problem);
   for (const std::vector<Index>& tree : trees)
-    if (tree.size() > kMost)
-      throw UnsupportedError("planner 'exhaustive' takes at most " + std::to_string(kMost) +
+    if (tree.size() > kMostInComponent)
+      throw UnsupportedError("planner 'exhaustive' takes at most " + std::to_string(kMostInComponent) +
                              " buffers that hang together, this problem has " + std::to_string(tree.size()));
   std::vector<Component> components;
   for (std::vector<Index>& tree : trees) components.emplace_back(problem, std::move(tree));

@@ -20,7 +20,7 @@ namespace memplan {
 
 namespace {
 
-std::vector<Index> by_size(const Problem& problem) {
+std::vector<Index> by_size_and_birth(const Problem& problem) {
   std::vector<Index> order = with_bytes(problem);
   std::sort(order.begin(), order.end(), [&](Index a, Index b) {
     if (problem.size(a) != problem.size(b)) return problem.size(a) > problem.size(b);
@@ -32,7 +32,7 @@ std::vector<Index> by_size(const Problem& problem) {
 }  // namespace
 
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline) {
-  return place_in_order(problem, by_size(problem), tightest_fit, deadline);
+  return place_in_order(problem, by_size_and_birth(problem), tightest_fit, deadline);
 }
 
 Placement greedy_by_size(const Problem& problem, const PlanOptions&) {

@@ -28,7 +28,7 @@ namespace memplan {
 
 namespace {
 
-constexpr Bytes kNowhere = -1;
+constexpr Bytes kNotAsked = -1;
 
 class Intervals {
  public:
@@ -37,7 +37,7 @@ class Intervals {
         order_(with_bytes(problem)),
         size_(problem.size().begin(), problem.size().end()),
         offset_(size_.size(), 0),
-        highest_(size_.size(), kNowhere),
+        highest_(size_.size(), kNotAsked),
         pushed_to_(size_.size(), 0),
         above_(size_.size()) {
     Bytes divisor = 0;
@@ -83,7 +83,7 @@ class Intervals {
   std::vector<Index> order_;
   std::vector<Bytes> size_;  // rounded up
   std::vector<Bytes> offset_;
-  std::vector<Bytes> highest_;             // where it could be without raising the peak, kNowhere until asked for
+  std::vector<Bytes> highest_;             // where it could be without raising the peak, kNotAsked until asked for
   std::vector<Bytes> pushed_to_;           // used by push_up
   std::vector<std::vector<Index>> above_;  // per buffer, who is pushed by it
   std::vector<Index> conflicts_;           // of the buffer in turn, by offset
@@ -168,19 +168,19 @@ Intervals::Place Intervals::cheapest_push(Index i) {
 }
 
 void Intervals::find_highest(std::span<const Index> from) {
-  for (Index i : asked_) highest_[at(i)] = kNowhere;
+  for (Index i : asked_) highest_[at(i)] = kNotAsked;
   asked_.clear();
   for (Index i : from) find_highest_of(i);
 }
 
 // After those above it, depth first.
 void Intervals::find_highest_of(Index start) {
-  if (highest_[at(start)] != kNowhere) return;
+  if (highest_[at(start)] != kNotAsked) return;
   path_.assign(1, {start, 0});
   while (!path_.empty()) {
     auto& [i, next] = path_.back();
     const std::vector<Index>& above = above_[at(i)];
-    while (next < above.size() && highest_[at(above[next])] != kNowhere) ++next;
+    while (next < above.size() && highest_[at(above[next])] != kNotAsked) ++next;
     if (next < above.size()) {
       path_.emplace_back(above[next], 0);
       continue;

@@ -27,7 +27,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 12;
+constexpr std::size_t kMostBuffers = std::size_t{1} << 12;
 
 class Matching {
  public:
@@ -37,8 +37,8 @@ class Matching {
 
   explicit Matching(const Problem& problem) : problem_(problem) {
     births_ = by_birth(problem);
-    if (births_.size() > kMost)
-      throw UnsupportedError("planner 'min_cost_flow' takes at most " + std::to_string(kMost) +
+    if (births_.size() > kMostBuffers)
+      throw UnsupportedError("planner 'min_cost_flow' takes at most " + std::to_string(kMostBuffers) +
                              " buffers with bytes, this problem has " + std::to_string(births_.size()));
     deaths_ = births_;
     std::stable_sort(deaths_.begin(), deaths_.end(),

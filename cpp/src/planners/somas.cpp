@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::int64_t kGap = 16;  // finding a gap of the arena takes as long as looking at so many buffers of pools
 
-enum Fit { kTightest, kLowest, kHighest, kWidest };
+enum GapChoice { kTightest, kLowest, kHighest, kWidest };
 
 // What an order compares after the size; the factors are 1, -1, or 0 for "does not matter".
 struct Ties {
@@ -52,7 +52,7 @@ struct Gap {
   Bytes spare;   // bytes that are left of it, alignment's padding included
 };
 
-bool is_better(Fit fit, const Gap& a, const Gap& b) {
+bool is_better(GapChoice fit, const Gap& a, const Gap& b) {
   if (fit == kLowest) return a.begin < b.begin;
   if (fit == kHighest) return a.begin > b.begin;
   if (a.spare != b.spare) return fit == kTightest ? a.spare < b.spare : a.spare > b.spare;
@@ -60,7 +60,7 @@ bool is_better(Fit fit, const Gap& a, const Gap& b) {
 }
 
 // The offset that a fit takes in the room of one arena, whose last run has no end.
-Bytes fit_in_arena(Fit fit, std::span<const OffsetRange> room, Bytes alignment) {
+Bytes fit_in_arena(GapChoice fit, std::span<const OffsetRange> room, Bytes alignment) {
   if (fit == kTightest) return tightest_fit(room, alignment);
   if (fit == kLowest) return lowest_fit(room, alignment);
   return align_up(room.back().lowest, alignment);  // the highest gap, and the widest
@@ -90,7 +90,7 @@ class Solver {
   }
 
   // Nothing when the time is up or the work is done, unless it has to be a plan.
-  std::optional<Placement> in_arena(std::span<const Index> order, Fit fit, bool whatever_it_takes) {
+  std::optional<Placement> in_arena(std::span<const Index> order, GapChoice fit, bool whatever_it_takes) {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
     Placed placed(problem_);
@@ -107,7 +107,7 @@ class Solver {
   }
 
   // Nothing when the time is up or the work is done.
-  std::optional<Placement> in_pools(std::span<const Index> order, Fit fit) {
+  std::optional<Placement> in_pools(std::span<const Index> order, GapChoice fit) {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
     std::vector<Pool> pools;
@@ -171,7 +171,7 @@ class Solver {
     }
   }
 
-  Bytes place_in_pools(Index i, Fit fit, std::vector<Pool>& pools, std::span<const Bytes> offsets) {
+  Bytes place_in_pools(Index i, GapChoice fit, std::vector<Pool>& pools, std::span<const Bytes> offsets) {
     for (Pool& pool : pools) {
       --work_left_;
       if (conflict(i, pool.members.front())) continue;  // which fills the pool
@@ -185,7 +185,7 @@ class Solver {
     return begin;
   }
 
-  std::optional<Gap> find_gap(Index i, Fit fit, const Pool& pool, std::span<const Bytes> offsets) {
+  std::optional<Gap> find_gap(Index i, GapChoice fit, const Pool& pool, std::span<const Bytes> offsets) {
     taken_.clear();
     for (Index member : pool.members) {
       if (!conflict(i, member)) continue;
@@ -252,7 +252,8 @@ Placement somas(const Problem& problem, const PlanOptions& options) {
     for (const Ties& ties : std::span(kOrders).first(orders)) {
       const std::vector<Index> order = solver.ordered(ties);
       for (int fit = 0; fit < fits && !(best.found() && best.peak <= enough); ++fit) {
-        auto placement = pools ? solver.in_pools(order, Fit(fit)) : solver.in_arena(order, Fit(fit), !best.found());
+        auto placement =
+            pools ? solver.in_pools(order, GapChoice(fit)) : solver.in_arena(order, GapChoice(fit), !best.found());
         if (!placement) break;
         const Bytes peak = solver.peak(*placement);
         best.offer(*std::move(placement), peak, pools, margin);

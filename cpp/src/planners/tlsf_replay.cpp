@@ -101,21 +101,21 @@ class SegregatedFit {
   std::set<std::tuple<Class, Size, Size>> classes_;  // class, made, address
 };
 
-struct Event {
+struct Request {
   Step step;
   bool birth;  // deaths come first
   std::size_t rank;
   Index buffer;
 
-  auto operator<=>(const Event&) const = default;
+  auto operator<=>(const Request&) const = default;
 };
 
-std::vector<Event> events_of(const Problem& problem) {
+std::vector<Request> events_of(const Problem& problem) {
   std::vector<Index> births;
   for (Index i = 0; i < problem.count(); ++i)
     if (problem.size(i) > 0) births.push_back(i);
   std::stable_sort(births.begin(), births.end(), [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
-  std::vector<Event> events;
+  std::vector<Request> events;
   for (std::size_t rank = 0; rank < births.size(); ++rank) {
     events.push_back({problem.first(births[rank]), true, rank, births[rank]});
     events.push_back({problem.last(births[rank]), false, rank, births[rank]});
@@ -144,7 +144,7 @@ Placement tlsf_replay(const Problem& problem, const PlanOptions& options) {
   SegregatedFit arena(arena_for(problem, block), static_cast<Size>(options.get(kTlsfReplay[1])));
   Placement placement;
   placement.offsets.assign(problem.size().size(), 0);
-  for (const Event& event : events_of(problem)) {
+  for (const Request& event : events_of(problem)) {
     Bytes& offset = placement.offsets[at(event.buffer)];
     const Size size = round_up(static_cast<Size>(problem.size(event.buffer)), block);
     if (event.birth)

@@ -40,9 +40,9 @@ std::pair<std::uint64_t, std::uint64_t> product(std::uint64_t a, std::uint64_t b
   return {(a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32), (other << 32) | (low & kLow)};
 }
 
-enum Order : std::int64_t { kBest, kSpatial, kTemporal, kSpatialTemporal };  // the parameter's words
+enum BufferOrder : std::int64_t { kBest, kSpatial, kTemporal, kSpatialTemporal };  // the parameter's words
 
-bool comes_before(const Problem& problem, Order order, Index a, Index b) {
+bool comes_before(const Problem& problem, BufferOrder order, Index a, Index b) {
   if (order == kSpatialTemporal) {
     const auto area = [&](Index i) { return product(static_cast<std::uint64_t>(problem.size(i)), length(problem, i)); };
     return area(a) != area(b) ? area(a) > area(b) : a < b;
@@ -65,7 +65,7 @@ Bytes smallest_chunk(std::span<const OffsetRange> room, Bytes alignment) {
   return best;
 }
 
-Placement place(const Problem& problem, Order order, bool lowest) {
+Placement place(const Problem& problem, BufferOrder order, bool lowest) {
   std::vector<Index> buffers = with_bytes(problem);
   std::sort(buffers.begin(), buffers.end(), [&](Index a, Index b) { return comes_before(problem, order, a, b); });
   return *place_in_order(problem, buffers, lowest ? lowest_fit : smallest_chunk);
@@ -74,7 +74,7 @@ Placement place(const Problem& problem, Order order, bool lowest) {
 }  // namespace
 
 Placement xla_heap(const Problem& problem, const PlanOptions& options) {
-  const auto order = static_cast<Order>(options.get(kXlaHeap[0]));
+  const auto order = static_cast<BufferOrder>(options.get(kXlaHeap[0]));
   const bool lowest = options.get(kXlaHeap[1]) != 0;
   if (order != kBest) return place(problem, order, lowest);
   Placement spatial = place(problem, kSpatial, lowest);

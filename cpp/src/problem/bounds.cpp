@@ -14,7 +14,7 @@ std::vector<Index> sorted_by(std::span<const Step> key) {
   return order;
 }
 
-struct Rectangles {
+struct Lives {
   std::span<const Bytes> size;
   std::span<const Step> first;
   std::span<const Step> last;
@@ -23,7 +23,7 @@ struct Rectangles {
 // Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
 // before what is born there comes.
 template <class Visit>
-void sweep(const Rectangles& rectangles, Visit&& visit) {
+void sweep(const Lives& rectangles, Visit&& visit) {
   const auto& [size, first, last] = rectangles;
   const std::vector<Index> births = sorted_by(first);
   const std::vector<Index> deaths = sorted_by(last);
@@ -41,7 +41,7 @@ void sweep(const Rectangles& rectangles, Visit&& visit) {
 
 template <class Visit>
 void sweep(const Problem& problem, Visit&& visit) {
-  if (!problem.has_shapes()) return sweep(Rectangles{problem.size(), problem.first(), problem.last()}, visit);
+  if (!problem.has_shapes()) return sweep(Lives{problem.size(), problem.first(), problem.last()}, visit);
   std::vector<Bytes> size;
   std::vector<Step> first, last;
   for (Index i = 0; i < problem.count(); ++i) {
@@ -51,7 +51,7 @@ void sweep(const Problem& problem, Visit&& visit) {
       last.push_back(part.last);
     });
   }
-  sweep(Rectangles{size, first, last}, visit);
+  sweep(Lives{size, first, last}, visit);
 }
 
 }  // namespace

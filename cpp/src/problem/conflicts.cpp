@@ -9,16 +9,16 @@ namespace memplan {
 
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMostConflictBytes = std::uint64_t{1} << 32;
 
 }  // namespace
 
 Conflicts::Conflicts(Index count) : count_(count), words_((static_cast<std::size_t>(count) + 63) / 64) {
   const std::uint64_t words = static_cast<std::uint64_t>(count) * words_;
-  if (words > kMostBytes / sizeof(std::uint64_t))
+  if (words > kMostConflictBytes / sizeof(std::uint64_t))
     throw ProblemError("conflicts among " + std::to_string(count) + " buffers would need " +
-                       std::to_string(words * sizeof(std::uint64_t)) + " bytes; at most " + std::to_string(kMostBytes) +
-                       " are used");
+                       std::to_string(words * sizeof(std::uint64_t)) + " bytes; at most " +
+                       std::to_string(kMostConflictBytes) + " are used");
   bits_.resize(static_cast<std::size_t>(words));
 }
 

@@ -56,13 +56,13 @@ std::vector<Index> add_workspaces(const Graph& graph, const Place& place, Column
 }
 
 // The ops that use a buffer, and those of them that write it.
-struct Uses {
+struct StorageUses {
   std::vector<Index> ops;
   std::vector<Index> writers;
 };
 
-std::vector<Uses> uses_of(const Graph& graph, const Buffers& buffers) {
-  std::vector<Uses> uses(at(buffers.problem.count()));
+std::vector<StorageUses> uses_of(const Graph& graph, const Buffers& buffers) {
+  std::vector<StorageUses> uses(at(buffers.problem.count()));
   const auto use = [&](Index buffer, Index op, bool writes) {
     if (buffer == kNone) return;
     uses[at(buffer)].ops.push_back(op);
@@ -77,7 +77,7 @@ std::vector<Uses> uses_of(const Graph& graph, const Buffers& buffers) {
 }
 
 // Whether all that uses one buffer ends before anything writes the other.
-bool ends_before(const Uses& one, const Uses& other, const HappensBefore& order) {
+bool ends_before(const StorageUses& one, const StorageUses& other, const HappensBefore& order) {
   for (Index writer : other.writers)
     for (Index op : one.ops)
       if (!order.before(op, writer)) return false;
@@ -88,7 +88,7 @@ bool ends_before(const Uses& one, const Uses& other, const HappensBefore& order)
 // their ops may run side by side. What the caller gave or keeps is alive with all that comes after or before it anyway.
 Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const HappensBefore& order) {
   const Problem& problem = buffers.problem;
-  const std::vector<Uses> uses = uses_of(graph, buffers);
+  const std::vector<StorageUses> uses = uses_of(graph, buffers);
   Conflicts conflicts(problem.count());
   for (Index a = 0; a < problem.count(); ++a) {
     for (Index b = 0; b < a; ++b) {

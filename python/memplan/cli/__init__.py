@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
+from .._core import __version__
 from ..errors import PlannerError
 from . import compare, diff, explain, plan, planners, verify
 from .arguments import Parser, epilog

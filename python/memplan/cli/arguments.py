@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from .. import INPLACE_OPS
-from ..api import PLACE
+from ..inplace_ops import INPLACE_OPS
+from ..kinds import PLACED
 from ..planning.registry import planner_names as known_planners
 from .terminal import ERROR
 
@@ -49,9 +49,9 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     )
     command.add_argument(
         "--place",
-        default=",".join(PLACE),
+        default=",".join(PLACED),
         metavar="KIND,KIND",
-        help=f"kinds of tensors to place (default: {','.join(PLACE)})",
+        help=f"kinds of tensors to place (default: {','.join(PLACED)})",
     )
     command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
     command.add_argument(

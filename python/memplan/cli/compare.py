@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import planners
+from ..planning.registry import planners
 from .arguments import (
     Commands,
     add_search,
@@ -25,7 +25,7 @@ from .terminal import OK, console, interrupted, readers_may_leave, waiting
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ..comparing.comparison import Comparison, Row
+    from ..comparing.comparison import Comparison, ComparisonRow
     from ..comparing.sweep import Sweep
 
 EXAMPLES = """
@@ -140,7 +140,7 @@ class _Progress:
         self._begin = time.monotonic()
         self._done, self._total = 0, total
 
-    def step(self, _: Row) -> None:
+    def step(self, _: ComparisonRow) -> None:
         """A planner has ended."""
         self._done += 1
 

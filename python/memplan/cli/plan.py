@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import InfeasibleError
+from ..errors import InfeasibleError
 from .arguments import (
     Commands,
     add_planner,

@@ -29,7 +29,7 @@ REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerE
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """What one planner makes of a source; all sizes are in bytes.
 
     Attributes
@@ -104,17 +104,17 @@ class Comparison:
     ----------
     source : str
         What was planned, for people.
-    rows : tuple of Row
+    rows : tuple of ComparisonRow
     interrupted : bool
         Ctrl-C ended it: a search is cut short, and the planners after it were not run.
     """
 
     source: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     interrupted: bool = False
 
     @staticmethod
-    def of(source: str, rows: Sequence[Row]) -> Comparison:
+    def of(source: str, rows: Sequence[ComparisonRow]) -> Comparison:
         """The rows in order, all measured from the best bound that any of them has proven."""
         bound = _bound(rows)
         places = {name: place for place, name in enumerate(dict.fromkeys([*SEARCHES_OF_AUTO, *planner_names()]))}
@@ -139,10 +139,10 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
-    def __getitem__(self, key: str | int) -> Row:
+    def __getitem__(self, key: str | int) -> ComparisonRow:
         """The row of a planner, by its name as it was given, or by position."""
         if not isinstance(key, str):
             return self.rows[key]
@@ -226,7 +226,7 @@ def compare(
     planners: Sequence[str] | None = None,
     *,
     time_limit: float | None = None,
-    on_row: Callable[[Row], object] | None = None,
+    on_row: Callable[[ComparisonRow], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     **options: Any,
 ) -> Comparison:
@@ -267,7 +267,7 @@ def compare(
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     captured = capture(source, **capturing)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     for name in names:
         row = planned_row(captured, name, time_limit=limits[name], **options)
         rows.append(row)
@@ -281,12 +281,12 @@ def compare(
     return comparison
 
 
-def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: Any) -> Row:
+def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: Any) -> ComparisonRow:
     """What a planner makes of a source, or why it makes nothing of it."""
     try:
         return _row_of(plan(captured, planner, on_interrupt="keep", **options), planner)
     except InfeasibleError as error:
-        row = Row(planner) if error.plan is None else _row_of(error.plan, planner)
+        row = ComparisonRow(planner) if error.plan is None else _row_of(error.plan, planner)
         return replace(row, error="InfeasibleError", reason=_first_line(error))
     except REFUSALS as error:
         return refused(planner, error)
@@ -294,14 +294,14 @@ def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: 
         return not_run(planner)
 
 
-def refused(planner: str, error: Exception) -> Row:
+def refused(planner: str, error: Exception) -> ComparisonRow:
     """The row of a planner that has no plan because of an error."""
-    return Row(planner, error=type(error).__name__, reason=_first_line(error) or "out of memory")
+    return ComparisonRow(planner, error=type(error).__name__, reason=_first_line(error) or "out of memory")
 
 
-def not_run(planner: str) -> Row:
+def not_run(planner: str) -> ComparisonRow:
     """The row of a planner that was not run, or not to an end."""
-    return Row(planner, error=NOT_RUN, reason="interrupted before it had a plan")
+    return ComparisonRow(planner, error=NOT_RUN, reason="interrupted before it had a plan")
 
 
 def checked_planners(planners: Sequence[str] | None) -> list[str]:
@@ -350,8 +350,8 @@ def digest(problem: _core.Problem) -> str:
     return hashed.hexdigest()
 
 
-def _row_of(result: Plan, planner: str) -> Row:
-    return Row(
+def _row_of(result: Plan, planner: str) -> ComparisonRow:
+    return ComparisonRow(
         planner,
         peak=result.peak,
         lower_bound=result.lower_bound,
@@ -366,7 +366,7 @@ def _row_of(result: Plan, planner: str) -> Row:
     )
 
 
-def _bound(rows: Sequence[Row]) -> int:
+def _bound(rows: Sequence[ComparisonRow]) -> int:
     """The best bound proven of each problem; where "auto" shares fewer bytes than the others, the least of both."""
     best: dict[str, int] = {}
     for row in rows:
@@ -375,7 +375,7 @@ def _bound(rows: Sequence[Row]) -> int:
     return min(best.values(), default=0)
 
 
-def _rank(row: Row, places: Mapping[str, int]) -> tuple[bool, int, bool, int]:
+def _rank(row: ComparisonRow, places: Mapping[str, int]) -> tuple[bool, int, bool, int]:
     name = row.planner.partition(":")[0]
     return row.peak is None, row.peak or 0, row.lower_bound != row.peak, places.get(name, len(places))
 

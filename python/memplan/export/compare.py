@@ -12,7 +12,7 @@ from .. import _core
 from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..comparing.comparison import Comparison, Row
+    from ..comparing.comparison import Comparison, ComparisonRow
     from ..comparing.sweep import Sweep
 
 FORMAT = "memplan.comparison"
@@ -37,7 +37,7 @@ FIGURES = (
 )
 
 
-def figures(row: Row) -> dict[str, Any]:
+def figures(row: ComparisonRow) -> dict[str, Any]:
     """A row as plain Python objects; None is what is not known."""
     return {name: getattr(row, name) for name in FIGURES}
 

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
+from ..importers.plan_json import FORMAT, PART_KEYS, VERSION
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
-
-FORMAT = "memplan.plan"
-VERSION = 2
-READABLE = (1, 2)  # what came with 2: parts, conflicts, pools, shares
-PART_KEYS = ("begin", "end", "first", "last")
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:

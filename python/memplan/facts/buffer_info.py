@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .network import Network
+from ..kinds import kind_of
+from .dataflow import Dataflow
 
 if TYPE_CHECKING:
     from .. import _core
     from .plan import Plan
     from .slots import Slot
 
-KINDS = ("weight", "input", "output", "intermediate", "workspace")
+_OUTWEIGHS = ("weight", "input", "output", "intermediate", "workspace")  # each those after it, in one buffer
 
 Path = tuple[str, ...]
 
@@ -26,7 +27,8 @@ class BufferInfo:
     Attributes
     ----------
     kind : str
-        One of `KINDS`: the first that any of its tensors has; what a graph returns is an "output".
+        That of its tensors that comes first of weight, input, output, intermediate; "workspace" of an op's workspace.
+        What a graph returns is an "output".
     dtype, shape
         Of the tensor that owns the bytes; empty and None where it says none.
     writer : Op or None
@@ -60,12 +62,12 @@ def buffer_infos(plan: Plan) -> list[BufferInfo]:
     """Of every buffer, in the problem's order."""
     infos = [BufferInfo()] * len(plan)
     if plan.graph is not None:
-        network, tenants = Network(plan), tenants_of(plan)
+        dataflow, tenants = Dataflow(plan), tenants_of(plan)
         returned = set(plan.graph.outputs)
-        for buffer, members in network.tensors_of_buffer.items():
-            infos[buffer] = _info(network, members, returned, tuple(tenants.get(buffer, ())))
-        for buffer, step in network.op_of_workspace.items():
-            op = network.ops[step]
+        for buffer, members in dataflow.tensors_of_buffer.items():
+            infos[buffer] = _info(dataflow, members, returned, tuple(tenants.get(buffer, ())))
+        for buffer, step in dataflow.op_of_workspace.items():
+            op = dataflow.ops[step]
             infos[buffer] = BufferInfo("workspace", writer=op, reader=op)
     return infos
 
@@ -81,17 +83,17 @@ def tenants_of(plan: Plan) -> dict[int, list[Slot]]:
     return tenants
 
 
-def _info(network: Network, members: Sequence[int], returned: set[str], tenants: tuple[Slot, ...]) -> BufferInfo:
-    tensors = [network.tensors[t] for t in members]
-    owner = network.tensors[network.root[members[0]]]
-    kinds = {"output" if t.name in returned and t.kind == "intermediate" else t.kind for t in tensors}
-    first, last = min(network.maker[t] for t in members), max(map(network.last_read, members))
+def _info(dataflow: Dataflow, members: Sequence[int], returned: set[str], tenants: tuple[Slot, ...]) -> BufferInfo:
+    tensors = [dataflow.tensors[t] for t in members]
+    owner = dataflow.tensors[dataflow.root[members[0]]]
+    kinds = {kind_of(t, returned) for t in tensors}
+    first, last = min(dataflow.maker[t] for t in members), max(map(dataflow.last_read, members))
     return BufferInfo(
-        min(kinds, key=KINDS.index),
+        min(kinds, key=_OUTWEIGHS.index),
         owner.dtype,
         None if owner.shape is None else tuple(owner.shape),
-        network.ops[first] if first >= 0 else None,
-        network.ops[last] if last >= 0 else None,
+        dataflow.ops[first] if first >= 0 else None,
+        dataflow.ops[last] if last >= 0 else None,
         any(t.name in returned for t in tensors),
         tuple(t.name for t in tensors),
         tenants,

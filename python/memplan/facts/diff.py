@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .explain.alive import Alive
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .slots import Slot
 
-KINDS = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
+CHANGES = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
 
 
 @dataclass(frozen=True)
 class Change:
     """A tensor or buffer that differs: its slots in both plans, None where it is not.
 
-    ``kinds`` are those of `KINDS` that apply: a life is longer or shorter by its number of steps, and what moved lies
+    ``kinds`` are those of `CHANGES` that apply: a life is longer or shorter by its number of steps, and what moved lies
     at another offset. ``bytes`` is how many it takes more, or fewer, while it is alive in one plan only or larger in
     one; 0 where it only moved.
     """
@@ -74,6 +74,8 @@ class PlanDiff:
     at_load : tuple of AtLoad
         Why the loads differ: what takes other bytes at the one's highest load than at the other's. The differences add
         up to that of the loads.
+    plans : (Plan, Plan) or None
+        What was compared; in no JSON.
     """
 
     before: Figures
@@ -82,6 +84,13 @@ class PlanDiff:
     same: int
     changes: tuple[Change, ...]
     at_load: tuple[AtLoad, ...]
+    plans: tuple[Plan, Plan] | None = field(default=None, compare=False, repr=False, metadata={"fact": False})
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many changed in each way, in the order of `CHANGES`, for the ways that occur."""
+        kinds = Counter(kind for change in self.changes for kind in change.kinds)
+        return {kind: kinds[kind] for kind in CHANGES if kinds[kind]}
 
     def __str__(self) -> str:
         from ..present.diff import diff_report
@@ -96,12 +105,11 @@ class PlanDiff:
         return report_html(diff_report(self))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a page that needs no other file."""
+        """Write it as a page that needs no other file: all changes, and both plans side by side."""
         from ..files import write_text
-        from ..present.diff import diff_report
-        from ..present.tables import report_page
+        from ..present.diff import diff_page
 
-        write_text(path, report_page(diff_report(self)))
+        write_text(path, diff_page(self))
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON."""
@@ -120,7 +128,8 @@ def diff(before: Plan, after: Plan) -> PlanDiff:
     explained = [explain(plan) for plan in (before, after)]
     figures = [_figures(plan, e.load_step) for plan, e in zip((before, after), explained, strict=True)]
     at_load = _at_load(*(e.alive_at_load for e in explained))
-    return PlanDiff(figures[0], figures[1], of_tensors, len(changes) - len(found), tuple(found), at_load)
+    same = len(changes) - len(found)
+    return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, (before, after))
 
 
 def _figures(plan: Plan, load_step: Moment | None) -> Figures:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..kinds import kind_of
 from .slots import Slot, tensor_lifetimes
 
 if TYPE_CHECKING:
@@ -121,8 +122,7 @@ def _of_graph(plan: Plan) -> _Columns:
         [b for _, b, _ in placed] + workspaces,
         [inside for _, _, inside in placed] + [0] * len(workspaces),
         [t.name for t, _, _ in placed] + [problem.name(b) for b in workspaces],
-        ["output" if t.kind == "intermediate" and t.name in returned else t.kind for t, _, _ in placed]
-        + ["workspace"] * len(workspaces),
+        [kind_of(t, returned) for t, _, _ in placed] + ["workspace"] * len(workspaces),
         [t.bytes for t, _, _ in placed] + [size[b] for b in workspaces],
         [lifetimes.get(t.name, (0, 0)) for t, _, _ in placed] + [steps[b] for b in workspaces],
     )

@@ -7,9 +7,13 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
-from ..export.json import FORMAT, PART_KEYS, READABLE
 from .csv import Rows
 from .graph_dict import read_json
+
+FORMAT = "memplan.plan"
+VERSION = 2  # of what is written; with it came parts, conflicts, pools, shares
+READABLE = (1, 2)
+PART_KEYS = ("begin", "end", "first", "last")
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 

@@ -66,7 +66,7 @@ def gantt_chart(
         y_range=axes.addresses,
         **_frame(),
     )
-    drawn = chart.quad(**_BOX, source=source, fill_color=fill, line_color=_INK, line_width=0.5)
+    drawn = chart.quad(**_BOX, source=source, fill_color=fill, line_color=_INK, line_width=0.5, line_alpha="border")
     drawn.nonselection_glyph = drawn.selection_glyph = None
     veil = BoxAnnotation(fill_color="white", fill_alpha=0.7, line_color=None, visible=False, level="annotation")
     chart.add_layout(veil)

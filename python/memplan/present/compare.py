@@ -11,13 +11,13 @@ from ..files import replacing
 from .colours import PALETTE
 from .gantt import plot_plan
 from .tables import Table
-from .units import format_bytes, printable, unit_of
+from .units import format_bytes, percent, printable, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..comparing.comparison import Comparison, Row
+    from ..comparing.comparison import Comparison, ComparisonRow
 
 PLAIN, PROVEN = PALETTE[0], PALETTE[2]
 SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
@@ -52,14 +52,7 @@ def size(count: int | None) -> str:
     return "" if count is None else format_bytes(count)
 
 
-def percent(share: float | None) -> str:
-    """A share with three digits; what is above 0 is never written as 0."""
-    if share is None:
-        return ""
-    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
-
-
-def gap(row: Row) -> str:
+def gap(row: ComparisonRow) -> str:
     """The gap of a row, or that its peak is proven optimal; nothing where there is no plan."""
     return "optimal" if row.optimal else percent(row.gap)
 
@@ -72,13 +65,13 @@ def _title(comparison: Comparison) -> str:
     return f"{comparison.source}: {', '.join(said) or 'no plan'}{', interrupted' if comparison.interrupted else ''}"
 
 
-def _note(row: Row) -> str:
+def _note(row: ComparisonRow) -> str:
     winner = f"from {row.winner}" if row.winner not in ("", row.planner) else ""
     interrupted = "interrupted" if row.interrupted else ""
     return ", ".join(filter(None, (winner, interrupted, reason_of(row))))
 
 
-def reason_of(row: Row) -> str:
+def reason_of(row: ComparisonRow) -> str:
     """Why there is no plan, without the planner's name."""
     name = row.planner.partition(":")[0]
     return row.reason.removeprefix(f"planner '{name}' ")
@@ -147,7 +140,7 @@ def _figure(comparison: Comparison) -> Figure:
     return figure
 
 
-def _inches(comparison: Comparison, chosen: Sequence[Row]) -> tuple[float, float]:
+def _inches(comparison: Comparison, chosen: Sequence[ComparisonRow]) -> tuple[float, float]:
     return 12.0, _height(comparison) + (_LAYOUT if chosen else 0.0)
 
 
@@ -155,7 +148,7 @@ def _height(comparison: Comparison) -> float:
     return 1.2 + _BAR * max(len(comparison), 3)
 
 
-def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
+def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[ComparisonRow]:
     """The rows whose plans are drawn, the lowest peak first."""
     if layouts is not None:
         rows = [comparison[name] for name in layouts]
@@ -163,7 +156,7 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
             if row.plan is None:
                 raise ValueError(f"layouts names {row.planner!r}, which has no plan here")
         return sorted(rows, key=lambda row: row.peak or 0)
-    near: dict[int, Row] = {}  # per peak, the first
+    near: dict[int, ComparisonRow] = {}  # per peak, the first
     for row in comparison:
         if row.plan is not None and len(row.plan) > 0 and row.plan.peak <= FAR * max(comparison.bound, 1):
             near.setdefault(row.plan.peak, row)
@@ -172,7 +165,7 @@ def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[Row]:
     return [rows[k] for k in sorted({last * k // (SIDE_BY_SIDE - 1) for k in range(SIDE_BY_SIDE)})] if rows else []
 
 
-def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[Row], title: str | None) -> Axes:
+def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[ComparisonRow], title: str | None) -> Axes:
     if not chosen:
         return _draw_bars(comparison, figure.add_subplot(), title)
     grid = figure.add_gridspec(2, 1, height_ratios=[_height(comparison), _LAYOUT])
@@ -244,7 +237,7 @@ def _break(ax: Axes, places: Sequence[int], most: float) -> None:
         ax.plot(*ends, color="black", linewidth=0.8, transform=below, clip_on=False, zorder=6)
 
 
-def _bar_label(row: Row, scale: int, unit: str) -> str:
+def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
     if row.peak is None:
         why = reason_of(row)
         return why if len(why) <= 100 else why[:99] + "…"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .tables import Report, Table
-from .units import format_bytes, op_label
+from .gantt import plans_picture
+from .tables import Report, Table, html_image, report_page
+from .units import format_bytes, op_label, percent
 
 if TYPE_CHECKING:
     from ..facts.diff import Change, Figures, PlanDiff
@@ -14,18 +14,37 @@ if TYPE_CHECKING:
 
 LISTED = 20  # rows of a table; the others are counted
 _NAMED = 3
+_OPTIMAL = "optimal"
 
 
-def diff_report(diff: PlanDiff) -> Report:
-    """The difference as sentences and tables."""
-    tables = (_figures(diff), _at_load(diff), _changes(diff))
+def diff_page(diff: PlanDiff) -> str:
+    """The difference as a page: with all rows, and the plans side by side."""
+    picture = ""
+    if diff.plans is not None:
+        figures = (("before", diff.before), ("after", diff.after))
+        titles = [f"{when}: {of.planner}, {format_bytes(of.peak)}, {_state(of)}" for when, of in figures]
+        picture = html_image(plans_picture(diff.plans, titles), "both plans side by side, on the same axes")
+    return report_page(diff_report(diff, None), picture)
+
+
+def diff_report(diff: PlanDiff, most: int | None = LISTED) -> Report:
+    """The difference as sentences and tables; of a table at most so many rows, the others counted."""
+    tables = (_figures(diff), _at_load(diff, most), _changes(diff, most))
     return Report("From one plan to another", (_peaks(diff), _loads(diff), _counts(diff)), tables)
 
 
 def _peaks(diff: PlanDiff) -> str:
     text = _moves("The peak", diff.before.peak, diff.after.peak)
-    was, now = (f.peak / f.lower_bound - 1 if f.lower_bound else 0.0 for f in (diff.before, diff.after))
-    return f"{text}; it was at most {was:.2%} above the best possible, and is at most {now:.2%}."
+    was, now = _state(diff.before), _state(diff.after)
+    return f"{text}; both are optimal." if was == now == _OPTIMAL else f"{text}; it was {was}, and is {now}."
+
+
+def _state(figures: Figures) -> str:
+    """How good the peak is."""
+    if figures.peak == figures.lower_bound:
+        return _OPTIMAL
+    above = figures.peak / figures.lower_bound - 1 if figures.lower_bound else 0.0
+    return f"at most {percent(above)} above the best possible"
 
 
 def _loads(diff: PlanDiff) -> str:
@@ -41,16 +60,9 @@ def _loads(diff: PlanDiff) -> str:
 
 def _counts(diff: PlanDiff) -> str:
     things = "tensors" if diff.of_tensors else "buffers"
-    kinds = [kind for change in diff.changes for kind in change.kinds]
     words = {"longer": "live longer", "shorter": "live shorter"}
-    counts = [f"{kinds.count(kind):,} {words.get(kind, kind)}" for kind in dict.fromkeys(_order(kinds))]
+    counts = [f"{count:,} {words.get(kind, kind)}" for kind, count in diff.counts.items()]
     return f"Of the {things}, {', '.join([*counts, f'{diff.same:,} are the same'])}."
-
-
-def _order(kinds: list[str]) -> Iterator[str]:
-    from ..facts.diff import KINDS
-
-    return (kind for kind in KINDS if kind in kinds)
 
 
 def _figures(diff: PlanDiff) -> Table:
@@ -66,21 +78,21 @@ def _figures(diff: PlanDiff) -> Table:
     return Table("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
 
 
-def _at_load(diff: PlanDiff) -> Table:
+def _at_load(diff: PlanDiff, most: int | None) -> Table:
     rows = [
         (a.name, format_bytes(a.before), format_bytes(a.after), _signed(a.after - a.before))
-        for a in diff.at_load[:LISTED]
+        for a in diff.at_load[:most]
     ]
-    rest = diff.at_load[LISTED:]
+    rest = diff.at_load[len(rows) :]
     notes = (f"and {len(rest):,} more: {_signed(sum(a.after - a.before for a in rest))}",) if rest else ()
     columns = ("tensor" if diff.of_tensors else "buffer", "before", "after", "change")
-    most: dict[str, int | None] = {columns[0]: 60}
-    return Table("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), notes, most)
+    room: dict[str, int | None] = {columns[0]: 60}
+    return Table("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), notes, room)
 
 
-def _changes(diff: PlanDiff) -> Table:
-    rows = [(change.name, ", ".join(change.kinds), *_cells(change)) for change in diff.changes[:LISTED]]
-    rest = len(diff.changes) - LISTED
+def _changes(diff: PlanDiff, most: int | None) -> Table:
+    rows = [(change.name, ", ".join(change.kinds), *_cells(change)) for change in diff.changes[:most]]
+    rest = len(diff.changes) - len(rows)
     columns = ("tensor" if diff.of_tensors else "buffer", "what", "size", "steps", "offset")
     notes = (f"and {rest:,} more",) if rest > 0 else ()
     return Table("What changed", columns, tuple(rows), frozenset(columns[2:]), notes, {columns[0]: 44})

@@ -23,7 +23,7 @@ HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
 
 
 @dataclass(frozen=True)
-class Row:
+class LayoutRow:
     """A buffer, or a tensor that lies in one with others: bytes, half-open steps, address, and a note."""
 
     name: str
@@ -45,7 +45,7 @@ class Row:
         )
 
 
-def layout_rows(plan: Plan) -> Iterator[Row]:
+def layout_rows(plan: Plan) -> Iterator[LayoutRow]:
     """The rows of the layout: buffers by birth, then by address, each followed by the tensors that share its bytes.
 
     A buffer lives as long as any of its tensors; theirs are their own lives.
@@ -58,10 +58,10 @@ def layout_rows(plan: Plan) -> Iterator[Row]:
         slot = plan[b]
         notes = [f"{len(shapes[b])} part{'s' * (len(shapes[b]) > 1)}"] if b in shapes else []
         notes += [f"reused by {names(successor[b])}"] if successor[b] >= 0 else []
-        yield Row(slot.name, slot.bytes, slot.first, slot.last, slot.offset, ", ".join(notes))
+        yield LayoutRow(slot.name, slot.bytes, slot.first, slot.last, slot.offset, ", ".join(notes))
         for tenant in tenants.get(b, ()):
             note = ", ".join(why.get(tenant.name, [f"inside {slot.name}"]))
-            yield Row(tenant.name, tenant.bytes, tenant.first, tenant.last, tenant.offset, note)
+            yield LayoutRow(tenant.name, tenant.bytes, tenant.first, tenant.last, tenant.offset, note)
 
 
 def _reasons(plan: Plan) -> dict[str, list[str]]:
@@ -100,7 +100,7 @@ def _aligned(table: list[tuple[str, ...]]) -> str:
     return "\n".join(lines)
 
 
-def _shown(rows: list[Row], hidden: int) -> str:
+def _shown(rows: list[LayoutRow], hidden: int) -> str:
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table

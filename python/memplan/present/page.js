@@ -3,7 +3,7 @@
 
 const memplan = (() => {
   const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-  const SOME = 300, MANY = 3000, MOST_LABELS = 250, FONT = "11px sans-serif", LINE = 14;
+  const MANY = 3000, MOST_LABELS = 250, FONT = "11px sans-serif", LINE = 14;
   const NAMED_SIDES = ["left", "right", "bottom", "top", "name"];
 
   const scaleOf = (size) => Math.min(Math.max(Math.floor(Math.log2(Math.max(size, 1)) / 10), 0), UNITS.length - 1);
@@ -39,13 +39,16 @@ const memplan = (() => {
     return found;
   }
 
-  /** Write names into the boxes that have room, the largest first, and fade borders where they would be all. */
+  /** Alpha of a box's border by its thickness in pixels: none where it would be all that is seen. */
+  const border = (pixels) => Math.min(Math.max((pixels - 1.5) / 6, 0), 1);
+
+  /** Write names into the boxes that have room, the largest first, and fade the borders of thin boxes. */
   function decorate(view, marked) {
-    const {gantt, boxes: {data}, drawn, labels} = view;
+    const {gantt, boxes, labels} = view, {data} = boxes;
     const {start: x0, end: x1} = gantt.x_range, {start: y0, end: y1} = gantt.y_range;
     const perStep = gantt.inner_width / (x1 - x0), perByte = gantt.inner_height / (y1 - y0);
     const [lefts, rights, bottoms, tops, names] = NAMED_SIDES.map((column) => data[column]);
-    const rooms = [];
+    const rooms = [], borders = new Float32Array(names.length);
     let visible = 0;
     for (let i = 0; i < names.length; i++) {
       const left = Math.max(lefts[i], x0), right = Math.min(rights[i], x1);
@@ -53,11 +56,15 @@ const memplan = (() => {
       if (left >= right || bottom >= top) continue;
       visible++;
       const width = (right - left) * perStep, height = (top - bottom) * perByte;
+      borders[i] = border(Math.min(width, height));
       const room = Math.min(width, height) >= LINE && (marked.size === 0 || marked.has(names[i]));
       if (room) rooms.push({x: (left + right) / 2, y: (bottom + top) / 2, width, height, text: names[i]});
     }
-    const alpha = visible > MANY ? 0 : visible > SOME ? 0.4 : 1;
-    if (drawn.glyph.line_alpha !== alpha) drawn.glyph.line_alpha = alpha;
+    if (visible > MANY) borders.fill(0);
+    if (borders.some((alpha, i) => alpha !== data.border[i])) {
+      data.border = borders;
+      boxes.change.emit();
+    }
     rooms.sort((a, b) => b.width * b.height - a.width * a.height);
     labels.data = labelled(rooms);
   }
@@ -80,17 +87,15 @@ const memplan = (() => {
     return columns;
   }
 
-  /** Zoom until all of these boxes are in view, with room around them. */
-  function zoomTo(views, boxes) {
-    const {x_range, y_range} = views[0].gantt;
+  /** Zoom until all of these boxes are in view, with room around them, but none beyond the plans. */
+  function zoomTo(home, boxes) {
     const span = (low, high) => [Math.min(...boxes.map(low)), Math.max(...boxes.map(high))];
-    for (const [range, [low, high], least] of [
-      [x_range, span((box) => box.left, (box) => box.right), 8],
-      [y_range, span((box) => box.bottom, (box) => box.top), 1],
+    for (const [{range, start, end}, [low, high], least] of [
+      [home[0], span((box) => box.left, (box) => box.right), 8],
+      [home[1], span((box) => box.bottom, (box) => box.top), 1],
     ]) {
       const room = Math.max(high - low, least) * 1.5;
-      const [least_start, most_end] = range.bounds;
-      range.setv({start: Math.max(low - room, least_start), end: Math.min(high + room, most_end)});
+      range.setv({start: Math.max(low - room, start), end: Math.min(high + room, end)});
     }
   }
 
@@ -125,6 +130,8 @@ const memplan = (() => {
     const legends = document.querySelectorAll("#legends > *");
     const readings = document.querySelectorAll(".reading");
     steps = views[0].gantt.x_range;
+    const {x_range, y_range} = views[0].gantt;
+    const home = [x_range, y_range].map((range) => ({range, start: range.start, end: range.end}));
     let marked = new Set();
     search.completions = names;
 
@@ -161,8 +168,17 @@ const memplan = (() => {
 
     const chosen = (text) => {
       const boxes = found.has(text) ? mark([text]) : mark(hitsOf(text));
-      if (boxes.length > 0) zoomTo(views, boxes);
+      if (boxes.length > 0) zoomTo(home, boxes);
     };
+
+    /** All steps and bytes, and nothing marked. */
+    const reset = () => {
+      search.value = search.value_input = "";
+      typed("");
+      for (const {range, start, end} of home) range.setv({start, end});
+    };
+    document.getElementById("whole").addEventListener("click", reset);
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape") reset(); });
 
     search.properties.value_input.change.connect(() => typed(search.value_input));
     search.properties.value.change.connect(() => chosen(search.value));
@@ -179,7 +195,7 @@ const memplan = (() => {
       view.gantt.properties.inner_width.change.connect(redecorate);
       view.gantt.properties.inner_height.change.connect(redecorate);
     }
-    for (const range of [views[0].gantt.x_range, views[0].gantt.y_range]) range.change.connect(redecorate);
+    for (const range of [x_range, y_range]) range.change.connect(redecorate);
     readAt = (step) => views.forEach((view, k) => { readings[k].textContent = step === null ? "" : reading(view, step); });
     redecorate();
   }

@@ -196,7 +196,7 @@ def _beside(name: str) -> str:
 def _figures(plan: Plan) -> list[tuple[str, str, str]]:
     """The figures of the heading: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
-    sizes = (("peak", plan.peak), ("lower bound", plan.lower_bound), ("load", plan.load), ("no reuse", plan.naive))
+    sizes = (("peak", plan.peak), ("lower bound", plan.lower_bound), ("load", plan.load), ("naive", plan.naive))
     return [
         ("planner", winner, ""),
         *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
@@ -218,6 +218,7 @@ def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.ND
         "top": (offset + end).astype(float),
         "bytes": problem.size[buffer].astype(float),
         "name": [printable(problem.name(b)) for b in buffer.tolist()],
+        "border": np.zeros(len(buffer), np.uint8),  # the alpha of borders, which page.js says by what is in sight
         **{f"code{k}": code[buffer] for k, code in enumerate(codes)},
     }
     if problem.parts is not None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..files import replacing
-from .compare import PROVEN, comparison_table, gap, percent, reason_of
+from .compare import PROVEN, comparison_table, gap, reason_of
 from .tables import WIDTH, Table, html, html_image, html_page, text
-from .units import printable
+from .units import percent, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

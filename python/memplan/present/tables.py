@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
@@ -30,11 +31,17 @@ STYLE = """
 .memplan thead th { border-bottom: 1px solid #8888; vertical-align: bottom; }
 .memplan tbody tr:nth-child(even) { background: #8882; }
 .memplan tfoot td { border-top: 1px solid #8888; }
+.memplan td:not(.right) { overflow-wrap: anywhere; min-width: 9em; }
+.memplan .scroll { max-width: 100%; max-height: 80vh; overflow: auto; margin-bottom: 1.5em; }
+.memplan .scroll table { margin-bottom: 0; }
 """
 PAGE_STYLE = """
 :root { color-scheme: light dark; }
-body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 88em; padding: 0 1em; }
-img { display: block; max-width: 100%; background: white; }
+body { font-family: system-ui, sans-serif; margin: 2em auto; max-width: 88em; padding: 0 1em; overflow-wrap: anywhere; }
+img { display: block; max-width: 100%; height: auto; background: white; }
+.memplan thead th { cursor: pointer; position: sticky; top: 0; background: Canvas; }
+.memplan th[aria-sort="ascending"]::after { content: " ▲"; }
+.memplan th[aria-sort="descending"]::after { content: " ▼"; }
 """
 
 
@@ -150,7 +157,7 @@ def _escaped(cell: str) -> str:
 def html(table: Table) -> str:
     """As an HTML table that brings its style, for light and dark pages."""
     block = _block()
-    block.append(_element(table))
+    block.append(_scrolling(table))
     return written(block)
 
 
@@ -160,7 +167,7 @@ def report_html(report: Report, picture: str = "") -> str:
     Xml.SubElement(block, "h2").text = printable(report.title)
     for sentence in report.sentences:
         Xml.SubElement(block, "p").text = printable(sentence)
-    tables = "\n".join(written(_element(table)) for table in report.shown())
+    tables = "\n".join(written(_scrolling(table)) for table in report.shown())
     return f"{written(block).removesuffix('</div>')}{picture}{tables}</div>"
 
 
@@ -174,7 +181,8 @@ def html_page(title: str, *body: str) -> str:
     name = Xml.Element("title")
     name.text = printable(title)
     head = f'<meta charset="utf-8">\n{written(name)}\n<style>{PAGE_STYLE}</style>'
-    content = "\n".join(["<head>", head, "</head>", "<body>", *body, "</body>"])
+    script = f"<script>{(Path(__file__).parent / 'sort.js').read_text(encoding='utf-8')}</script>"
+    content = "\n".join(["<head>", head, "</head>", "<body>", *body, script, "</body>"])
     return f'<!DOCTYPE html>\n<html lang="en">\n{content}\n</html>'
 
 
@@ -194,6 +202,13 @@ def _block() -> Xml.Element:
     block = Xml.Element("div", {"class": "memplan"})
     Xml.SubElement(block, "style").text = STYLE
     return block
+
+
+def _scrolling(table: Table) -> Xml.Element:
+    """The table in a frame, which scrolls where it has less room than the table needs."""
+    frame = Xml.Element("div", {"class": "scroll"})
+    frame.append(_element(table))
+    return frame
 
 
 def _element(table: Table) -> Xml.Element:

@@ -29,6 +29,13 @@ def counted(count: int, things: str) -> str:
     return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
 
 
+def percent(share: float | None) -> str:
+    """A share with three digits; what is above 0 is never written as 0."""
+    if share is None:
+        return ""
+    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
+
+
 def tick(span: float) -> float:
     """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
     return float(2.0 ** math.floor(math.log2(span / 4)))

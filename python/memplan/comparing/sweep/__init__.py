@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from typing import Any
 
-from ..comparison import CAPTURING, NOT_RUN, Comparison, Row, checked_planners, not_run, time_limits
+from ..comparison import CAPTURING, NOT_RUN, Comparison, ComparisonRow, checked_planners, not_run, time_limits
 from .given import options_as_json, read_sources
 from .log import Cell, SweepLog
 from .result import Sweep
@@ -85,13 +85,13 @@ def sweep(
         done = {} if log is None else dict(log.rows)
         rows = {cell: done[cell.source, cell.planner] for cell in work if (cell.source, cell.planner) in done}
 
-        def keep(cell: Cell, row: Row) -> None:
+        def keep(cell: Cell, row: ComparisonRow) -> None:
             rows[cell] = row
             if log is not None and not row.interrupted and row.error not in _PASSING:
                 log.append(cell, row)
 
         run_cells({cell: source for cell, source in work.items() if cell not in rows}, executor, keep, progress)
-    by_source: dict[str, list[Row]] = {}
+    by_source: dict[str, list[ComparisonRow]] = {}
     for cell in work:
         by_source.setdefault(cell.source, []).append(rows.get(cell) or not_run(cell.planner))
     result = Sweep(tuple(Comparison.of(name, found) for name, found in by_source.items()), tuple(names))

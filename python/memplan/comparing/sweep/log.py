@@ -18,7 +18,7 @@ from typing import Any
 from ... import _core
 from ...errors import SourceError
 from ...files import replacing
-from ..comparison import Row
+from ..comparison import ComparisonRow
 
 _GIVEN = ("source", "fingerprint", "memplan", "options", "time_limit", "planner")
 _COUNTS = ("peak", "lower_bound", "load", "naive", "pools")
@@ -60,7 +60,7 @@ class SweepLog:
 
     def __init__(self, path: str | os.PathLike[str], cells: list[Cell]) -> None:
         self._path = Path(path)
-        self.rows: dict[tuple[str, str], Row] = {}  # by source and planner
+        self.rows: dict[tuple[str, str], ComparisonRow] = {}  # by source and planner
         if not self._path.exists() or self._path.stat().st_size == 0:
             with replacing(self._path) as beside:
                 beside.write_text(_line(COLUMNS), encoding="utf-8", newline="")
@@ -68,7 +68,7 @@ class SweepLog:
             self._read({(cell.source, cell.planner): cell for cell in cells}, cells[0].options)
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  it is closed on exit
 
-    def append(self, cell: Cell, row: Row) -> None:
+    def append(self, cell: Cell, row: ComparisonRow) -> None:
         """Write a row; it is on the disk when this returns."""
         seconds = "" if cell.time_limit is None else repr(cell.time_limit)
         given = (cell.source, cell.fingerprint, _core.__version__, cell.options, seconds, cell.planner)
@@ -129,11 +129,11 @@ def _check(entry: dict[str, str], cell: Cell | None, options: str, where: str) -
             )
 
 
-def _row(entry: dict[str, str], where: str) -> Row:
+def _row(entry: dict[str, str], where: str) -> ComparisonRow:
     figures: dict[str, Any] = {name: _number(entry[name], int, f"{where}: {name}") for name in _COUNTS}
     figures["pools"] = figures["pools"] or 0
     figures["seconds"] = _number(entry["seconds"], float, f"{where}: seconds")
-    return Row(entry["planner"], **figures, **{name: entry[name] for name in _WORDS})  # type: ignore[arg-type]
+    return ComparisonRow(entry["planner"], **figures, **{name: entry[name] for name in _WORDS})  # type: ignore[arg-type]
 
 
 def _number(text: str, kind: Callable[[str], Any], where: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from ... import _core
 from ...api import capture
 from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
-from ..comparison import CAPTURING, Row, not_run, planned_row, refused
+from ..comparison import CAPTURING, ComparisonRow, not_run, planned_row, refused
 from .given import Source
 from .log import Cell
 
@@ -38,7 +38,10 @@ def check_executor(executor: Any) -> None:
 
 
 def run_cells(
-    work: Mapping[Cell, Source], executor: Executor | int | None, keep: Callable[[Cell, Row], None], progress: bool
+    work: Mapping[Cell, Source],
+    executor: Executor | int | None,
+    keep: Callable[[Cell, ComparisonRow], None],
+    progress: bool,
 ) -> None:
     """Hand all work to the executor and keep its rows as they come."""
     if not work:
@@ -48,9 +51,9 @@ def run_cells(
     else:
         workers, to_run = ProcessPoolExecutor(executor, initializer=_begin), _interruptible
     futures = {workers.submit(to_run, source, cell): cell for cell, source in work.items()}
-    taken: set[Future[Row]] = set()
+    taken: set[Future[ComparisonRow]] = set()
 
-    def take(ready: Iterable[Future[Row]]) -> Iterator[Cell]:
+    def take(ready: Iterable[Future[ComparisonRow]]) -> Iterator[Cell]:
         for future in ready:
             keep(futures[future], future.result())
             taken.add(future)
@@ -72,7 +75,7 @@ def run_cells(
         pass
 
 
-def planned_cell(source: Source, cell: Cell) -> Row:
+def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
     """What a worker does: plans one source with one planner. The row comes without its plan."""
     options = json.loads(cell.options)
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
@@ -130,7 +133,7 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-def _interruptible(source: Source, cell: Cell) -> Row:
+def _interruptible(source: Source, cell: Cell) -> ComparisonRow:
     _Interrupt.planning = True
     try:
         return not_run(cell.planner) if _Interrupt.came else planned_cell(source, cell)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _core
 from ...inplace_ops import INPLACE_OPS, matches, with_inplace
-from ..network import Network
+from ..dataflow import Dataflow
 from .inplace import Blocked, may_be_over_inputs
 
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
@@ -33,12 +33,12 @@ class Advice:
     bytes: int
 
 
-def options_to_change(network: Network, blocked: Collection[Blocked], load: int, step: int) -> list[Advice]:
+def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: int, step: int) -> list[Advice]:
     """Changes of what `memplan.plan` is asked for, found by trying them: those that lower the load."""
-    asked = network.storage
+    asked = dataflow.storage
     if asked is None:
         return []
-    graph, most = network.graph, min(load, _core.buffers_of(network.graph, asked).problem.load)
+    graph, most = dataflow.graph, min(load, _core.buffers_of(dataflow.graph, asked).problem.load)
     found = []
 
     def try_(kind: str, names: list[str], graph: _core.Graph, storage: _core.StorageOptions) -> bool:
@@ -58,9 +58,9 @@ def options_to_change(network: Network, blocked: Collection[Blocked], load: int,
     donors = [name for name in may_be_over_inputs(graph) if name not in asked.donate]
     if asked.inplace and donors and try_("donate", donors, graph, _changed(asked, donate=[*asked.donate, *donors])):
         all_donors = found.pop()
-        fewest = _fewest(network, donors, all_donors.load)
+        fewest = _fewest(dataflow, donors, all_donors.load)
         found.append(Advice("donate", tuple(fewest), all_donors.load, all_donors.bytes))
-    listed = _listed(network)
+    listed = _listed(dataflow)
     if asked.inplace and listed:
         try_("INPLACE_OPS", listed, with_inplace(graph, INPLACE_OPS), asked)
     unlisted = sorted({b.op_type for b in blocked if b.rule == "not listed" and b.op_type} - set(listed))
@@ -69,21 +69,21 @@ def options_to_change(network: Network, blocked: Collection[Blocked], load: int,
     return found
 
 
-def _listed(network: Network) -> list[str]:
+def _listed(dataflow: Dataflow) -> list[str]:
     """The types of ops that `INPLACE_OPS` has and the graph says nothing of."""
-    silent = {op.type for op in network.ops if not op.inplace}
-    said = {op.type for op in network.ops if op.inplace}
+    silent = {op.type for op in dataflow.ops if not op.inplace}
+    said = {op.type for op in dataflow.ops if op.inplace}
     return sorted(type for type in silent - said if matches(type, INPLACE_OPS))
 
 
-def _fewest(network: Network, donors: list[str], load: int) -> list[str]:
+def _fewest(dataflow: Dataflow, donors: list[str], load: int) -> list[str]:
     """The inputs that have to be donated for the load that all of them lead to."""
-    asked, needed = network.storage, list(donors)
+    asked, needed = dataflow.storage, list(donors)
     assert asked is not None
     for name in donors if len(donors) <= _TRIED else []:
         fewer = [other for other in needed if other != name]
         storage = _changed(asked, donate=[*asked.donate, *fewer])
-        if _core.buffers_of(network.graph, storage).problem.load <= load:
+        if _core.buffers_of(dataflow.graph, storage).problem.load <= load:
             needed = fewer
     return needed
 

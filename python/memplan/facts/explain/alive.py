@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from ... import _core
-from ..network import Network
+from ..dataflow import Dataflow
 from ..usage import BEGIN, BUFFER, END, Ints, Span, at_step, cut, joined, length
 
 
@@ -34,19 +34,19 @@ class Alive:
     dtype: str = ""
 
 
-def alive_at(problem: _core.Problem, network: Network | None, rows: Ints, step: int, peak: int) -> tuple[Alive, ...]:
+def alive_at(problem: _core.Problem, dataflow: Dataflow | None, rows: Ints, step: int, peak: int) -> tuple[Alive, ...]:
     """All that is in use at a step, the largest first."""
     spans: defaultdict[int, list[Span]] = defaultdict(list)
     for row in at_step(rows, step).tolist():
         spans[row[BUFFER]].append((row[BEGIN], row[END]))
     found: list[Alive] = []
     for buffer, used in spans.items():
-        if network is None:
+        if dataflow is None:
             found.append(_buffer(problem, buffer, used, peak, ""))
-        elif buffer in network.op_of_workspace:
-            found.append(_workspace(network, buffer, used, peak))
+        elif buffer in dataflow.op_of_workspace:
+            found.append(_workspace(dataflow, buffer, used, peak))
         else:
-            found += _tensors(network, buffer, used, step, peak)
+            found += _tensors(dataflow, buffer, used, step, peak)
     return tuple(sorted(found, key=lambda alive: (-alive.bytes, alive.born, alive.name)))
 
 
@@ -56,45 +56,45 @@ def _buffer(problem: _core.Problem, buffer: int, used: list[Span], peak: int, wh
     return Alive(problem.name(buffer), size, size / peak, born, dies, why)
 
 
-def _workspace(network: Network, buffer: int, used: list[Span], peak: int) -> Alive:
-    step, size = network.op_of_workspace[buffer], length(used)
-    op = network.ops[step]
-    name = network.problem.name(buffer)
+def _workspace(dataflow: Dataflow, buffer: int, used: list[Span], peak: int) -> Alive:
+    step, size = dataflow.op_of_workspace[buffer], length(used)
+    op = dataflow.ops[step]
+    name = dataflow.problem.name(buffer)
     return Alive(name, size, size / peak, step, step + 1, "workspace", op.name, op.type)
 
 
-def _tensors(network: Network, buffer: int, used: list[Span], step: int, peak: int) -> list[Alive]:
+def _tensors(dataflow: Dataflow, buffer: int, used: list[Span], step: int, peak: int) -> list[Alive]:
     """The values in a buffer: the largest first, of equals the one written last, each with the bytes that are left."""
     views: defaultdict[int, list[int]] = defaultdict(list)  # per value, the tensors that show it at this step
-    for t in network.tensors_of_buffer[buffer]:
-        if network.lives[t][0] <= step < network.lives[t][1]:
-            views[network.value[t]].append(t)
-    sizes = {value: length(joined([network.span(t) for t in shown])) for value, shown in views.items()}
+    for t in dataflow.tensors_of_buffer[buffer]:
+        if dataflow.lives[t][0] <= step < dataflow.lives[t][1]:
+            views[dataflow.value[t]].append(t)
+    sizes = {value: length(joined([dataflow.span(t) for t in shown])) for value, shown in views.items()}
     found, left = [], joined(used)
-    for value in sorted(views, key=lambda v: (-sizes[v], -network.maker[v], v)):
+    for value in sorted(views, key=lambda v: (-sizes[v], -dataflow.maker[v], v)):
         before = length(left)
         for t in views[value]:
-            left = cut(left, network.span(t))
+            left = cut(left, dataflow.span(t))
         if size := before - length(left):
-            found.append(_value(network, value, views[value], size, peak))
-    return found + ([_buffer(network.problem, buffer, left, peak, "its storage is kept whole")] if left else [])
+            found.append(_value(dataflow, value, views[value], size, peak))
+    return found + ([_buffer(dataflow.problem, buffer, left, peak, "its storage is kept whole")] if left else [])
 
 
-def _value(network: Network, value: int, shown: list[int], size: int, peak: int) -> Alive:
+def _value(dataflow: Dataflow, value: int, shown: list[int], size: int, peak: int) -> Alive:
     """A value and the tensors that show it."""
-    tensor, maker = network.tensors[value], network.maker[value]
-    last = max(shown, key=lambda t: (t in network.kept, network.lives[t][1], t == value))
-    born, dies = network.lives[value][0], network.lives[last][1]
+    tensor, maker = dataflow.tensors[value], dataflow.maker[value]
+    last = max(shown, key=lambda t: (t in dataflow.kept, dataflow.lives[t][1], t == value))
+    born, dies = dataflow.lives[value][0], dataflow.lives[last][1]
     reader, why = "", ""
-    if last in network.kept:
-        why = "weight" if network.tensors[last].kind == "weight" else "graph output"
-    elif (step := network.last_read(last)) >= 0:
-        reader = network.ops[step].name
+    if last in dataflow.kept:
+        why = "weight" if dataflow.tensors[last].kind == "weight" else "graph output"
+    elif (step := dataflow.last_read(last)) >= 0:
+        reader = dataflow.ops[step].name
         why = f"read by {reader}"
     else:
         why = "nothing reads it"
-    via = network.tensors[last].name if last != value else ""
-    op = network.ops[maker] if maker >= 0 else None
+    via = dataflow.tensors[last].name if last != value else ""
+    op = dataflow.ops[maker] if maker >= 0 else None
     shape = None if tensor.shape is None else tuple(tensor.shape)
     made = (op.name, op.type) if op is not None else ("", tensor.kind)
     return Alive(tensor.name, size, size / peak, born, dies, why, *made, reader, via, shape, tensor.dtype)

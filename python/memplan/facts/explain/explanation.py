@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..network import Network
+from ..dataflow import Dataflow
 from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
@@ -142,22 +142,22 @@ def explain(plan: Plan) -> Explanation:
     rows = rectangles(plan.problem)
     if len(rows) == 0:
         return Explanation(**figures)
-    network = Network(plan) if plan.graph is not None else None
+    dataflow = Dataflow(plan) if plan.graph is not None else None
     step, load = load_curve(rows)
     at = int(np.searchsorted(step, step_of_peak(plan) or 0))
     top = at if load[at] == load.max() else int(np.argmax(load))
     other = next_hill(step, load, top)
-    peak_step, load_step = _moment(network, step, load, at), _moment(network, step, load, top)
-    alive, at_load = (alive_at(plan.problem, network, rows, m.step, plan.peak) for m in (peak_step, load_step))
-    blocked = _blocked(network, step, load)
-    idle, advice = idle_at(plan.problem, network, rows, load_step.step)
-    if network is not None:
-        advice += options_to_change(network, blocked, plan.load, load_step.step)
+    peak_step, load_step = _moment(dataflow, step, load, at), _moment(dataflow, step, load, top)
+    alive, at_load = (alive_at(plan.problem, dataflow, rows, m.step, plan.peak) for m in (peak_step, load_step))
+    blocked = _blocked(dataflow, step, load)
+    idle, advice = idle_at(plan.problem, dataflow, rows, load_step.step)
+    if dataflow is not None:
+        advice += options_to_change(dataflow, blocked, plan.load, load_step.step)
     return Explanation(
         **figures,
         peak_step=peak_step,
         load_step=load_step,
-        next_step=None if other is None else _moment(network, step, load, other),
+        next_step=None if other is None else _moment(dataflow, step, load, other),
         steps=int(step[-1] - step[0]),
         crowded=steps_above(step, load, CROWDED),
         alive=alive,
@@ -172,17 +172,17 @@ def explain(plan: Plan) -> Explanation:
     )
 
 
-def _moment(network: Network | None, step: Ints, load: Ints, k: int) -> Moment:
+def _moment(dataflow: Dataflow | None, step: Ints, load: Ints, k: int) -> Moment:
     """An entry of a staircase, and the op that runs there."""
     at = int(step[k])
-    named = (network.ops[at].name, network.ops[at].type) if network is not None and at < len(network.ops) else ()
+    named = (dataflow.ops[at].name, dataflow.ops[at].type) if dataflow is not None and at < len(dataflow.ops) else ()
     return Moment(at, int(load[k]), *named)
 
 
-def _blocked(network: Network | None, step: Ints, load: Ints) -> list[Blocked]:
+def _blocked(dataflow: Dataflow | None, step: Ints, load: Ints) -> list[Blocked]:
     """The outputs of the first ops at the highest load."""
-    if network is None:
+    if dataflow is None:
         return []
     pieces = np.flatnonzero(load == load.max()).tolist()
     steps = [s for k in pieces for s in range(int(step[k]), int(step[k + 1]))][:_MOST_STEPS]
-    return [blocked for s in steps if s < len(network.ops) for blocked in blocked_at(network, s)]
+    return [blocked for s in steps if s < len(dataflow.ops) for blocked in blocked_at(dataflow, s)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _core
-from ..network import Network
+from ..dataflow import Dataflow
 from ..usage import BEGIN, BUFFER, END, FIRST, LAST, Ints, at_step, load_curve, load_of, without
 from .advice import Advice
 from .inplace import reads_for_others
@@ -50,57 +50,59 @@ class _Window:
 
 
 def idle_at(
-    problem: _core.Problem, network: Network | None, rows: Ints, step: int
+    problem: _core.Problem, dataflow: Dataflow | None, rows: Ints, step: int
 ) -> tuple[tuple[Idle, ...], list[Advice]]:
     """What is idle at a step, by byte_steps, and what would be won if all of it were away: recomputed, elsewhere until
     its next use, or, of what is kept for the caller, elsewhere to the end."""
-    windows = sorted(_windows(problem, network, rows, step), key=lambda w: (-w.byte_steps, w.buffer))
+    windows = sorted(_windows(problem, dataflow, rows, step), key=lambda w: (-w.byte_steps, w.buffer))
     alone = _Alone(rows)
-    again = _recomputed(network, windows) if network is not None else []
+    again = _recomputed(dataflow, windows) if dataflow is not None else []
     found = tuple(
-        Idle(_name(problem, network, w), w.bytes, w.first, w.last, w.byte_steps, alone.load(w), w in again)
+        Idle(_name(problem, dataflow, w), w.bytes, w.first, w.last, w.byte_steps, alone.load(w), w in again)
         for w in windows
     )
     load = load_of(rows)
     advice = []
-    back = [w for w in windows if network is None or w.last < network.end]
+    back = [w for w in windows if dataflow is None or w.last < dataflow.end]
     kept = [w for w in windows if w not in back]
-    kinds = {"recompute": again, "offload" if network else "without": back, "hand_over": kept}
+    kinds = {"recompute": again, "offload" if dataflow else "without": back, "hand_over": kept}
     for kind, chosen in kinds.items():
         left = _without_all(rows, chosen)
         most = load_of(left)
-        if network is not None and kind == "recompute":
-            most = max(most, _while_recomputing(network, left, chosen))
+        if dataflow is not None and kind == "recompute":
+            most = max(most, _while_recomputing(dataflow, left, chosen))
         if most < load:
-            names = tuple(_name(problem, network, w) for w in chosen)
+            names = tuple(_name(problem, dataflow, w) for w in chosen)
             advice.append(Advice(kind, names, most, sum(w.bytes for w in chosen)))
     return found, advice
 
 
-def _windows(problem: _core.Problem, network: Network | None, rows: Ints, step: int) -> list[_Window]:
+def _windows(problem: _core.Problem, dataflow: Dataflow | None, rows: Ints, step: int) -> list[_Window]:
     used = at_step(rows, step)
     found = []
     for buffer in np.unique(used[:, BUFFER]).tolist():
         own = used[used[:, BUFFER] == buffer]
         size = int((own[:, END] - own[:, BEGIN]).sum())
-        if network is None:
+        if dataflow is None:
             life = int(problem.first[buffer]), int(problem.last[buffer])
             if life[0] < step < life[1] - 1:
                 found.append(_Window(buffer, size, *life, -1))
-        elif (idle := network.idle(buffer, step)) is not None:
-            found.append(_Window(buffer, size, *idle, _only_value(network, buffer, step)))
+        elif (idle := dataflow.idle(buffer, step)) is not None:
+            found.append(_Window(buffer, size, *idle, _only_value(dataflow, buffer, step)))
     return found
 
 
-def _only_value(network: Network, buffer: int, step: int) -> int:
+def _only_value(dataflow: Dataflow, buffer: int, step: int) -> int:
     """The one tensor whose value lies in a buffer at a step; -1 where there are several."""
-    alive = [t for t in network.tensors_of_buffer[buffer] if network.lives[t][0] <= step < network.lives[t][1]]
-    values = {network.value[t] for t in alive}
+    alive = [t for t in dataflow.tensors_of_buffer[buffer] if dataflow.lives[t][0] <= step < dataflow.lives[t][1]]
+    values = {dataflow.value[t] for t in alive}
     return values.pop() if len(values) == 1 else -1
 
 
-def _name(problem: _core.Problem, network: Network | None, window: _Window) -> str:
-    return problem.name(window.buffer) if network is None or window.tensor < 0 else network.tensors[window.tensor].name
+def _name(problem: _core.Problem, dataflow: Dataflow | None, window: _Window) -> str:
+    return (
+        problem.name(window.buffer) if dataflow is None or window.tensor < 0 else dataflow.tensors[window.tensor].name
+    )
 
 
 class _Alone:
@@ -130,58 +132,60 @@ def _without_all(rows: Ints, windows: Sequence[_Window]) -> Ints:
     return rows
 
 
-def _recomputed(network: Network, windows: Sequence[_Window]) -> list[_Window]:
+def _recomputed(dataflow: Dataflow, windows: Sequence[_Window]) -> list[_Window]:
     """Those that can be recomputed right before their next use from what is there then, none of it away; chosen one by
     one: convolutions and the like, which take long, last, and what frees most first."""
     chosen: list[_Window] = []
     away: dict[int, tuple[int, int]] = {}  # per buffer, when it is
-    for w in sorted(windows, key=lambda w: w.tensor >= 0 and reads_for_others(network.type_of(w.tensor))):
-        needs = _needs(network, w)
-        if needs is None or any(_covers(away.get(network.buffer[t]), w.last) for t in needs):
+    for w in sorted(windows, key=lambda w: w.tensor >= 0 and reads_for_others(dataflow.type_of(w.tensor))):
+        needs = _needs(dataflow, w)
+        if needs is None or any(_covers(away.get(dataflow.buffer[t]), w.last) for t in needs):
             continue
-        if any(_covers((w.first, w.last), v.last) for v in chosen if w.buffer in _buffers(network, _needs(network, v))):
+        if any(
+            _covers((w.first, w.last), v.last) for v in chosen if w.buffer in _buffers(dataflow, _needs(dataflow, v))
+        ):
             continue
         chosen.append(w)
         away[w.buffer] = (w.first, w.last)
     return chosen
 
 
-def _needs(network: Network, window: _Window) -> list[int] | None:
+def _needs(dataflow: Dataflow, window: _Window) -> list[int] | None:
     """What the op of an idle tensor reads, where it is all still there at the next use; None where it is not, and
     where it has no next use, draws random numbers, or what it reads or has written was changed since."""
-    step = network.maker[window.tensor] if window.tensor >= 0 else -1
-    if step < 0 or window.last >= network.end:
+    step = dataflow.maker[window.tensor] if window.tensor >= 0 else -1
+    if step < 0 or window.last >= dataflow.end:
         return None
-    op = network.ops[step]
+    op = dataflow.ops[step]
     word = op.type.split("::")[-1].removeprefix("aten.")
     if op.overwrites or word.startswith(_BY_CHANCE):
         return None
-    needs = [network.index[name] for name in op.inputs]
-    changed = any(network.mutated.get(network.root[t], -1) >= step for t in (window.tensor, *needs))
-    there = all(network.buffer[t] < 0 or network.lives[t][1] > window.last for t in needs)
+    needs = [dataflow.index[name] for name in op.inputs]
+    changed = any(dataflow.mutated.get(dataflow.root[t], -1) >= step for t in (window.tensor, *needs))
+    there = all(dataflow.buffer[t] < 0 or dataflow.lives[t][1] > window.last for t in needs)
     return needs if there and not changed else None
 
 
-def _while_recomputing(network: Network, rows: Ints, windows: Sequence[_Window]) -> int:
+def _while_recomputing(dataflow: Dataflow, rows: Ints, windows: Sequence[_Window]) -> int:
     """The most bytes in use while ops run again: what lives on both sides, what they write, and their workspace."""
     most = 0
     for step in {w.last for w in windows}:
         again = [w for w in windows if w.last == step]
         across = rows[(rows[:, FIRST] < step) & (step < rows[:, LAST])]
-        beside = max(_beside(network, w) for w in again)
+        beside = max(_beside(dataflow, w) for w in again)
         most = max(most, int((across[:, END] - across[:, BEGIN]).sum()) + sum(w.bytes for w in again) + beside)
     return most
 
 
-def _beside(network: Network, window: _Window) -> int:
+def _beside(dataflow: Dataflow, window: _Window) -> int:
     """What the op of an idle tensor needs beside it: its other outputs and its workspace."""
-    op = network.ops[network.maker[window.tensor]]
-    others = set(op.outputs) - {network.tensors[window.tensor].name}
-    return op.workspace + sum(network.tensors[network.index[name]].bytes for name in others)
+    op = dataflow.ops[dataflow.maker[window.tensor]]
+    others = set(op.outputs) - {dataflow.tensors[window.tensor].name}
+    return op.workspace + sum(dataflow.tensors[dataflow.index[name]].bytes for name in others)
 
 
-def _buffers(network: Network, tensors: Sequence[int] | None) -> set[int]:
-    return {network.buffer[t] for t in tensors or ()} - {-1}
+def _buffers(dataflow: Dataflow, tensors: Sequence[int] | None) -> set[int]:
+    return {dataflow.buffer[t] for t in tensors or ()} - {-1}
 
 
 def _covers(window: tuple[int, int] | None, step: int) -> bool:

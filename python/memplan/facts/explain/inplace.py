@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import _core
 from ...inplace_ops import INPLACE_OPS, matches
-from ..network import Network
+from ..dataflow import Dataflow
 
 # From the rule that is lifted most easily to those that no option lifts.
 RULES = ("disabled", "not donated", "not listed", "harmful", "reads for others", "read later", "kept", "too small")
@@ -38,52 +38,52 @@ class Blocked:
     reason: str
 
 
-def blocked_at(network: Network, step: int) -> list[Blocked]:
+def blocked_at(dataflow: Dataflow, step: int) -> list[Blocked]:
     """The placed outputs of an op that have bytes of their own, those with most bytes first."""
-    op = network.ops[step]
-    roots = {network.root[network.index[name]] for name in op.inputs}
+    op = dataflow.ops[step]
+    roots = {dataflow.root[dataflow.index[name]] for name in op.inputs}
     found = []
     for name in op.outputs:
-        t = network.index[name]
-        size = network.tensors[t].bytes
-        if network.buffer[t] < 0 or size == 0 or network.root[t] in roots:
+        t = dataflow.index[name]
+        size = dataflow.tensors[t].bytes
+        if dataflow.buffer[t] < 0 or size == 0 or dataflow.root[t] in roots:
             continue
-        pairs = [(*_rule(network, step, t, network.index[i]), i) for i in dict.fromkeys(op.inputs)]
+        pairs = [(*_rule(dataflow, step, t, dataflow.index[i]), i) for i in dict.fromkeys(op.inputs)]
         rule, reason, source = min(pairs, key=lambda pair: RULES.index(pair[0]), default=("", "it reads nothing", ""))
         found.append(Blocked(step, op.name, op.type, name, source, size, rule, reason))
     return sorted(found, key=lambda blocked: -blocked.bytes)
 
 
-def _rule(network: Network, step: int, output: int, source: int) -> tuple[str, str]:
+def _rule(dataflow: Dataflow, step: int, output: int, source: int) -> tuple[str, str]:
     """The first rule that keeps an output out of the bytes of an input, and how it applies."""
-    return next(_rules(network, step, output, source))
+    return next(_rules(dataflow, step, output, source))
 
 
-def _rules(network: Network, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
-    op, root = network.ops[step], network.root[source]
-    name, kind = network.tensors[source].name, network.tensors[root].kind
-    if network.tensors[source].bytes < network.tensors[output].bytes:
-        yield "too small", f"{name} has {network.tensors[source].bytes:,} bytes"
+def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
+    op, root = dataflow.ops[step], dataflow.root[source]
+    name, kind = dataflow.tensors[source].name, dataflow.tensors[root].kind
+    if dataflow.tensors[source].bytes < dataflow.tensors[output].bytes:
+        yield "too small", f"{name} has {dataflow.tensors[source].bytes:,} bytes"
     if kind == "weight":
         yield "kept", f"{name} is a weight"
-    begin, end = network.span(source)
-    others = [t for t in network.tensors_of_root[root] if _meet(network.span(t), (begin, end))]
+    begin, end = dataflow.span(source)
+    others = [t for t in dataflow.tensors_of_root[root] if _meet(dataflow.span(t), (begin, end))]
     for t in others:
-        if t in network.kept:
-            yield "kept", f"{_as(network, source, t)} is a graph output"
-    last = max(others, key=lambda t: network.lives[t][1], default=source)
-    if network.lives[last][1] > step + 1:
-        yield "read later", f"{_as(network, source, last)} is read by {network.ops[network.lives[last][1] - 1].name}"
-    if any(t != source and t in _read(network, step) and network.span(t) != (begin, end) for t in others):
+        if t in dataflow.kept:
+            yield "kept", f"{_as(dataflow, source, t)} is a graph output"
+    last = max(others, key=lambda t: dataflow.lives[t][1], default=source)
+    if dataflow.lives[last][1] > step + 1:
+        yield "read later", f"{_as(dataflow, source, last)} is read by {dataflow.ops[dataflow.lives[last][1] - 1].name}"
+    if any(t != source and t in _read(dataflow, step) and dataflow.span(t) != (begin, end) for t in others):
         yield "harmful", f"the op also reads another part of {name}"
-    if kind == "input" and root not in network.donated:
-        yield "not donated", f"{network.tensors[root].name} is a graph input that is not donated"
-    if not any((out, inp) == (network.tensors[output].name, name) for out, inp, _ in op.inplace):
+    if kind == "input" and root not in dataflow.donated:
+        yield "not donated", f"{dataflow.tensors[root].name} is a graph input that is not donated"
+    if not any((out, inp) == (dataflow.tensors[output].name, name) for out, inp, _ in op.inplace):
         if reads_for_others(op.type):
             yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
         has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
         yield "not listed", f"{op.type or 'the op'} is not said to write over {name}{has}"
-    asked = network.storage
+    asked = dataflow.storage
     if asked is not None and not (asked.inplace and not matches(op.type, asked.disable_inplace_ops)):
         yield "disabled", f"{op.type or 'the op'} is forbidden to write over {name}"
     yield "harmful", f"in the bytes of {name} it would raise the load, or lie at no multiple of the alignment"
@@ -95,14 +95,14 @@ def reads_for_others(type: str) -> bool:
     return word.startswith(_READS_FOR_OTHERS)
 
 
-def _read(network: Network, step: int) -> set[int]:
-    return {network.index[name] for name in network.ops[step].inputs}
+def _read(dataflow: Dataflow, step: int) -> set[int]:
+    return {dataflow.index[name] for name in dataflow.ops[step].inputs}
 
 
-def _as(network: Network, source: int, other: int) -> str:
+def _as(dataflow: Dataflow, source: int, other: int) -> str:
     """The input, and if it is not itself what counts, the other tensor in its bytes."""
-    name = network.tensors[source].name
-    return name if other == source else f"{name}, as {network.tensors[other].name},"
+    name = dataflow.tensors[source].name
+    return name if other == source else f"{name}, as {dataflow.tensors[other].name},"
 
 
 def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:

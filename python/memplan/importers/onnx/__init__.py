@@ -81,14 +81,7 @@ def import_onnx(
     working = shapes.infer(working)
     opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
     optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
-    return graph.GraphWriter(working, working.graph, _peak, {}, optional).write()
-
-
-def _peak(graph: dict[str, Any]) -> int:
-    """The peak in bytes of a graph dict's plan with default settings."""
-    from ... import plan
-
-    return int(plan(graph).peak)
+    return graph.GraphWriter(working, working.graph, {}, optional).write()
 
 
 def _title(source: object) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from ...dtypes import nbytes
 from ...errors import SourceError
+from ..nested import peak_of
 from .bodies import bodies, label, nested, states
 from .relations import Relations
 from .shapes import why_unknown
@@ -31,8 +32,6 @@ class GraphWriter:
         The model that `graph` is from.
     graph : GraphProto
         The main graph, or a body.
-    peak : callable
-        The peak in bytes of a body's own plan, given its graph dict.
     outer : mapping of str to dict
         The tensors of the enclosing graph, which a body may capture.
     relations : Relations, optional
@@ -43,11 +42,10 @@ class GraphWriter:
         self,
         model: ModelProto,
         graph: GraphProto,
-        peak: Callable[[Graph], int],
         outer: Mapping[str, Tensor],
         relations: Relations | None = None,
     ) -> None:
-        self._model, self._graph, self._peak, self._relations = model, graph, peak, relations
+        self._model, self._graph, self._relations = model, graph, relations
         self._types = types(graph)
         self._ops: list[dict[str, Any]] = []
         self._tensors: dict[str, Tensor] = {}
@@ -104,15 +102,18 @@ class GraphWriter:
         outputs = [value for value in node.output if value]
         for value in outputs:
             self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},")
+        alias = self._aliases(node)
         op = {
             "name": node.name,
             "type": f"{node.domain}.{node.op_type}".removeprefix("."),
             "inputs": list(dict.fromkeys(inputs + captured)),
             "outputs": outputs,
             "workspace": workspace,
-            "alias": self._aliases(node),
+            "alias": alias,
         }
-        if self._relations is not None and not op["alias"]:
+        if self._relations is not None and alias:
+            self._relations.note(alias)
+        elif self._relations is not None:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
         self._ops.append(op)
 
@@ -134,10 +135,10 @@ class GraphWriter:
         for attribute, body in bodies(node):
             captured += captured_names(body, self._tensors)
             try:
-                plan = GraphWriter(self._model, body, self._peak, self._tensors).write()
+                plan = GraphWriter(self._model, body, self._tensors).write()
             except SourceError as error:
                 raise SourceError(f"in {attribute} of {label(node)}: {error}") from error
-            workspace = max(workspace, self._peak(plan))
+            workspace = max(workspace, peak_of(plan))
             self._check_states(node, types(body))
         return captured, workspace
 

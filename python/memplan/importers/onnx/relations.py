@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from ...dtypes import bits
-from ...inplace_ops import reusable
+from ...inplace_ops import Shared, needs_alone, reusable
 from .values import array
 
 Tensor = dict[str, Any]
@@ -41,6 +41,12 @@ class Relations:
 
     def __init__(self, constants: Mapping[str, TensorProto], opset: int, inplace_ops: Collection[str]) -> None:
         self._constants, self._opset, self._inplace_ops = constants, opset, inplace_ops
+        self._shared = Shared()
+
+    def note(self, entries: Iterable[Relation]) -> None:
+        """Note views, slices or parts of a concatenation: their bytes may be those of what they are made from."""
+        for entry in entries:
+            self._shared.join(entry["output"], entry["input"])
 
     def of(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> dict[str, list[Relation]]:
         """The entries `inplace`, `slice` and `concat` of a node's op, those that are not empty.
@@ -57,6 +63,7 @@ class Relations:
         found = {"inplace": self._inplace(node, type, tensors)}
         if not node.domain:
             found |= {"slice": self._slices(node, tensors), "concat": self._concats(node, tensors)}
+            self.note([*found["slice"], *found["concat"]])
         return {relation: entries for relation, entries in found.items() if entries}
 
     def _inplace(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> list[Relation]:
@@ -64,6 +71,8 @@ class Relations:
             return []
         output = tensors[node.output[0]]
         names = dict.fromkeys(name for name in reusable(type, list(node.input), self._inplace_ops) if name)
+        if needs_alone(type) and not all(self._shared.alone(name, node.input) for name in names):
+            return []
         return [_relation(output, tensors[name]) for name in names if _is_alike(output, tensors[name])]
 
     def _concats(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[Relation]:

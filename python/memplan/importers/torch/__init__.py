@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import fx
 
 _ONE_AT_A_TIME = threading.RLock()  # torch keeps hooks, warnings and the stance of its compiler for all threads
-_KINDS = "a torch.nn.Module, a torch.fx.GraphModule or a torch.export.ExportedProgram"
+_ACCEPTED = "a torch.nn.Module, a torch.fx.GraphModule or a torch.export.ExportedProgram"
 
 
 def accepts(source: object) -> bool:
@@ -89,7 +89,7 @@ def import_torch(
     call = _checked_args(args), _checked_kwargs(kwargs)
     source = _unwrapped(source)
     if not accepts(source):
-        raise TypeError(f"source must be {_KINDS}, got {_kind_of(source)}")
+        raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
     with _ONE_AT_A_TIME:
         return _imported(source, *call, train, dict(dims or {}), inplace_ops)
 
@@ -238,7 +238,7 @@ def _unwrapped(source: Any) -> Any:
     import torch
 
     if isinstance(source, torch.jit.ScriptModule):
-        raise TypeError(f"source must be {_KINDS}, got a torch.jit.ScriptModule: use what it was made from")
+        raise TypeError(f"source must be {_ACCEPTED}, got a torch.jit.ScriptModule: use what it was made from")
     if isinstance(source, torch.nn.Module) and type(source).__name__ == "OptimizedModule":
         return source._orig_mod
     return source

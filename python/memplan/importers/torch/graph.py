@@ -17,11 +17,12 @@ from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..nested import peak_of
 from .effects import flat_tensors
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, meta_value, placeholders
 from .module import unchanged, weights_of, with_weights
-from .record import GraphRecorder
+from .recorder import GraphRecorder
 from .symbols import Symbols
 from .trace import OpTrace
 
@@ -166,7 +167,7 @@ class GraphRun(fx.Interpreter):
         values = {p.name: meta_value(p, self._symbols) for p in placeholders(body)}
         operands = declared(values, self._fakes, inner)
         result = self._body(body, node, inner).run(*operands)
-        peak = _peak(inner.graph(list(flat_tensors(result)), optional=False))
+        peak = peak_of(inner.graph(list(flat_tensors(result)), optional=False))
         writes = any(inner.mutated(tensor) for tensor in flat_tensors(operands))
         return _BodyRun(peak, writes, inner.drawn)
 
@@ -179,16 +180,9 @@ class _BodyRun(NamedTuple):
     drawn: Collection[Hashable]  # the generators that it draws from
 
 
-def _peak(graph: dict[str, Any]) -> int:
-    """Bytes of the arena that a plan of the graph needs."""
-    from ... import plan
-
-    return int(plan(graph).peak)
-
-
 def _inner_peak(graph: GraphRecorder, outside: list[Tensor]) -> int:
     """Bytes that the ops of `graph` need for what they make, save the storages of `outside`."""
-    return _peak(graph.graph((), free=outside, optional=False)) if graph.inner_bytes(outside) else 0
+    return peak_of(graph.graph((), free=outside, optional=False)) if graph.inner_bytes(outside) else 0
 
 
 def import_graph(

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from .fake import Fakes, describe, map_tensors
-from .record import GraphRecorder
+from .recorder import GraphRecorder
 from .symbols import Symbols
 
 

@@ -19,7 +19,7 @@ from ...errors import SourceError
 from .fake import Fakes, describe, explain, tensors_in
 from .inputs import declared
 from .logs import silenced
-from .record import GraphRecorder
+from .recorder import GraphRecorder
 from .trace import ModulePaths, OpTrace
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...errors import SourceError
 from .effects import flat_tensors, generator, mutated
 from .fake import Fakes
-from .record import GraphRecorder
+from .recorder import GraphRecorder
 from .relations import offers_of
 
 _LIFTS = {

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from ...errors import SourceError
-from ...inplace_ops import reusable
-from .recorded import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
+from ...inplace_ops import needs_alone, reusable
+from .entries import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
@@ -262,9 +262,10 @@ class GraphRecorder:
 
     def _relate(self, op: Op, output: Tensor, operands: list[Tensor]) -> None:
         """Note what an op may share with its first output, where that and its inputs lie in memory as it takes."""
-        over, copy_of, parts = op.offers
+        over, copy_of, parts, alone = op.offers
+        meets = self._meets if alone or needs_alone(op.type) else self._crosses
         for tensor in _distinct(over or reusable(op.type, operands, self._inplace_ops), op.name):
-            if lie_alike(output, tensor) and not any(self._crosses(tensor, other) for other in operands):
+            if lie_alike(output, tensor) and not any(meets(tensor, other) for other in _without(operands, tensor)):
                 op.inplace += self._links(op, output, tensor, 0)
         if copy_of is not None:
             op.slices += self._links(op, output, copy_of, 0)
@@ -292,6 +293,13 @@ class GraphRecorder:
             return self._storage(tensor).leader() is self._storage(other).leader() and not lie_alike(tensor, other)
         (begin, end), (first, last) = _span(tensor), _span(other)
         return _geometry(tensor) != _geometry(other) and begin < last and first < end
+
+    def _meets(self, tensor: Tensor, other: Tensor) -> bool:
+        """Whether two tensors may have bytes in common."""
+        if self._storage(tensor) is not self._storage(other):
+            return self._storage(tensor).leader() is self._storage(other).leader()
+        (begin, end), (first, last) = _span(tensor), _span(other)
+        return begin < last and first < end
 
     def _order(self, op: Op, operands: list[Tensor], written: set[int]) -> None:
         """Let an op that mutates a storage run after those that have read what it destroys."""
@@ -333,6 +341,12 @@ def _span(tensor: Tensor) -> tuple[int, int]:
     """The bytes of its storage that a tensor lies in, from the first to the one after the last."""
     begin = int(tensor.storage_offset()) * tensor.dtype.itemsize
     return begin, begin + extent(tensor)
+
+
+def _without(operands: list[Tensor], tensor: Tensor) -> list[Tensor]:
+    """The operands but for the first that is this tensor."""
+    place = next((place for place, operand in enumerate(operands) if operand is tensor), len(operands))
+    return operands[:place] + operands[place + 1 :]
 
 
 def _distinct(tensors: Iterable[Tensor], what: str) -> list[Tensor]:

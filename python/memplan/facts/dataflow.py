@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 
-class Network:
+class Dataflow:
     """Tensors are positions in the graph, ops their steps."""
 
     def __init__(self, plan: Plan) -> None:

@@ -1,0 +1,12 @@
+"""The list of seeded faults fits the sources; that each is found is up to tests/mutants.py itself."""
+
+from __future__ import annotations
+
+import pytest
+
+import mutants
+
+
+@pytest.mark.parametrize("fault", mutants.FAULTS, ids=lambda fault: fault.what)
+def test_its_line_is_there_once(fault: mutants.Fault) -> None:
+    assert mutants.source_of(fault).count(fault.old) == 1
