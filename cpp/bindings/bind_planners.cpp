@@ -42,6 +42,7 @@ void bind_planners(py::module_& m) {
       .def_readonly("complexity", &PlannerInfo::complexity,
                     "For n buffers and r separate byte ranges in use at a time.")
       .def_readonly("source", &PlannerInfo::source, "Document, paper or project.")
+      .def_readonly("alias", &PlannerInfo::alias, "Another name that it goes by; empty for none.")
       .def("__repr__", [](const PlannerInfo& p) { return "<memplan planner '" + std::string(p.name) + "'>"; });
   m.def(
       "planners",

@@ -43,6 +43,7 @@ def planner_sections() -> str:
 
 def _section(row: PlannerInfo) -> str:
     facts = [
+        *([("Also known as", f"`{row.alias}`")] if row.alias else []),
         ("Exact", "yes: an optimum, given time" if row.exact else "no"),
         ("Supports", ", ".join(row.supports) or "sizes and lifetimes only"),
         ("Complexity", row.complexity),

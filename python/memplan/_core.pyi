@@ -332,6 +332,11 @@ class PlannerInfo:
     """
     def __repr__(self) -> str: ...
     @property
+    def alias(self) -> str:
+        """
+        Another name that it goes by; empty for none.
+        """
+    @property
     def complexity(self) -> str:
         """
         For n buffers and r separate byte ranges in use at a time.

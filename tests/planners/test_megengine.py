@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -311,3 +312,25 @@ def test_born_together_those_that_die_first_come_first() -> None:
 def test_every_buffer_at_once_is_no_deep_recursion() -> None:
     plan = plan_of([(1, k, 100_000) for k in range(20_000)])
     assert plan.peak == 20_000
+
+
+@given(columns())
+@BOUNDED
+def test_pushdown_is_another_name_of_it(problem: tuple[list[int], list[int], list[int], list[int]]) -> None:
+    """MegEngine's source calls it so."""
+    pushdown, megengine = (memplan.plan(memplan.Problem(*problem), name) for name in ("pushdown", "megengine"))
+    assert pushdown.offsets.tolist() == megengine.offsets.tolist()
+    assert (pushdown.planner, pushdown.winner) == ("pushdown", "pushdown")
+
+
+def test_an_alias_has_no_row_and_is_taken() -> None:
+    rows = {row.name: row for row in memplan.planners()}
+    assert rows["megengine"].alias == "pushdown"
+    assert "pushdown" not in rows
+    assert "pushdown" not in memplan.planner_names()
+    with pytest.raises(ValueError, match="planner 'megengine' takes no parameters, got 'k=1'"):
+        memplan.plan(([4], [0], [1]), "pushdown:k=1")
+    with pytest.raises(ValueError, match="the name 'pushdown' is taken by memplan's own planner"):
+        memplan.register(replace(rows["cp_sat"], name="pushdown"))
+    with pytest.raises(ValueError, match=r"planner must be one of .*, got ''"):
+        memplan.plan(([4], [0], [1]), "")

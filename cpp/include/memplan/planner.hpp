@@ -76,6 +76,7 @@ struct PlannerInfo {
   std::string_view source;      // document, paper or project
   Placement (*run)(const Problem&, const PlanOptions&);
   std::span<const Parameter> parameters = {};
+  std::string_view alias = {};  // another name that it goes by
 };
 
 // What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it

@@ -19,8 +19,8 @@ struct ChosenPlanner {
   std::vector<std::pair<std::string_view, std::int64_t>> set;
 };
 
-// What "name" or "name:parameter=value,…" means. Throws std::invalid_argument that lists the names, the parameters,
-// or the values that it takes.
+// What "name" or "name:parameter=value,…" means, the name being an alias perhaps. Throws std::invalid_argument that
+// lists the names, the parameters, or the values that it takes.
 ChosenPlanner choose_planner(std::string_view text);
 
 }  // namespace memplan

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "memplan/bounds.hpp"
-#include "memplan/errors.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"

@@ -14,7 +14,6 @@ Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
 // greedy_by_size, or nothing if the deadline passes before it is done.
 std::optional<Placement> greedy_by_size_until(const Problem& problem, const Deadline& deadline);
 Placement megengine(const Problem& problem, const PlanOptions& options);
-Placement pushdown(const Problem& problem, const PlanOptions& options);
 Placement interval_move(const Problem& problem, const PlanOptions& options);
 Placement inductor_tree(const Problem& problem, const PlanOptions& options);
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "memplan/errors.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -16,8 +17,8 @@ constexpr std::string_view kFits =
 
 constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 
-// name, title, exact, supports, complexity, source, function, parameters. A planner is one file in planners/ and one
-// row here.
+// name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
+// one row here.
 constexpr PlannerInfo kPlanners[] = {
     {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
      "that of its members", "memplan", portfolio, kPortfolio},
@@ -31,12 +32,17 @@ constexpr PlannerInfo kPlanners[] = {
     {"exhaustive", "all placements that could be best: an optimum, with its proof", true, kAlignment | kConflicts,
      "exponential", "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation)", exhaustive,
      kExhaustive},
-    {"megengine", "by birth, into the tightest free block; the largest grows where none fits", false,
-     kAlignment | kShapes, "O(n log n)", "MegEngine, static memory analysis; its PUSHDOWN", megengine},
+    {"megengine",
+     "by birth, into the tightest free block; the largest grows where none fits",
+     false,
+     kAlignment | kShapes,
+     "O(n log n)",
+     "MegEngine, static memory analysis; its PUSHDOWN",
+     megengine,
+     {},
+     "pushdown"},
     {"interval_move", "by length of life, into the tightest gap; what is above moves up where none fits", false,
      kAlignment, "O(n^2 log n)", "MegEngine, its INTERVAL_MOVE", interval_move},
-    {"pushdown", "megengine, by its name in MegEngine's source", false, kAlignment | kShapes, "O(n log n)",
-     "MegEngine, static_mem_alloc/pushdown.cpp", pushdown},
     {"mxnet", "by birth, into a free block of about the size, which grows", false, kAlignment | kConflicts,
      "O(n log n)", "MXNet, optimizing memory consumption; plan_memory of NNVM and MXNet", mxnet, kMxnet},
     {"coloring", "a conflict graph coloured greedily, a pool per colour", false, kAlignment | kConflicts,
@@ -85,9 +91,9 @@ std::string listed(const Rows& rows, Text&& text) {
 
 const PlannerInfo& find_planner(std::string_view name) {
   for (const PlannerInfo& planner : kPlanners)
-    if (planner.name == name) return planner;
+    if (name == planner.name || (!name.empty() && name == planner.alias)) return planner;
   throw std::invalid_argument("planner must be one of " + listed(kPlanners, [](const auto& row) { return row.name; }) +
-                              ", got '" + std::string(name) + "'");
+                              ", got " + quoted(name));
 }
 
 std::int64_t value_of(const Parameter& parameter, std::string_view text) {
@@ -101,8 +107,8 @@ std::int64_t value_of(const Parameter& parameter, std::string_view text) {
       parameter.words.empty()
           ? "an integer in [" + std::to_string(parameter.least) + ", " + std::to_string(parameter.most) + "]"
           : "one of " + listed(parameter.words, [](std::string_view w) { return w; });
-  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got '" +
-                              std::string(text) + "'");
+  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got " +
+                              quoted(text));
 }
 
 std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, std::string_view text) {
@@ -111,9 +117,8 @@ std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, st
     if (parameter.name == text.substr(0, equals) && equals < text.size())
       return {parameter.name, value_of(parameter, text.substr(equals + 1))};
   const std::string known = listed(planner.parameters, [](const Parameter& p) { return p.name; });
-  throw std::invalid_argument("planner '" + std::string(planner.name) + "' takes " +
-                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got '" +
-                              std::string(text) + "'");
+  throw std::invalid_argument("planner " + quoted(planner.name) + " takes " +
+                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got " + quoted(text));
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ def _print(result: Comparison | Sweep) -> None:
 
 
 class _Progress:
-    """How far the comparison has come, as a line: "comparing: 12 of 28 planners, 3 s"."""
+    """How far the comparison has come, as a line: "comparing: 12 of 27 planners, 3 s"."""
 
     def __init__(self, total: int) -> None:
         self._begin = time.monotonic()

@@ -11,7 +11,10 @@ from ..present.colours import COLOUR_BY
 def add_picture(command: argparse.ArgumentParser) -> None:
     """--highlight, --colour-by and --zoom."""
     command.add_argument(
-        "--highlight", action="append", metavar="NAME", help="a tensor to bring out in the picture; may be repeated"
+        "--highlight",
+        action="append",
+        metavar="NAME",
+        help="a tensor or module to bring out in the picture; may be repeated",
     )
     command.add_argument("--colour-by", choices=COLOUR_BY, help="what colours the boxes of the picture")
     command.add_argument("--zoom", type=_zoom, metavar="peak|A:B", help="draw the steps around the peak, or [A, B)")

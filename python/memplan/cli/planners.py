@@ -33,7 +33,8 @@ def run(_: argparse.Namespace) -> int:
     for row in rows:
         exact = "yes" if row.exact else "no"
         title = "\n".join([row.title, *map(_parameter, row.parameters)])
-        table.add_row(row.name, title, exact, ", ".join(row.supports), row.complexity, _source(row))
+        name = f"{row.name}\nor {row.alias}" if row.alias else row.name
+        table.add_row(name, title, exact, ", ".join(row.supports), row.complexity, _source(row))
     with readers_may_leave():
         console().print(table)
     for fault in faults:

@@ -77,7 +77,9 @@ class InductorCapture(Wrapper):
         others = [block for block in self.needed if block.source != "wrapper"]
         return None if self.pools_error else _load([*self.pools, *others])
 
-    def plan(self, planner: str = "auto", *, kernels: bool = False, alignment: int = ALIGNMENT, **options: Any) -> Plan:
+    def plan(
+        self, planner: str = "auto", *, kernels: bool = False, alignment: int | str = ALIGNMENT, **options: Any
+    ) -> Plan:
         """The same buffers in an arena by memplan: `problem`, or with ``kernels`` the `whole`; options as of `plan`."""
         from ..api import plan
 

@@ -128,6 +128,8 @@ class PlannerInfo:
     package : str
         The package that brings it, with its version; empty for memplan's own, and for what `register` adds. It is
         filled in where the planner is found.
+    alias : str
+        Another name that it goes by, of memplan's own only; empty for none.
 
     Raises
     ------
@@ -144,6 +146,7 @@ class PlannerInfo:
     parameters: tuple[Parameter, ...] = ()
     run: Callable[[_core.Problem, Options], Placement] | None = None
     package: str = ""
+    alias: str = ""
 
     def __post_init__(self) -> None:
         _check_name(self.name, r"\w[\w.-]*")
@@ -158,10 +161,10 @@ class PlannerInfo:
     @property
     def label(self) -> str:
         """What errors call it."""
-        return f"planner '{self.name}'" + (f" of package '{self.package}'" if self.package else "")
+        return f"planner {self.name!r}" + (f" of package {self.package!r}" if self.package else "")
 
     def __repr__(self) -> str:
-        return f"<memplan planner '{self.name}'>"
+        return f"<memplan planner {self.name!r}>"
 
 
 def _check_name(name: Any, pattern: str) -> None:

@@ -135,6 +135,15 @@ class ModulePaths:
             before.remove()
             after.remove()
 
+    @contextmanager
+    def within(self, path: str) -> Iterator[None]:
+        """What runs meanwhile runs on behalf of the module with this path."""
+        self._stack.append(path)
+        try:
+            yield
+        finally:
+            self._stack.pop()
+
     def _follows(self, module: torch.nn.Module) -> bool:
         return id(module) in self._path_of and threading.get_ident() == self._thread
 
