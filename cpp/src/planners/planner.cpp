@@ -1,7 +1,6 @@
 #include "memplan/planner.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 
 #include "memplan/errors.hpp"
@@ -31,41 +30,22 @@ unsigned features_of(const Problem& problem) {
   return features;
 }
 
-namespace {
-
-// Whoever has no plan when it is to end says so by name.
-Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
-  const std::string who = "planner '" + std::string(planner.name) + "'";
-  try {
-    return planner.run(problem, options);
-  } catch (const TimeLimitError&) {
-    std::ostringstream limit;
-    limit << *options.time_limit;
-    throw TimeLimitError(who + " did not end within its time limit of " + limit.str() +
-                         " s, and has no plan before it ends; planners that search, such as 'auto', keep their best");
-  } catch (const InterruptedError&) {
-    throw InterruptedError(who + " was interrupted, and has no plan before it ends");
-  }
-}
-
-}  // namespace
-
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
   const unsigned missing = features_of(problem) & ~planner.supports;
   if (const unsigned refused = missing & ~kShapes; refused != 0) {
     std::string list;
     for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
-    throw UnsupportedError("planner '" + std::string(planner.name) + "' does not support " + list +
+    throw UnsupportedError("planner " + quoted(planner.name) + " does not support " + list +
                            ", which this problem asks for");
   }
-  if (!(missing & kShapes)) return run_to_the_end(planner, problem, options);
+  if (!(missing & kShapes)) return planner.run(problem, options);
   PlanOptions of_rectangles = options;
   if (options.improved)
     of_rectangles.improved = [&](Improvement better) {
       better.lower_bound = 0;
       options.improved(better);
     };
-  Placement placement = run_to_the_end(planner, problem.without_shapes(), of_rectangles);
+  Placement placement = planner.run(problem.without_shapes(), of_rectangles);
   placement.lower_bound = 0;
   return placement;
 }

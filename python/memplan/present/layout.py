@@ -13,8 +13,9 @@ import numpy as np
 from .. import _core
 from ..facts.buffer_info import tenants_of
 from ..facts.usage import parts_by_buffer
+from ..text import printable
 from .tables import WIDTH, printed
-from .units import SHARES, counted, format_bytes, printable, shortened
+from .units import SHARES, counted, format_bytes, shortened
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -152,11 +153,13 @@ def _shared(plan: Plan) -> str:
 
 
 def _proof(plan: Plan) -> str:
-    proven = plan.lower_bound > plan.load
-    bound = f"the proven lower bound of {plan.lower_bound:,} bytes" if proven else "the load"
+    bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"optimal: the peak equals {bound}"
-    return f"gap {plan.gap:.3%} at most, not proven optimal" + (f": from {bound}" if proven else "")
+    text = f"gap {plan.gap:.3%} at most, not proven optimal"
+    if plan.placement_optimal:
+        return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
+    return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
 
 
 def line_text(plan: Plan) -> str:
