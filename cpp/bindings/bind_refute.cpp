@@ -19,7 +19,7 @@ std::optional<std::vector<NodeTuple>> refute_problem(const Problem& problem, Byt
     const py::gil_scoped_release release;
     return refute(problem, capacity, work, options);
   }();
-  if (watch.interrupted()) {
+  if (watch.interrupted(true)) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw py::error_already_set();
   }

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "memplan/errors.hpp"
 #include "memplan/solve.hpp"
 #include "watch.hpp"
 
@@ -42,14 +43,15 @@ auto solved(Asked& asked, Solve&& solve) {
       const py::gil_scoped_release release;
       return solve();
     }();
-    plan_in(found).interrupted |= asked.watch.interrupted();
+    Plan& plan = plan_in(found);
+    plan.interrupted |= asked.watch.interrupted(plan.searched);
     return found;
   } catch (InfeasibleError& error) {
-    const bool interrupted = asked.watch.interrupted();
+    const bool interrupted = asked.watch.interrupted(error.plan && error.plan->searched);
     if (error.plan) error.plan->interrupted |= interrupted;
     throw;
   } catch (const EndedError&) {
-    asked.watch.interrupted();  // raises what a callback has raised
+    asked.watch.interrupted(false);  // raises what a callback or a handler of signals has raised
     throw;
   }
 }

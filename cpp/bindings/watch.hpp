@@ -46,10 +46,11 @@ class Watch {
 
   inline static unsigned long main_thread = 0;  // which alone gets signals; set when the module is imported
 
-  // After the search, with the lock: raises what was kept. True when it was interrupted; an interrupt too late for the
-  // search to see is one still.
-  bool interrupted() {
-    if (asked_ && !interrupted_ && !error_) look();
+  // After the planner, with the lock: raises what was kept. True when a search was interrupted; an interrupt too late
+  // for the search to see is one still. Where there was no search, such an interrupt is left to Python, which raises
+  // it.
+  bool interrupted(bool searched) {
+    if (searched && asked_ && !interrupted_ && !error_) look();
     if (error_) throw std::move(*error_);
     return interrupted_;
   }

@@ -17,6 +17,7 @@ from .errors import (
     PlannerError,
     ProblemError,
     SourceError,
+    TimeLimitError,
     UnsupportedError,
 )
 from .facts.diff import PlanDiff
@@ -66,6 +67,7 @@ __all__ = [
     "Sweep",
     "Tensor",
     "Tensors",
+    "TimeLimitError",
     "UnsupportedError",
     "__version__",
     "capture",

@@ -22,6 +22,7 @@ __all__: list[str] = [
     "Solution",
     "StorageOptions",
     "Tensor",
+    "TimeLimitError",
     "UnsupportedError",
     "Violation",
     "buffers_of",
@@ -57,6 +58,11 @@ class UnsupportedError(ValueError):
 class InvalidPlanError(ValueError):
     """
     A plan that breaks its problem or graph; lists how.
+    """
+
+class TimeLimitError(TimeoutError):
+    """
+    A planner that does not search did not end within its time limit, and so has no plan.
     """
 
 class Tensor:

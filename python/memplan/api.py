@@ -127,8 +127,9 @@ def plan(
         nothing inside another, it keeps that plan.
     time_limit
         Seconds after which planners that search keep their best plan so far: auto, valley, squeaky_wheel, beam,
-        exhaustive, hill_climb, somas, cp_sat. The others run to their end. Without it "auto" ends after its effort,
-        counted in work, as in "auto:effort=100000000".
+        exhaustive, hill_climb, somas, cp_sat. Where none of their own is found by then, it is that of first_fit. The
+        others have no plan before they end: where that is later, TimeLimitError is raised. Without it "auto" ends after
+        its effort, counted in work, as in "auto:effort=100000000".
     capacity
         Bytes, >= 0, as an integer or text such as "1.5GiB": the first plan that peaks at most there is enough. auto,
         valley, squeaky_wheel, exhaustive, hill_climb, somas and cp_sat end there; the others run to their end.
@@ -138,8 +139,8 @@ def plan(
         What it raises ends the search and is raised here.
     on_interrupt
         What Ctrl-C does to a search: "keep" ends it with the best plan until then, whose `interrupted` is True; with
-        "raise", KeyboardInterrupt is raised, as it is in either case where there is no plan yet, the second time, and
-        after planners that do not search. Signals reach the main thread only.
+        "raise", KeyboardInterrupt is raised, as it is in either case the second time, and by planners that do not
+        search. Signals reach the main thread only.
     seed, threads
         For planners that use chance, or several threads; the plan for a seed is the same for any `threads`, but for
         "cp_sat", which finds another of equal peak, or searches on where a time limit ends it.
@@ -156,6 +157,8 @@ def plan(
     InfeasibleError
         No plan fits the capacity, or none was found that does: with the bound, the best plan found, and the buffers
         alive at the tightest step. Where the load alone exceeds the capacity, nothing is searched.
+    TimeLimitError
+        A planner that does not search did not end within its time limit.
     KeyboardInterrupt
         See `on_interrupt`.
     MissingDependencyError

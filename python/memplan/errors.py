@@ -1,4 +1,4 @@
-"""The errors that memplan raises; all that speak of bad input are ValueErrors."""
+"""The errors that memplan raises; all that speak of bad input are ValueErrors, a time limit is a TimeoutError."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import _core
-from ._core import GraphError, InvalidPlanError, ProblemError, UnsupportedError
+from ._core import GraphError, InvalidPlanError, ProblemError, TimeLimitError, UnsupportedError
 from .text import one_line
 
 if TYPE_CHECKING:
@@ -99,5 +99,6 @@ __all__ = [
     "PlannerError",
     "ProblemError",
     "SourceError",
+    "TimeLimitError",
     "UnsupportedError",
 ]

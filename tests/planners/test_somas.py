@@ -153,7 +153,6 @@ def test_more_combinations_are_never_worse(instance: str) -> None:
 def test_without_work_there_is_still_a_plan() -> None:
     problem = memplan.read_problem(DATA / "minimalloc" / "A.1048576.csv")
     plan = memplan.plan(problem, "somas:work=0")
-    assert plan == memplan.plan(problem, "somas:work=0", time_limit=1e-9)
     assert plan.pools == 0
     assert plan.peak > memplan.plan(problem, "somas").peak
 

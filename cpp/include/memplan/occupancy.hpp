@@ -14,6 +14,7 @@
 // about 300 bytes per buffer in a layered network.
 #pragma once
 
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct ByteRange {
 class Occupancy {
  public:
   explicit Occupancy(const Problem& problem);
+  Occupancy(const Occupancy&) = delete;
 
   // From now on these bytes are taken in the steps [first, last), the life of a buffer of the problem or of a part.
   void add(Step first, Step last, ByteRange range);
@@ -39,20 +41,21 @@ class Occupancy {
   std::span<const ByteRange> taken(Step first, Step last);
 
  private:
-  using Ranges = std::vector<ByteRange>;
+  using Ranges = std::pmr::vector<ByteRange>;
   using Slot = std::size_t;  // position of a birth among the distinct ones
 
   Slot slots_before(Step step) const;
   void add(std::size_t node, Slot begin, Slot end, ByteRange range);
   void collect(std::size_t node, Slot begin, Slot end);
 
-  std::vector<Step> births_;  // distinct, ascending
-  Slot leaves_;               // a power of two >= their number
-  std::vector<Ranges> at_some_step_;
-  std::vector<Ranges> at_every_step_;
+  std::vector<Step> births_;                    // distinct, ascending
+  Slot leaves_;                                 // a power of two >= their number
+  std::pmr::monotonic_buffer_resource memory_;  // of millions of small sets, given back at once
+  std::pmr::vector<Ranges> at_some_step_{&memory_};
+  std::pmr::vector<Ranges> at_every_step_{&memory_};
   Slot first_ = 0;  // the span of the call in progress
   Slot last_ = 0;
-  Ranges found_;
+  std::vector<ByteRange> found_;
 };
 
 }  // namespace memplan

@@ -16,6 +16,7 @@ struct Plan {
   bool optimal = false;        // proven: peak equals the lower bound
   Bytes placement_bound = 0;   // no plan of the problem peaks below it, what shares bytes in it being decided
   Index pools = 0;             // for planners that think in pools, laid end to end: how many; else 0
+  bool searched = false;       // by a planner that gives its best so far when it is to end
   std::string planner;         // the planner asked for, with its parameters
   std::string winner;          // the planner whose offsets these are; differs for portfolios
   bool interrupted = false;    // someone asked the search to end: it might have gone on

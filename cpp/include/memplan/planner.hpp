@@ -65,6 +65,7 @@ struct Placement {
   std::string_view winner = {};  // for portfolios: the member whose offsets these are
   Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
   Index pools = 0;               // for planners that think in pools, laid end to end: how many; else 0
+  bool searched = false;         // by a planner that gives its best so far when it is to end
 };
 
 struct PlannerInfo {

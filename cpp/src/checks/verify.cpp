@@ -132,8 +132,8 @@ class Verifier::Rectangles {
         if (problem.parts(i).empty()) parts_.push_back({i, 0, problem.size(i), problem.first(i), problem.last(i)});
       }
     }
-    births_ = sorted([&](Index r) { return first(r); });
-    deaths_ = sorted([&](Index r) { return last(r); });
+    visit_by([&](Index r) { return first(r); }, [&](Step step, Index r) { births_.push_back({step, r}); });
+    visit_by([&](Index r) { return last(r); }, [&](Step step, Index r) { deaths_.push_back({step, r}); });
   }
 
   std::size_t count() const { return parts_.empty() ? at(problem_.count()) : parts_.size(); }
@@ -144,44 +144,47 @@ class Verifier::Rectangles {
   Step last(Index r) const { return parts_.empty() ? problem_.last(r) : parts_[at(r)].last; }
 
   // Those that have bytes, by birth and by death.
-  const std::vector<Index>& births() const { return births_; }
-  const std::vector<Index>& deaths() const { return deaths_; }
+  struct Event {
+    Step step;
+    Index rectangle;
+  };
+  const std::vector<Event>& births() const { return births_; }
+  const std::vector<Event>& deaths() const { return deaths_; }
 
-  // Those that have bytes, by key, then number.
-  template <class KeyOf>
-  std::vector<Index> sorted(KeyOf&& key_of) const {
-    std::vector<std::int64_t> key(count());
+  // Calls visit(key, rectangle) for those that have bytes, by key, then number. Planners sort in the same way; that
+  // each is behind the one before it, and that there are as many as there should be, says that they are all there, in
+  // order.
+  template <class KeyOf, class Visit>
+  void visit_by(KeyOf&& key_of, Visit&& visit) const {
+    std::vector<std::int64_t> keys(count());
     std::vector<Index> order;
     order.reserve(count());
     for (std::size_t k = 0; k < count(); ++k) {
       const auto r = static_cast<Index>(k);
-      key[k] = key_of(r);
+      keys[k] = key_of(r);
       if (has_bytes(r)) order.push_back(r);
     }
     const std::size_t expected = order.size();
-    order = sorted_by(key, std::move(order));
-    require_sorted(order, key, expected);
-    return order;
+    order = sorted_by(keys, std::move(order));
+    bool in_order = order.size() == expected;
+    std::int64_t key_before = std::numeric_limits<std::int64_t>::min();
+    Index before = kNone;
+    for (const Index r : order) {
+      const std::int64_t key = key_of(r);
+      in_order &= (key_before != key ? key_before < key : before < r) && has_bytes(r);
+      visit(key, r);
+      key_before = key;
+      before = r;
+    }
+    if (!in_order) throw std::logic_error("verify: what has been sorted is not in order");
   }
 
  private:
   bool has_bytes(Index r) const { return problem_.size(buffer(r)) > 0; }
 
-  // Planners sort in the same way. As many as there are, and each behind the one before it: they are all there.
-  void require_sorted(const std::vector<Index>& order, const std::vector<std::int64_t>& key, std::size_t count) const {
-    bool right = order.size() == count;
-    for (std::size_t k = 0; k < order.size() && right; ++k) {
-      right = order[k] >= 0 && at(order[k]) < key.size() && has_bytes(order[k]);
-      if (!right || k == 0) continue;
-      const Index before = order[k - 1];
-      right = key[at(before)] != key[at(order[k])] ? key[at(before)] < key[at(order[k])] : before < order[k];
-    }
-    if (!right) throw std::logic_error("verify: what has been sorted is not in order");
-  }
-
   const Problem& problem_;
   std::vector<Part> parts_;
-  std::vector<Index> births_, deaths_;
+  std::vector<Event> births_, deaths_;
 };
 
 namespace {
@@ -202,6 +205,12 @@ class Check {
   }
 
  private:
+  struct InArena {
+    Bytes begin;
+    Bytes end;
+    Index rectangle;
+  };
+
   bool full() const { return found_.size() >= limit_; }
   Bytes begin(Index i) const { return offsets_[at(i)]; }
 
@@ -223,7 +232,7 @@ class Check {
           label(i) + " of " + std::to_string(problem_.size(i)) + " bytes at offset " + std::to_string(begin(i)) +
               " ends beyond the arena of " + std::to_string(capacity_) + " bytes");
     }
-    if (begin(i) % problem_.alignment(i) != 0)
+    if (problem_.alignment(i) > 1 && begin(i) % problem_.alignment(i) != 0)
       add(ViolationKind::misaligned, i, kNone, where() + " is not aligned to " + std::to_string(problem_.alignment(i)));
   }
 
@@ -232,20 +241,24 @@ class Check {
   Bytes high(Index r) const { return saturated_add(begin(rectangles_.buffer(r)), rectangles_.end(r)); }
 
   void check_pairs() {
-    by_offset_ = rectangles_.sorted([&](Index r) { return low(r); });
+    by_offset_.reserve(rectangles_.count());
     rank_.resize(rectangles_.count());
-    for (std::size_t r = 0; r < by_offset_.size(); ++r) rank_[at(by_offset_[r])] = static_cast<Index>(r);
+    rectangles_.visit_by([&](Index r) { return low(r); },
+                         [&](Bytes begin, Index r) {
+                           rank_[at(r)] = static_cast<Index>(by_offset_.size());
+                           by_offset_.push_back({begin, high(r), r});
+                         });
     if (!are_apart()) list_overlaps();
   }
 
-  // Runs through time; born(r) is called for what is born after dead(r) for what has died by then, until born says
-  // false.
+  // Runs through time: born(rank) is called for what is born, after dead(rank) for what has died by then, until born
+  // says false.
   template <class Dead, class Born>
   void live_through(Dead&& dead, Born&& born) const {
     auto next = rectangles_.deaths().begin();
-    for (const Index r : rectangles_.births()) {
-      for (; rectangles_.last(*next) <= rectangles_.first(r); ++next) dead(*next);
-      if (!born(r)) return;
+    for (const auto& [step, r] : rectangles_.births()) {
+      for (; next->step <= step; ++next) dead(at(rank_[at(next->rectangle)]));
+      if (!born(at(rank_[at(r)]))) return;
     }
   }
 
@@ -254,12 +267,11 @@ class Check {
   bool are_apart() const {
     SparseSet alive(by_offset_.size());
     bool apart = true;
-    live_through([&](Index r) { alive.erase(at(rank_[at(r)])); },
-                 [&](Index r) {
-                   const std::size_t rank = at(rank_[at(r)]);
+    live_through([&](std::size_t rank) { alive.erase(rank); },
+                 [&](std::size_t rank) {
                    const std::size_t below = alive.below(rank), above = alive.above(rank);
-                   apart = (below == SparseSet::kNobody || high(by_offset_[below]) <= low(r)) &&
-                           (above == SparseSet::kNobody || low(by_offset_[above]) >= high(r));
+                   apart = (below == SparseSet::kNobody || by_offset_[below].end <= by_offset_[rank].begin) &&
+                           (above == SparseSet::kNobody || by_offset_[above].begin >= by_offset_[rank].end);
                    alive.insert(rank);
                    return apart;
                  });
@@ -268,14 +280,15 @@ class Check {
 
   void list_overlaps() {
     AliveRanges alive(by_offset_.size());
-    live_through([&](Index r) { alive.clear(at(rank_[at(r)])); },
-                 [&](Index r) {
-                   for (std::size_t k = alive.next(0, low(r)); k != AliveRanges::npos; k = alive.next(k + 1, low(r))) {
-                     if (low(by_offset_[k]) >= high(r)) break;
-                     add_overlap(by_offset_[k], r);
+    live_through([&](std::size_t rank) { alive.clear(rank); },
+                 [&](std::size_t rank) {
+                   const auto& [begin, end, r] = by_offset_[rank];
+                   for (std::size_t k = alive.next(0, begin); k != AliveRanges::npos; k = alive.next(k + 1, begin)) {
+                     if (by_offset_[k].begin >= end) break;
+                     add_overlap(by_offset_[k].rectangle, r);
                      if (full()) return false;
                    }
-                   alive.set(at(rank_[at(r)]), high(r));
+                   alive.set(rank, end);
                    return true;
                  });
   }
@@ -314,8 +327,8 @@ class Check {
   Bytes capacity_;
   std::size_t limit_;
   std::vector<Violation> found_;
-  std::vector<Index> by_offset_;  // rectangles that have bytes
-  std::vector<Index> rank_;       // per rectangle, its position there
+  std::vector<InArena> by_offset_;  // rectangles that have bytes
+  std::vector<std::size_t> rank_;   // per rectangle, its position there
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ class Judge {
     plan.lower_bound = plan.placement_bound = std::max(load_, placement.lower_bound);
     plan.optimal = plan.peak == plan.lower_bound;
     plan.pools = placement.pools;
+    plan.searched = placement.searched;
     plan.planner = asked;
     plan.winner = placement.winner.empty() ? asked : placement.winner;
     plan.seconds = plan.found_after = seconds;

@@ -10,7 +10,7 @@ namespace memplan {
 namespace {
 
 // Adds a range to sorted ranges that neither overlap nor touch, and keeps them so.
-void unite(std::vector<ByteRange>& ranges, ByteRange range) {
+void unite(std::pmr::vector<ByteRange>& ranges, ByteRange range) {
   const auto first = std::lower_bound(ranges.begin(), ranges.end(), range.begin,
                                       [](const ByteRange& r, Bytes begin) { return r.end < begin; });
   auto last = first;

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
 from ..api import capture, plan
-from ..errors import InfeasibleError, InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
+from ..errors import (
+    InfeasibleError,
+    InvalidPlanError,
+    MissingDependencyError,
+    PlannerError,
+    TimeLimitError,
+    UnsupportedError,
+)
 from ..planning.registry import planner_names
 from ..planning.registry import planners as registered
 
@@ -25,7 +32,7 @@ CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "tru
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
-REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, MemoryError)
+REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, TimeLimitError, MemoryError)
 
 
 @dataclass(frozen=True)
