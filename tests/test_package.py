@@ -18,11 +18,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "memplan"
 
 # Module or package of memplan -> what it may import from, types included, besides the core and itself.
-EVERYWHERE = {"errors", "dtypes", "files"}
+EVERYWHERE = {"errors", "dtypes", "files", "sizes", "text"}
 UPSTREAM: dict[str, set[str]] = {
     "errors": set(),
     "dtypes": set(),
     "files": set(),
+    "sizes": set(),
+    "text": set(),
     "generate": set(),
     "inplace_ops": set(),
     "kinds": set(),

@@ -20,7 +20,7 @@ constexpr std::size_t kListedViolations = 20;  // violations that an error messa
 template <class Fault>
 void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
   if (faults.empty()) return;
-  std::string message = "planner '" + std::string(planner) + "' made an invalid plan (a bug in that planner):";
+  std::string message = "planner " + quoted(planner) + " made an invalid plan (a bug in that planner):";
   for (const Fault& fault : faults) message += "\n  " + fault.message;
   throw InvalidPlanError(message);
 }

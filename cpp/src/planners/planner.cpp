@@ -34,7 +34,7 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
   if (const unsigned refused = missing & ~kShapes; refused != 0) {
     std::string list;
     for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
-    throw UnsupportedError("planner '" + std::string(planner.name) + "' does not support " + list +
+    throw UnsupportedError("planner " + quoted(planner.name) + " does not support " + list +
                            ", which this problem asks for");
   }
   if (!(missing & kShapes)) return planner.run(problem, options);

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
 from ..planning.registry import planner_names as known_planners
+from ..sizes import in_bytes
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
         command.add_argument("sources", metavar="SOURCE", nargs="+", help=text)
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
-    command.add_argument("--alignment", type=int, default=1, metavar="N", help="bytes; every offset is a multiple")
+    command.add_argument(
+        "--alignment", type=size, default=1, metavar="N", help="bytes, such as 64 or 1KiB; every offset is a multiple"
+    )
     command.add_argument(
         "--dims", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension; may be repeated"
     )
@@ -141,8 +144,16 @@ def check_picture(target: Path | None) -> None:
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
 
 
+def size(text: str) -> int:
+    """A number of bytes, with a unit or without."""
+    try:
+        return in_bytes(text, "it")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
+
+
 def count(text: str) -> int:
-    """A number of bytes or things."""
+    """A number of things."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be >= 0, got {text!r}")
     if int(text) >= 2**63 - 1:

@@ -16,9 +16,9 @@ from .arguments import (
     captured,
     check_picture,
     check_targets,
-    count,
     new_command,
     planning,
+    size,
 )
 from .pictures import add_picture, picture
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
@@ -34,7 +34,7 @@ memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
 memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
-memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
+memplan plan lifetimes.csv --capacity 1MiB --time-limit 10
 """
 
 
@@ -53,7 +53,9 @@ def add(commands: Commands) -> None:
     command.add_argument("--chrome-trace", type=Path, metavar="F", help="write a trace for Perfetto (JSON)")
     command.add_argument("--memory-viz", type=Path, metavar="F", help="write a snapshot for pytorch.org/memory_viz")
     command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
-    command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
+    command.add_argument(
+        "--capacity", type=size, metavar="N", help="bytes, such as 1.5GiB; the first plan that fits is enough"
+    )
     add_search(command)
 
 
@@ -103,7 +105,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
 
 
 def _infeasible(error: InfeasibleError) -> int:
-    from ..present.units import printable
+    from ..text import printable
 
     for line in str(error).splitlines():
         print(printable(line), file=sys.stderr)

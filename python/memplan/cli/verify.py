@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from .arguments import Commands, count, new_command
+from .arguments import Commands, count, new_command, size
 from .terminal import INVALID, OK, readers_may_leave, waiting
 
 EXAMPLES = """
 memplan verify lifetimes.csv plan.csv
-memplan verify lifetimes.csv plan.json --capacity 1048576
+memplan verify lifetimes.csv plan.json --capacity 1MiB
 """
 
 
@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     command.set_defaults(run=run)
     command.add_argument("problem", metavar="PROBLEM.csv", help="lifetimes: id,lower,upper,size[,alignment]")
     command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
-    command.add_argument("--capacity", type=count, metavar="N", help="bytes of the arena that the plan must fit")
+    command.add_argument("--capacity", type=size, metavar="N", help="bytes that the plan must fit, such as 1MiB")
     command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
     command.add_argument("--limit", type=count, default=1000, metavar="N", help="violations listed at most (1000)")
 
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from .. import _core
     from ..importers.csv import read_problem
     from ..importers.plan_files import match_offsets, placed_rows
-    from ..present.units import printable
+    from ..text import printable
 
     with waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)

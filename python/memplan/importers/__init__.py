@@ -99,7 +99,7 @@ def _kind_of(source: Any) -> str:
 def _kind_of_path(path: str) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in (".onnx", ".json", ".csv", ".pt2"):
-        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'; source must be {ACCEPTED}")
+        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got {path!r}; source must be {ACCEPTED}")
     return suffix
 
 

@@ -97,7 +97,7 @@ def _judged(
     except InvalidPlanError as error:
         if not row.package:
             raise
-        raise InvalidPlanError(f"package '{row.package}': {error}") from None
+        raise InvalidPlanError(f"package {row.package!r}: {error}") from None
     if bound > solution.peak:
         raise PlannerError(
             f"{row.label} claims that no plan peaks below {bound} bytes, and gives one that peaks at {solution.peak}"

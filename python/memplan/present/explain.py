@@ -104,8 +104,12 @@ def _what_helps(e: Explanation) -> str:
 
 
 def _change(advice: Advice) -> str:
-    """A change for people."""
-    names = advice.names
+    """A change for people, or two."""
+    text = _one_change(advice.kind, advice.names)
+    return f"{text} and {_one_change(*advice.also)}" if advice.also is not None else text
+
+
+def _one_change(kind: str, names: Sequence[str]) -> str:
     count = counted(len(names), "tensors")
     return {
         "inplace": "outputs in place, which inplace=False forbids",
@@ -118,7 +122,7 @@ def _change(advice: Advice) -> str:
         "offload": f"{count} kept elsewhere while nothing uses {'it' if len(names) == 1 else 'them'}",
         "hand_over": f"{counted(len(names), 'graph outputs')} handed over when made, not at the end",
         "without": f"{_few(names)} gone, which {'live' if len(names) > 1 else 'lives'} on both sides of that step",
-    }[advice.kind]
+    }[kind]
 
 
 # Tables
