@@ -266,3 +266,14 @@ def test_autograd_functions() -> None:
 def test_nothing_to_differentiate() -> None:
     with pytest.raises(SourceError, match=r"train=True needs an output that requires a gradient, Net\.forward"):
         import_torch(Net(lambda net, x: x.argmax()), args=(torch.zeros(4),), train=True)
+
+
+def test_expanded_tensors_have_the_bytes_that_they_show() -> None:
+    x = torch.zeros(1, 4)
+    graph = imported(lambda net, x: x.expand(3, 4) * 2, x)
+    assert tensor(graph, "expand")["bytes"] == 16
+    given = imported(lambda net, x: x * 2, x.expand(3, 4))
+    assert tensor(given, "x") == {"name": "x", "bytes": 16, "kind": "input"}
+    captured = memplan.capture(graph)
+    assert isinstance(captured, memplan.Graph)
+    assert memplan.plan(captured.to_dict()).peak == memplan.plan(graph).peak

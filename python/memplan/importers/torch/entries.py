@@ -17,7 +17,7 @@ class Value:
     name: str
     kind: str
     nbytes: int
-    shape: list[int]
+    shape: list[int] | None  # None: the bytes are not those of one tensor
     dtype: str
     serial: int
 
@@ -67,14 +67,10 @@ class Op:
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
     """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes."""
-    nbytes = 0 if outside else value.nbytes
-    return {
-        "name": value.name,
-        "bytes": nbytes,
-        "kind": value.kind,
-        "shape": value.shape,
-        "dtype": value.dtype,
-    }
+    if outside:
+        return {"name": value.name, "bytes": 0, "kind": value.kind}
+    shown = {"shape": value.shape, "dtype": value.dtype} if value.shape is not None else {}
+    return {"name": value.name, "bytes": value.nbytes, "kind": value.kind, **shown}
 
 
 def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
