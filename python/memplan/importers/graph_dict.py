@@ -53,7 +53,6 @@ def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
     _check_keys(spec, "graph", _GRAPH_KEYS, required=("tensors", "ops", "outputs"))
     tensors = [_tensor(entry, f"tensors[{i}]") for i, entry in enumerate(_list(spec["tensors"], "tensors"))]
     ops = [_op(entry, i) for i, entry in enumerate(_list(spec["ops"], "ops"))]
-    _check_sizes(tensors, {output for op in ops for output, _, _ in op.aliases})
     return _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
 
 
@@ -66,24 +65,17 @@ def _tensor(entry: Any, where: str) -> _core.Tensor:
 
 
 def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, what: str, where: str) -> int:
-    """Bytes: as given, or as the shape takes."""
+    """Bytes: as given, which may be more than the shape takes, as where rows are padded; else as the shape takes."""
     if "bytes" not in entry:
         if shape is None or not dtype:
             raise GraphError(f"{what} needs bytes, or shape and dtype")
         return _bytes_of(shape, dtype, what)
-    return _integer(entry["bytes"], f"{where}.bytes")
-
-
-def _check_sizes(tensors: list[_core.Tensor], views: set[str]) -> None:
-    """Refuse bytes below what a shape takes; a view may have fewer, as it may show a byte several times."""
-    for i, tensor in enumerate(tensors):
-        if tensor.shape is None or not is_known(tensor.dtype) or tensor.name in views:
-            continue
-        what = f"tensors[{i}] ({tensor.name!r})"
-        least = _bytes_of(tensor.shape, tensor.dtype, what)
-        if 0 <= tensor.bytes < least:
-            size = f"{least} of {tensor.dtype} {tensor.shape}"
-            raise GraphError(f"{what}: bytes must be the {size}, or more (padding), got {tensor.bytes}")
+    size = _integer(entry["bytes"], f"{where}.bytes")
+    if shape is not None and is_known(dtype):
+        least = _bytes_of(shape, dtype, what)
+        if 0 <= size < least:
+            raise GraphError(f"{what}: bytes must be the {least} of {dtype} {shape}, or more (padding), got {size}")
+    return size
 
 
 def _op(entry: Any, position: int) -> _core.Op:

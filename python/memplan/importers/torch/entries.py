@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...dtypes import is_known, nbytes
 from .relations import NOTHING, Offers
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
@@ -17,7 +18,7 @@ class Value:
     name: str
     kind: str
     nbytes: int
-    shape: list[int] | None  # None: the bytes are not those of one tensor
+    shape: list[int]
     dtype: str
     serial: int
 
@@ -66,11 +67,16 @@ class Op:
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
-    """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes."""
-    if outside:
-        return {"name": value.name, "bytes": 0, "kind": value.kind}
-    shown = {"shape": value.shape, "dtype": value.dtype} if value.shape is not None else {}
-    return {"name": value.name, "bytes": value.nbytes, "kind": value.kind, **shown}
+    """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes.
+
+    A shape that takes more bytes than the tensor has, as of an expanded one, which shows the same bytes again, is left
+    out: in a graph dict a shape says what lies in memory.
+    """
+    size = 0 if outside else value.nbytes
+    entry: dict[str, Any] = {"name": value.name, "bytes": size, "kind": value.kind, "dtype": value.dtype}
+    if not is_known(value.dtype) or nbytes(value.dtype, value.shape) <= size:
+        entry["shape"] = value.shape
+    return entry
 
 
 def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:

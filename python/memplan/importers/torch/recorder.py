@@ -229,8 +229,6 @@ class GraphRecorder:
     def _root(self, tensor: Tensor, name: str, kind: str) -> Value:
         handle = tensor.untyped_storage()
         root = self._value(name, kind, int(handle.nbytes()), tensor)
-        if root.nbytes < tensor.numel() * tensor.dtype.itemsize:  # an expanded tensor shows bytes several times
-            root.shape = None
         self._storages[handle._cdata] = Storage(handle, root, {_geometry(tensor): root})
         return root
 
