@@ -45,7 +45,7 @@ def capture(
     train
         For a torch source: trace forward and backward jointly; the loss and the gradients are the outputs.
     dims
-        Sizes of symbolic dimensions, by name.
+        Sizes of symbolic dimensions, by name. All need one, unless `args` have the sizes; the error lists them.
     inclusive
         For a .csv source: the ends of lifetimes are the last step alive, not the step after it.
     inplace_ops
