@@ -83,7 +83,8 @@ FAULTS = (
         "a bound looks at fewer ways to share than there are",
         "storage/sharing.cpp",
         "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (is_given",
-        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (begin > 0) return false;\n    if (is_given",
+        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n"
+        "    if (begin > 0) return false;\n    if (is_given",
     ),
     Fault(
         "an input that was not donated is taken in place",
