@@ -50,6 +50,43 @@ class Check:
 
 FAULTS = (
     Fault(
+        "a bound counts what a slice shows twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::concat) kept",
+    ),
+    Fault(
+        "a bound counts the parts of a concatenation twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::slice) kept",
+    ),
+    Fault(
+        "a bound counts what is written over inputs beside them",
+        "storage/sharing_bound.cpp",
+        "need -= over[k];",
+        "need -= 0;",
+    ),
+    Fault(
+        "a bound counts what may lie in donated inputs",
+        "storage/sharing_bound.cpp",
+        "- whereabouts.donated_bytes(), 0)",
+        "- 0, 0)",
+    ),
+    Fault(
+        "a bound counts slices of inputs that are not placed",
+        "storage/sharing_bound.cpp",
+        "return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;",
+        "return placed_alone_[at(storage)];",
+    ),
+    Fault(
+        "a bound looks at fewer ways to share than there are",
+        "storage/sharing.cpp",
+        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (is_given",
+        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n"
+        "    if (begin > 0) return false;\n    if (is_given",
+    ),
+    Fault(
         "an input that was not donated is taken in place",
         "storage/sharing.cpp",
         "&& !donated_[at(root)]) return false;",

@@ -542,4 +542,5 @@ def test_auto_plans_apart_where_that_is_better_and_while_there_is_time() -> None
     assert (plan.peak, plan.optimal) == (plan.load, True)
     assert shared.sharing
     assert shared.peak > plan.peak
+    assert memplan.plan(source, "auto:effort=2200000").peak == plan.peak  # whatever its parameters
     assert memplan.plan(source, time_limit=1e-9).sharing

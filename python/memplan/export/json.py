@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
-from ..importers.plan_json import FORMAT, PART_KEYS, VERSION
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -35,6 +35,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "peak": plan.peak,
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
+        "placement_bound": plan.placement_bound,
         "naive": plan.naive,
         "seconds": plan.seconds,
         "found_after": plan.found_after,

@@ -58,7 +58,10 @@ class InductorCapture(Wrapper):
 
     @property
     def load(self) -> int:
-        """The most bytes that are alive by need at one step: no planner holds less."""
+        """The most bytes that are alive by need at one step, of all blocks: no planner holds less.
+
+        What `plan` places is less where kernels allocate, or inputs are donated: its load is ``problem.load``.
+        """
         return _load(self.needed)
 
     @property
@@ -99,11 +102,17 @@ class InductorCapture(Wrapper):
 
         load = self.load
         made = sum(block.source == "wrapper" for block in self.needed)
-        lines = [f"{self.name}: {made} buffers, {len(self.needed) - made} more made by kernels or from inputs"]
-        peaks = {"load": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
+        lines = [
+            f"{self.name}: {made} buffers of the wrapper, {len(self.needed) - made} more by kernels or from inputs"
+        ]
+        peaks = {"load of all": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
         for what, peak in peaks.items():
             figure = self.pools_error if peak is None else f"{format_bytes(peak)}  {peak / max(load, 1):.3f} x load"
             lines.append(f"  {what:14} {figure}")
+        placed, whole = (format_bytes(problem.load) for problem in (self.problem, self.whole))
+        lines.append(f"  {'to be placed':14} {placed}  load of what plan() places, the buffers of the wrapper")
+        if placed != whole:
+            lines.append(f"  {'':14} {whole}  load of what plan(kernels=True) places, those of kernels too")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
