@@ -21,7 +21,8 @@ def import_onnx(
 ) -> dict[str, Any]:
     """Turn an ONNX model into a graph dict.
 
-    Shapes come from onnx's own shape inference; no payload is needed, and external data stays unread.
+    Shapes come from onnx's own shape inference, and from ONNX Runtime for its own operators, which a file has that it
+    has optimised. No payload is needed, and external data stays unread.
     Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
