@@ -26,6 +26,7 @@ UPSTREAM: dict[str, set[str]] = {
     "storage/sharing": {"graph", "happens_before", "storage", "storage/forming", "problem/max_tree"},
     "storage": {"graph", "happens_before"},
     "liveness": {"graph", "storage"},
+    "sharing_bound": {"graph", "happens_before", "storage", "liveness"},
     "conflicts": set(),
     "problem": {"conflicts"},
     "buffers": {"graph", "storage", "liveness", "problem"},
@@ -86,6 +87,22 @@ UPSTREAM: dict[str, set[str]] = {
     "verify": {"problem"},
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
+    "plan/attempt": {"plan", "planner", "problem", "solve"},
+    "plan/solve_graph": {
+        "graph",
+        "storage",
+        "happens_before",
+        "buffers",
+        "sharing_bound",
+        "bounds",
+        "plan",
+        "infeasible",
+        "planner",
+        "registry",
+        "replay",
+        "solve",
+        "plan/attempt",
+    },
     "solve": {
         "graph",
         "problem",
@@ -117,6 +134,7 @@ A_PLANNER = {
 OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
     "storage": {"storage/forming", "storage/sharing"},
+    "solve": {"plan/attempt"},
 }
 
 

@@ -190,6 +190,7 @@ void bind_solve(py::module_& m) {
       .def_readonly("peak", &Plan::peak)
       .def_readonly("lower_bound", &Plan::lower_bound)
       .def_readonly("optimal", &Plan::optimal)
+      .def_readonly("placement_bound", &Plan::placement_bound)
       .def_readonly("pools", &Plan::pools, "Pools that the planner thought in; 0 when it does not.")
       .def_readonly("planner", &Plan::planner)
       .def_readonly("winner", &Plan::winner)

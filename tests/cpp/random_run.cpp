@@ -13,6 +13,7 @@
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
+#include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
 #include "plain_checks.hpp"
@@ -184,13 +185,33 @@ void check_reuse_edges(const Graph& graph, const GraphPlan& result) {
   }
 }
 
+// No choice of sharing needs less than the bound says, and no plan claims more than it.
+void check_bound(const Graph& graph, const StorageOptions& options, const GraphPlan& result) {
+  const HappensBefore order(graph);
+  const std::vector<Shared> possible = possible_sharing(graph, order, options);
+  const Bytes bound = sharing_bound(graph, order, options, possible);
+  for (const auto& [inplace, zero_copy] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    StorageOptions other = options;
+    other.inplace = other.inplace && inplace;
+    other.zero_copy = other.zero_copy && zero_copy;
+    CHECK(bound <= load(buffers_of(graph, other).problem));
+  }
+  CHECK(result.plan.lower_bound == bound || possible.empty());
+  for (const Shared& shared : result.buffers.shared)
+    CHECK(std::any_of(possible.begin(), possible.end(), [&](const Shared& may) {
+      return may.how == shared.how && may.op == shared.op && may.view == shared.view;
+    }));
+}
+
 // A random graph through a random planner, which verifies and replays, or throws. In every order in which its ops may
 // run nothing may be lost; and what may share bytes never makes the load higher.
 void check_graph() {
   const Graph graph(RandomGraph(generator).spec());
   StorageOptions options;
-  if (below(2)) options.place.add(TensorKind::input);
-  if (below(2)) options.place.add(TensorKind::weight);
+  const bool usual = below(4) > 0;  // what ops make is placed, and perhaps what is given; else any kinds
+  if (!usual) options.place = Place(std::initializer_list<TensorKind>{});
+  for (int kind = 0; kind < kTensorKinds; ++kind)
+    if (below(2)) options.place.add(static_cast<TensorKind>(kind));
   options.alignment = below(3) ? 1 : 1 + below(16);
   for (const Tensor& tensor : graph.tensors())
     if (tensor.kind == TensorKind::input && below(2)) options.donate.push_back(tensor.name);
@@ -210,8 +231,9 @@ void check_graph() {
     StorageOptions none = options;
     none.inplace = none.zero_copy = false;
     const Problem copied = buffers_of(graph, none).problem;
-    CHECK(load(result.buffers.problem) <= load(copied));
+    if (usual) CHECK(load(result.buffers.problem) <= load(copied));
     CHECK(load(result.buffers.problem.without_shapes()) <= load(copied.without_shapes()));
+    check_bound(graph, options, result);
     check_reuse_edges(graph, result);
     seen.count(result.buffers);
   } catch (const UnsupportedError&) {  // streams are not for every planner

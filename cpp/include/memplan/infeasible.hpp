@@ -19,8 +19,8 @@ struct InfeasibleError : std::invalid_argument {
   bool proven() const { return lower_bound > capacity; }  // no plan fits; else none was found
 
   Bytes capacity = 0;
-  Bytes lower_bound = 0;           // proven: so much is needed
-  std::optional<Plan> plan;        // the best that was found, verified; none where the load alone exceeds the capacity
+  Bytes lower_bound = 0;           // proven: so much is needed; by a graph in its order, whatever is shared
+  std::optional<Plan> plan;        // the best that was found, verified; none where the bound alone exceeds the capacity
   std::optional<Buffers> buffers;  // of a graph that was planned
   Step step = 0;                   // the tightest
   std::vector<std::string> alive;  // the buffers in use there, those with most bytes first

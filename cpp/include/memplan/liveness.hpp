@@ -38,6 +38,21 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
+// Steps [first, last).
+struct Span {
+  Step first = 0;
+  Step last = 0;
+
+  bool operator==(const Span&) const = default;
+};
+
+// Per tensor, from its write to its last read, by the order of the list. O(reads + writes).
+std::vector<Span> lives_of(const Graph& graph);
+
+// The bytes and steps that some of the members cover, as strips that are apart. One sweep over the bytes:
+// O(members log members), and for each run of bytes between the ends of members, those that cover it.
+std::vector<Strip> united(const std::vector<Strip>& members);
+
 // One lifetime per storage, by the order of the list; strips only where ops are on one stream. O((reads + writes) log
 // members), and for each run of bytes between the ends of members, those that cover it.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order);

@@ -18,6 +18,7 @@
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
+#include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/storage.hpp"
 #include "memplan/units.hpp"

@@ -12,8 +12,9 @@ namespace memplan {
 struct Plan {
   std::vector<Bytes> offsets;  // per buffer of the problem
   Bytes peak = 0;              // the highest offset + size: what must be allocated
-  Bytes lower_bound = 0;       // no plan of this problem peaks below it
+  Bytes lower_bound = 0;       // none of the problem peaks below it; of a graph, none in its order, whatever is shared
   bool optimal = false;        // proven: peak equals the lower bound
+  Bytes placement_bound = 0;   // no plan of the problem peaks below it, what shares bytes in it being decided
   Index pools = 0;             // for planners that think in pools, laid end to end: how many; else 0
   std::string planner;         // the planner asked for, with its parameters
   std::string winner;          // the planner whose offsets these are; differs for portfolios

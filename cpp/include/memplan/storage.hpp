@@ -16,9 +16,10 @@
 // input that was not donated. A slice or a part of a concatenation keeps its value, so nothing may overwrite what they
 // share.
 //
-// Does no harm: the load with every storage kept whole from the first write to the last read does not rise. (The load
-// where bytes are free as soon as nothing reads them again can only fall.) A small output that would keep a large input
-// alive across the peak therefore gets bytes of its own.
+// Does no harm: the load with every storage kept whole from the first write to the last read does not rise. A small
+// output that would keep a large input alive across the peak therefore gets bytes of its own. Where all that ops make
+// is placed, the load with bytes that are free as soon as nothing reads them again can only fall too; where it is not,
+// what has no place of its own may prolong the life of what has.
 #pragma once
 
 #include <initializer_list>
@@ -85,5 +86,10 @@ struct Storages {
 // of the storages concerned that are still in use. Throws GraphError for a donated name that is no input, and
 // ProblemError for an alignment below 1.
 Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {});
+
+// Every sharing by choice that some plan may have, by op; what is not among them is safe in none. Throws as
+// storages_of.
+std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order,
+                                     const StorageOptions& options = {});
 
 }  // namespace memplan

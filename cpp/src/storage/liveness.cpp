@@ -7,35 +7,6 @@ namespace memplan {
 
 namespace {
 
-struct Span {
-  Step first = 0;
-  Step last = 0;
-
-  bool operator==(const Span&) const = default;
-};
-
-// Per tensor, from its write to its last read.
-std::vector<Span> spans_of(const Graph& graph) {
-  const Step end = std::max<Step>(graph.op_count(), 1);
-  std::vector<Span> spans(graph.tensors().size(), {end, 0});
-  const auto touch = [&](Index tensor, Step step) {
-    Span& span = spans[at(tensor)];
-    span.first = std::min(span.first, step);
-    span.last = std::max(span.last, step + 1);
-  };
-  for (Index t = 0; t < graph.tensor_count(); ++t) {
-    const TensorKind kind = graph.tensor(t).kind;
-    if (kind == TensorKind::input || kind == TensorKind::weight) touch(t, 0);
-    if (kind == TensorKind::weight) touch(t, end - 1);
-  }
-  for (Index k = 0; k < graph.op_count(); ++k) {
-    for (Index t : graph.op(k).inputs) touch(t, k);
-    for (Index t : graph.op(k).outputs) touch(t, k);
-  }
-  for (Index t : graph.outputs()) touch(t, end - 1);
-  return spans;
-}
-
 // The steps in which some of the spans are, as spans that neither overlap nor touch.
 void unite(std::vector<Span>& spans) {
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
@@ -50,9 +21,9 @@ void unite(std::vector<Span>& spans) {
   spans.resize(kept);
 }
 
-// Where members begin and end inside a storage, every run of bytes between lives while some member that covers it does.
-// One sweep over the bytes: O(members log members), and for each run the members that cover it.
-std::vector<Strip> strips_of(const std::vector<Strip>& members) {
+}  // namespace
+
+std::vector<Strip> united(const std::vector<Strip>& members) {
   struct Edge {
     Bytes at;
     bool begins;
@@ -92,25 +63,44 @@ std::vector<Strip> strips_of(const std::vector<Strip>& members) {
   return strips;
 }
 
-}  // namespace
+std::vector<Span> lives_of(const Graph& graph) {
+  const Step end = std::max<Step>(graph.op_count(), 1);
+  std::vector<Span> lives(graph.tensors().size(), {end, 0});
+  const auto touch = [&](Index tensor, Step step) {
+    Span& life = lives[at(tensor)];
+    life.first = std::min(life.first, step);
+    life.last = std::max(life.last, step + 1);
+  };
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const TensorKind kind = graph.tensor(t).kind;
+    if (kind == TensorKind::input || kind == TensorKind::weight) touch(t, 0);
+    if (kind == TensorKind::weight) touch(t, end - 1);
+  }
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (Index t : graph.op(k).inputs) touch(t, k);
+    for (Index t : graph.op(k).outputs) touch(t, k);
+  }
+  for (Index t : graph.outputs()) touch(t, end - 1);
+  return lives;
+}
 
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order) {
-  const std::vector<Span> spans = spans_of(graph);
+  const std::vector<Span> lives = lives_of(graph);
   const Step end = std::max<Step>(graph.op_count(), 1);
   std::vector<Lifetime> lifetimes(storages.storages.size(), {end, 0, {}});
   std::vector<std::vector<Strip>> members(storages.storages.size());
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const std::size_t s = at(storages.storage_of[at(t)]);
-    const Span span = spans[at(t)];
-    lifetimes[s].first = std::min(lifetimes[s].first, span.first);
-    lifetimes[s].last = std::max(lifetimes[s].last, span.last);
+    const Span life = lives[at(t)];
+    lifetimes[s].first = std::min(lifetimes[s].first, life.first);
+    lifetimes[s].last = std::max(lifetimes[s].last, life.last);
     const Bytes begin = storages.offset_of[at(t)];
-    members[s].push_back({begin, begin + graph.tensor(t).bytes, span.first, span.last});
+    members[s].push_back({begin, begin + graph.tensor(t).bytes, life.first, life.last});
   }
   for (std::size_t s = 0; s < members.size(); ++s) {
     if (!order.total() || members[s].size() == 1) continue;
     const Strip whole{0, storages.storages[s].bytes, lifetimes[s].first, lifetimes[s].last};
-    std::vector<Strip> strips = strips_of(members[s]);
+    std::vector<Strip> strips = united(members[s]);
     if (strips.size() > 1 || (strips.size() == 1 && !(strips[0] == whole))) lifetimes[s].strips = std::move(strips);
   }
   return lifetimes;

@@ -50,6 +50,25 @@ class Sharer {
     return std::move(shared_);
   }
 
+  // Each sharing that is safe while nothing else shares bytes by choice. More sharing only rules out more, save where
+  // it joins the parts of a concatenation: these are taken for possible wherever the whole has room for them.
+  std::vector<Shared> possible() {
+    if (!sum_fits()) return {};
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const Op& op = graph_.op(k);
+      if (options_.inplace && !disabled(op))
+        for (const View& view : op.inplace)
+          if (storages_.is_root(view.output) && bytes(view.output) > 0 && may_take(k, view))
+            note(Sharing::inplace, k, view);
+      if (!options_.zero_copy) continue;
+      for (const View& view : op.slices)
+        if (may_be_slice(k, view)) note(Sharing::slice, k, view);
+      for (const View& view : op.concats)
+        if (may_be_part(k, view)) note(Sharing::concat, k, view);
+    }
+    return std::move(shared_);
+  }
+
  private:
   const Uses& uses_of(Index t) const { return storages_.uses(t); }
   Group& group_of(Index t) { return storages_.group_of(t); }
@@ -179,13 +198,17 @@ class Sharer {
 
   bool overwritten(Index t, Index k) { return overwritten(t, k, 0, bytes(group_of(t).root)); }
 
-  void share_slice(Index k, const View& view) {
-    if (!storages_.is_root(view.output) || bytes(view.output) == 0 || overwritten(view.output, k)) return;
-    if (storages_.together(view.input, view.output)) return;
+  bool may_be_slice(Index k, const View& view) {
+    if (!storages_.is_root(view.output) || bytes(view.output) == 0 || overwritten(view.output, k)) return false;
+    if (storages_.together(view.input, view.output)) return false;
     const Group& whole = group_of(view.input);
-    if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return;
+    if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return false;
     const Bytes begin = storages_.offset_of(view.input) + view.offset;
-    if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;
+    return aligned(begin) && !overwritten(view.input, k, begin, begin + bytes(view.output));
+  }
+
+  void share_slice(Index k, const View& view) {
+    if (!may_be_slice(k, view)) return;
     if (!does_no_harm({&group_of(view.input), &group_of(view.output)})) return;
     storages_.join(view.input, view.output, view.offset);
     note(Sharing::slice, k, view);
@@ -252,6 +275,16 @@ class Sharer {
     return possible;
   }
 
+  // Whether a part's storage may move into the whole, if all of it that is still used is among the parts.
+  bool may_be_part(Index k, const View& part) {
+    if (!storages_.is_root(part.output) || overwritten(part.output, k)) return false;
+    if (bytes(part.input) == 0 || storages_.together(part.input, part.output)) return false;
+    const Group& moved = group_of(part.input);
+    const Bytes begin = part.offset - storages_.offset_of(part.input);
+    if (is_given(graph_.tensor(moved.root).kind) || overwritten(part.input, k)) return false;
+    return begin >= 0 && begin + bytes(moved.root) <= bytes(part.output) && aligned(begin);
+  }
+
   // Whether all of a storage that is used at or after op k is among the parts that it brings: the rest of its bytes in
   // the whole is for others to write.
   bool may_move(Index k, Index whole, Move& move) {
@@ -283,6 +316,11 @@ class Sharer {
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
                           const StorageOptions& options) {
   return Sharer(storages, graph, order, options).share();
+}
+
+std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order, const StorageOptions& options) {
+  FormingStorages storages(graph, order);
+  return Sharer(storages, graph, order, options).possible();
 }
 
 }  // namespace memplan

@@ -35,6 +35,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "peak": plan.peak,
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
+        "placement_bound": plan.placement_bound,
         "naive": plan.naive,
         "seconds": plan.seconds,
         "found_after": plan.found_after,

@@ -38,9 +38,13 @@ class Plan:
     peak : int
         Bytes that the arena needs: the highest offset + size.
     lower_bound : int
-        Bytes below which no plan of this problem can peak.
+        Bytes below which no plan can peak: of a graph, in its order and with the given options, whatever tensors share
+        bytes; of a problem, wherever its buffers lie.
     optimal : bool
         Proven: the peak equals the lower bound.
+    placement_bound : int
+        Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, since it holds only
+        for the tensors that share bytes in this plan.
     pools : int
         For planners that think in pools, which are laid end to end: how many; 0 for the others.
     planner, winner : str
@@ -77,6 +81,11 @@ class Plan:
     found_after: float = 0.0
     storage: _core.StorageOptions | None = None
     unshared: int | None = None
+    placement_bound: int = -1  # that of `lower_bound`
+
+    def __post_init__(self) -> None:
+        if self.placement_bound < 0:
+            object.__setattr__(self, "placement_bound", self.lower_bound)
 
     @staticmethod
     def of(
@@ -102,8 +111,14 @@ class Plan:
             interrupted=solution.interrupted,
             found_after=solution.found_after,
             storage=storage,
+            placement_bound=solution.placement_bound,
             unshared=None if buffers is None else buffers.unshared,
         )
+
+    @property
+    def placement_optimal(self) -> bool:
+        """Proven: no plan of `problem` peaks lower, whether another choice of sharing could or not."""
+        return self.peak == self.placement_bound
 
     @property
     def gap(self) -> float:
@@ -354,7 +369,8 @@ class Plan:
         self.offsets.flags.writeable = False
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.peak, self.lower_bound, self.optimal, self.planner, self.winner, self.pools, self.interrupted)
+        bounds = (self.lower_bound, self.optimal, self.placement_bound)
+        return (self.peak, *bounds, self.planner, self.winner, self.pools, self.interrupted)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but `seconds` and `found_after`."""

@@ -75,9 +75,10 @@ def _what(e: Explanation) -> str:
 
 def _how_far(e: Explanation) -> str:
     """How far the peak is from the best possible."""
-    proven = "a proven lower bound" if e.lower_bound > e.load else "the load, the most bytes in use at one step"
+    proven = "the load, the most bytes in use at one step" if e.lower_bound == e.load else "a proven lower bound"
     if e.optimal:
-        return f"The peak is the best possible for these lifetimes: it equals {proven}."
+        of = "in this order, whatever shares bytes" if e.of_graph else "for these lifetimes"
+        return f"The peak is the best possible {of}: it equals {proven}."
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
     text = f"{above}, and a better plan could win at most that"
     if e.conflicts:
@@ -168,7 +169,7 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
         (
             "lower bound",
             format_bytes(e.lower_bound),
-            "proven: no plan is smaller" if e.lower_bound > e.load else "the load",
+            "the load" if e.lower_bound == e.load else f"proven: no plan is smaller{', whatever is shared' * e.of_graph}",
         ),
         ("fragmentation (peak - load)", format_bytes(e.peak - e.load), _unavoidable(e)),
         (
@@ -192,6 +193,8 @@ def _unavoidable(e: Explanation) -> str:
         return "none"
     if e.optimal:
         return "all of it proven unavoidable"
+    if e.lower_bound < e.load:
+        return "another choice of sharing could do without"
     return f"at most {format_bytes(e.peak - e.lower_bound)} could be won"
 
 

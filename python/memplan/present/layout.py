@@ -152,11 +152,13 @@ def _shared(plan: Plan) -> str:
 
 
 def _proof(plan: Plan) -> str:
-    proven = plan.lower_bound > plan.load
-    bound = f"the proven lower bound of {plan.lower_bound:,} bytes" if proven else "the load"
+    bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"optimal: the peak equals {bound}"
-    return f"gap {plan.gap:.3%} at most, not proven optimal" + (f": from {bound}" if proven else "")
+    text = f"gap {plan.gap:.3%} at most, not proven optimal"
+    if plan.placement_optimal:
+        return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
+    return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
 
 
 def line_text(plan: Plan) -> str:

@@ -1,0 +1,52 @@
+// Attempt: what one planner makes of one problem, verified; the step that all ways through solve share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memplan/errors.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/planner.hpp"
+#include "memplan/problem.hpp"
+#include "memplan/solve.hpp"
+
+namespace memplan {
+
+inline constexpr std::size_t kListedFaults = 20;  // that an error message lists
+
+// Throws InvalidPlanError that lists the faults of a planner's plan, if there are any.
+template <class Fault>
+void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
+  if (faults.empty()) return;
+  std::string message = "planner '" + std::string(planner) + "' made an invalid plan (a bug in that planner):";
+  for (const Fault& fault : faults) message += "\n  " + fault.message;
+  throw InvalidPlanError(message);
+}
+
+// Who hears of plans, as long as each peaks below all before it.
+struct Listener {
+  OnPlan tell;                       // empty: nobody
+  std::optional<Bytes> lowest = {};  // peak told of
+
+  bool wants(Bytes peak) const { return tell && (!lowest || peak < *lowest); }
+  void hear(const Plan& plan) {
+    if (!wants(plan.peak)) return;
+    lowest = plan.peak;
+    tell(plan);
+  }
+};
+
+// What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, but for
+// InfeasibleError.
+Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener);
+
+// Throws std::invalid_argument for what is out of range.
+void check_options(const PlanOptions& options);
+
+inline bool fits(const Plan& plan, const PlanOptions& options) {
+  return !options.capacity || plan.peak <= *options.capacity;
+}
+
+}  // namespace memplan

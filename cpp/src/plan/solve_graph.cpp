@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <utility>
+
+#include "memplan/bounds.hpp"
+#include "memplan/registry.hpp"
+#include "memplan/replay.hpp"
+#include "memplan/sharing_bound.hpp"
+#include "memplan/solve.hpp"
+#include "plan/attempt.hpp"
+
+namespace memplan {
+
+namespace {
+
+bool has_streams(const Graph& graph) {
+  return std::any_of(graph.ops().begin(), graph.ops().end(),
+                     [&](const Op& op) { return op.stream != graph.ops().front().stream; });
+}
+
+// Plans a graph, with one choice of sharing or several; what is told of the plans peaks lower each time.
+class GraphSolver {
+ public:
+  GraphSolver(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
+              const OnGraphPlan& tell)
+      : graph_(graph), planner_(planner), storage_(storage), options_(options), tell_(tell) {}
+
+  GraphPlan run() {
+    check_options(options_);
+    const bool several = choose_planner(planner_).planner.name == "auto";
+    const Buffers first = buffers_of(graph_, storage_);
+    find_bound(first);
+    if (options_.capacity && bound_ > *options_.capacity)
+      throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
+    consider(first, load(first.problem));
+    if (several && !first.shared.empty()) try_sharing_less(load(first.problem));
+    if (!best_) attempt(first);
+    if (fits(best_->plan, options_)) return std::move(*best_);
+    const Problem problem = best_->buffers.problem;
+    throw infeasible(problem, *options_.capacity, bound_, std::move(best_->plan), std::move(best_->buffers));
+  }
+
+ private:
+  // What holds whatever is shared. Where nothing may share bytes by choice, what is proven of the one problem does.
+  void find_bound(const Buffers& buffers) {
+    const HappensBefore order(graph_);
+    const std::vector<Shared> possible = possible_sharing(graph_, order, storage_);
+    one_choice_ = possible.empty();
+    bound_ = one_choice_ ? load(buffers.problem) : sharing_bound(graph_, order, storage_, possible);
+  }
+
+  // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may
+  // have a lower load. Nothing shared is tried wherever it may be better, so that sharing never makes the peak higher;
+  // sharing of one sort only where its load is lower than all before.
+  void try_sharing_less(Bytes least) {
+    for (const auto& [inplace, zero_copy] : {std::pair{false, false}, {true, false}, {false, true}}) {
+      if (best_ && !may_go_on()) return;
+      StorageOptions other = storage_;
+      other.inplace = other.inplace && inplace;
+      other.zero_copy = other.zero_copy && zero_copy;
+      Buffers buffers = buffers_of(graph_, other);
+      const Bytes needed = load(buffers.problem);
+      const bool apart = !inplace && !zero_copy;
+      if (apart || needed < least) consider(std::move(buffers), needed);
+      least = std::min(least, needed);
+    }
+  }
+
+  // Plans the graph with these tensors sharing bytes, unless what they need rules out that it helps.
+  void consider(Buffers buffers, Bytes needed) {
+    const bool too_large = options_.capacity && needed > *options_.capacity;
+    if (!too_large && (!best_ || needed < best_->plan.peak)) attempt(std::move(buffers));
+  }
+
+  bool may_go_on() const {
+    if (best_->plan.interrupted || (options_.time_limit && *options_.time_limit <= seconds_)) return false;
+    return options_.capacity ? !fits(best_->plan, options_) : !best_->plan.optimal;
+  }
+
+  // Keeps the plan if it is better than those before.
+  void attempt(Buffers buffers) {
+    const auto bounded = [&](Plan& plan) {
+      plan.lower_bound = one_choice_ ? std::max(bound_, plan.placement_bound) : bound_;
+      plan.optimal = plan.peak == plan.lower_bound;
+      plan.seconds += seconds_;
+      plan.found_after += seconds_;
+    };
+    if (tell_)
+      listener_.tell = [&](Plan plan) {
+        bounded(plan);
+        check(buffers, plan);
+        tell_({buffers, std::move(plan)});
+      };
+    PlanOptions rest = options_;
+    if (rest.time_limit) *rest.time_limit -= seconds_;
+    Plan plan = memplan::attempt(buffers.problem, planner_, rest, listener_);
+    bounded(plan);
+    check(buffers, plan);
+    seconds_ = plan.seconds;
+    if (one_choice_) bound_ = plan.lower_bound;
+    const bool interrupted = plan.interrupted;
+    if (!best_ || plan.peak < best_->plan.peak) best_ = GraphPlan{std::move(buffers), std::move(plan)};
+    best_->plan.seconds = seconds_;
+    best_->plan.interrupted = interrupted;
+  }
+
+  void check(const Buffers& buffers, const Plan& plan) const {
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedFaults), planner_);
+  }
+
+  const Graph& graph_;
+  std::string_view planner_;
+  const StorageOptions& storage_;
+  const PlanOptions& options_;
+  const OnGraphPlan& tell_;
+  Listener listener_ = {};
+  bool one_choice_ = true;  // nothing may share bytes by choice: the graph has one problem
+  Bytes bound_ = 0;         // no plan of the graph in its order peaks below
+  double seconds_ = 0;      // of all attempts
+  std::optional<GraphPlan> best_ = {};
+};
+
+}  // namespace
+
+GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
+                const OnGraphPlan& tell) {
+  return GraphSolver(graph, planner, storage, options, tell).run();
+}
+
+Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets) {
+  Addresses addresses;
+  for (std::size_t t = 0; t < buffers.buffer_of_tensor.size(); ++t) {
+    const Index b = buffers.buffer_of_tensor[t];
+    const Bytes base = b == kNone ? 0 : offsets[at(b)];
+    addresses.tensor.push_back(saturated_add(base, buffers.offset_in_buffer[t]));
+    addresses.region.push_back(b == kNone ? buffers.root_of_tensor[t] : kNone);
+  }
+  for (Index b : buffers.buffer_of_workspace) addresses.workspace.push_back(b == kNone ? kNotPlaced : offsets[at(b)]);
+  return addresses;
+}
+
+std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
+                                    std::size_t limit) {
+  constexpr std::uint64_t kSequences = 16;  // sampled where ops may run side by side
+  const Addresses addresses = addresses_of(buffers, offsets);
+  ReplayOptions options{limit, buffers.donated, {}};
+  std::vector<ReplayFault> faults = replay(graph, addresses, options);
+  for (std::uint64_t seed = 0; has_streams(graph) && faults.empty() && seed < kSequences; ++seed) {
+    options.sequence = legal_sequence(graph, seed);
+    faults = replay(graph, addresses, options);
+  }
+  return faults;
+}
+
+}  // namespace memplan

@@ -1,0 +1,66 @@
+"""What is claimed of a graph holds whatever shares bytes: against every choice of sharing, on small graphs."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+import memplan
+from sharing_oracle import least_peak, small_graph
+
+KINDS = ("input", "weight", "intermediate", "output", "workspace")
+PLACES = [(), *[set(p) for n in range(1, 6) for p in combinations(KINDS, n)]]
+USUAL = {"intermediate", "output", "workspace"}
+
+
+def refusal(graph: dict[str, Any], options: dict[str, Any], capacity: int) -> memplan.InfeasibleError | None:
+    """What is said of a capacity that nothing fits."""
+    try:
+        assert memplan.plan(graph, **options, capacity=capacity).peak <= capacity
+    except memplan.InfeasibleError as error:
+        return error
+    return None
+
+
+def check(seed: int) -> str:
+    """Compare one random graph with what every choice of sharing gives; what came of it."""
+    chance = random.Random(seed)
+    graph = small_graph(chance, streams=chance.random() < 0.3)
+    place = chance.choice(PLACES) if chance.random() < 0.5 else USUAL
+    inputs = [t["name"] for t in graph["tensors"] if t["kind"] == "input"]
+    donate = [name for name in inputs if chance.random() < 0.4]
+    options: dict[str, Any] = {"place": sorted(place), "donate": donate}
+    try:
+        best = least_peak(graph, place, donate)
+    except ValueError:
+        return "too large"
+    plan = memplan.plan(graph, **options)
+    apart = memplan.plan(graph, **options, inplace=False, zero_copy=False)
+    story = f"seed {seed}: {plan!r} with {options}, where {best} bytes are enough: {graph}"
+    assert plan.lower_bound <= best <= plan.peak, story
+    assert plan.optimal == (plan.peak == plan.lower_bound), story
+    assert plan.lower_bound <= plan.placement_bound <= plan.peak, story
+    assert plan.peak <= apart.peak, story
+    assert apart.lower_bound <= apart.peak, story
+    for capacity in {best, plan.peak}:
+        error = refusal(graph, options, capacity)
+        assert error is None or (not error.proven and capacity < plan.peak), story
+    return "optimal" if plan.optimal else "open"
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_choice_of_sharing_beats_the_bound(part: int) -> None:
+    came = [check(seed) for seed in range(part * 100, part * 100 + 100)]
+    assert came.count("optimal") > 60
+
+
+def test_no_choice_of_sharing_beats_the_bound_of_other_planners() -> None:
+    for seed in range(60):
+        chance = random.Random(seed)
+        graph = small_graph(chance, streams=False)
+        best = least_peak(graph, USUAL, [])
+        assert memplan.plan(graph, "greedy_by_size").lower_bound <= best
+        assert memplan.plan(graph, "auto:effort=1000").lower_bound <= best
