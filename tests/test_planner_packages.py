@@ -150,7 +150,7 @@ def test_of_two_packages_with_one_name_neither_is_taken(install: Install) -> Non
 @pytest.mark.parametrize(
     ("offsets", "error", "message"),
     [
-        ("[0, 0]", memplan.InvalidPlanError, r"package 'shelf 1\.5': planner 'stacked' made an invalid plan"),
+        ("[0, 0]", memplan.InvalidPlanError, r"planner 'stacked' of package 'shelf 1\.5' made an invalid plan"),
         ("[0]", memplan.PlannerError, r"planner 'stacked' of package 'shelf 1\.5' must give one integer per buffer"),
         ("1 / 0", memplan.PlannerError, r"'stacked' of package 'shelf 1\.5' failed: ZeroDivisionError"),
     ],

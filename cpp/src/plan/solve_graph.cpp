@@ -20,13 +20,13 @@ bool has_streams(const Graph& graph) {
 // Plans a graph, with one choice of sharing or several; what is told of the plans peaks lower each time.
 class GraphSolver {
  public:
-  GraphSolver(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
-              const OnGraphPlan& tell)
+  GraphSolver(const Graph& graph, const ChosenPlanner& planner, const StorageOptions& storage,
+              const PlanOptions& options, const OnGraphPlan& tell)
       : graph_(graph), planner_(planner), storage_(storage), options_(options), tell_(tell) {}
 
   GraphPlan run() {
     check_options(options_);
-    const bool several = choose_planner(planner_).planner.name == "auto";
+    const bool several = planner_.planner.name == "auto";
     const Buffers first = buffers_of(graph_, storage_);
     find_bound(first);
     if (options_.capacity && bound_ > *options_.capacity)
@@ -104,11 +104,11 @@ class GraphSolver {
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
-    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedFaults), planner_);
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedFaults), planner_.planner);
   }
 
   const Graph& graph_;
-  std::string_view planner_;
+  const ChosenPlanner& planner_;
   const StorageOptions& storage_;
   const PlanOptions& options_;
   const OnGraphPlan& tell_;
@@ -123,6 +123,11 @@ class GraphSolver {
 
 GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
                 const OnGraphPlan& tell) {
+  return solve(graph, choose_planner(planner), storage, options, tell);
+}
+
+GraphPlan solve(const Graph& graph, const ChosenPlanner& planner, const StorageOptions& storage,
+                const PlanOptions& options, const OnGraphPlan& tell) {
   return GraphSolver(graph, planner, storage, options, tell).run();
 }
 

@@ -169,7 +169,9 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
         (
             "lower bound",
             format_bytes(e.lower_bound),
-            "the load" if e.lower_bound == e.load else f"proven: no plan is smaller{', whatever is shared' * e.of_graph}",
+            "the load"
+            if e.lower_bound == e.load
+            else f"proven: no plan is smaller{', whatever is shared' * e.of_graph}",
         ),
         ("fragmentation (peak - load)", format_bytes(e.peak - e.load), _unavoidable(e)),
         (
