@@ -50,6 +50,42 @@ class Check:
 
 FAULTS = (
     Fault(
+        "a bound counts what a slice shows twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::concat) kept",
+    ),
+    Fault(
+        "a bound counts the parts of a concatenation twice",
+        "storage/sharing_bound.cpp",
+        "if (shared.how != Sharing::inplace) kept",
+        "if (shared.how == Sharing::slice) kept",
+    ),
+    Fault(
+        "a bound counts what is written over inputs beside them",
+        "storage/sharing_bound.cpp",
+        "need -= over[k];",
+        "need -= 0;",
+    ),
+    Fault(
+        "a bound counts what may lie in donated inputs",
+        "storage/sharing_bound.cpp",
+        "- whereabouts.donated_bytes(), 0)",
+        "- 0, 0)",
+    ),
+    Fault(
+        "a bound counts slices of inputs that are not placed",
+        "storage/sharing_bound.cpp",
+        "return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;",
+        "return placed_alone_[at(storage)];",
+    ),
+    Fault(
+        "a bound looks at fewer ways to share than there are",
+        "storage/sharing.cpp",
+        "return begin >= 0 && begin + bytes(moved.root)",
+        "return begin == 0 && begin + bytes(moved.root)",
+    ),
+    Fault(
         "an input that was not donated is taken in place",
         "storage/sharing.cpp",
         "&& !donated_[at(root)]) return false;",
@@ -112,14 +148,14 @@ FAULTS = (
     Fault(
         "a slice shares bytes that are overwritten later",
         "storage/sharing.cpp",
-        "if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;",
-        "if (!aligned(begin)) return;",
+        "return aligned(begin) && !overwritten(view.input, k, begin, begin + bytes(view.output));",
+        "return aligned(begin);",
     ),
     Fault(
         "a slice that is overwritten shares bytes",
         "storage/sharing.cpp",
-        "bytes(view.output) == 0 || overwritten(view.output, k)) return;",
-        "bytes(view.output) == 0) return;",
+        "bytes(view.output) == 0 || overwritten(view.output, k)) return false;",
+        "bytes(view.output) == 0) return false;",
     ),
     Fault(
         "a part of a concatenation is overwritten later",

@@ -180,7 +180,9 @@ class _Relations(_Builder):
             same = op["inputs"] and self.draw(st.booleans())
             output = self.add_new(op, self.size(op["inputs"][0]) if same else self.draw(st.integers(0, 9)))
             for source in dict.fromkeys(op["inputs"] if plan == "inplace" else []):
-                self.relate(op, plan, output, source, self.draw(st.sampled_from([0, 0, 2])))
+                offset = self.draw(st.sampled_from([0, 0, 2]))
+                if not offset or offset + self.size(output) <= self.size(source):
+                    self.relate(op, plan, output, source, offset)
 
     def add_new(self, op: dict[str, Any], size: int) -> str:
         output = self.tensor("intermediate", size)

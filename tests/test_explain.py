@@ -199,18 +199,23 @@ def check_options(source: Any, plan: memplan.Plan, e: Explanation, **asked: Any)
 
 
 def with_advice(advice: Advice, asked: Dict) -> Dict | None:
-    """The options with the change, None where it is not about options."""
+    """The options with the change, or both, None where it is not about options."""
+    changed = with_change(advice.kind, advice.names, asked)
+    return with_change(*advice.also, changed) if changed is not None and advice.also is not None else changed
+
+
+def with_change(kind: str, names: tuple[str, ...], asked: Dict) -> Dict | None:
     return {
-        "donate": {**asked, "donate": [*asked.get("donate", ()), *advice.names]},
+        "donate": {**asked, "donate": [*asked.get("donate", ()), *names]},
         "inplace": {**asked, "inplace": True},
         "zero_copy": {**asked, "zero_copy": True},
         "disable_inplace_ops": {
             **asked,
-            "disable_inplace_ops": set(asked.get("disable_inplace_ops", ())) - set(advice.names),
+            "disable_inplace_ops": set(asked.get("disable_inplace_ops", ())) - set(names),
         },
-        "INPLACE_OPS": {**asked, "inplace_ops": memplan.INPLACE_OPS},
-        "inplace_ops": {**asked, "inplace_ops": advice.names},
-    }.get(advice.kind)
+        "INPLACE_OPS": {**asked, "inplace_ops": {*asked.get("inplace_ops", ()), *memplan.INPLACE_OPS}},
+        "inplace_ops": {**asked, "inplace_ops": {*asked.get("inplace_ops", ()), *names}},
+    }.get(kind)
 
 
 # Everywhere
@@ -507,6 +512,35 @@ def test_types_whose_kernels_would_have_to_allow_it_come_last() -> None:
     e = memplan.plan(source).explain()
     assert [(a.kind, a.names, a.load, a.bytes) for a in e.advice] == [("inplace_ops", ("Softmax",), 8, 8)]
     assert "Softmax in place, if its kernel may write over what it reads" in str(e)
+
+
+def test_two_changes_that_help_together_only_are_found() -> None:
+    """A step that writes a row into each of two caches: neither donating them nor writing in place helps alone."""
+    caches = [tensor(name, 1 << 16, "input") for name in ("k", "v")]
+    rows = [tensor("row", 64, "input")]
+    made = [tensor(name, 1 << 16) for name in ("k1", "v1")]
+    source = {
+        "tensors": [*caches, *rows, *made],
+        "ops": [
+            {"name": f"write_{name}", "type": "mine.update_row", "inputs": [name, "row"], "outputs": [f"{name}1"]}
+            for name in ("k", "v")
+        ],
+        "outputs": ["k1", "v1"],
+    }
+    plan = memplan.plan(source)
+    assert plan.load == 2 << 16
+    (advice,) = [a for a in plan.explain().advice if a.also is not None]
+    assert (advice.kind, advice.names, advice.load) == ("donate", ("k", "v"), 0)
+    assert not [a for a in plan.explain().advice if a.also is None and a.kind in ("donate", "inplace_ops")]
+    assert advice.also == ("inplace_ops", ("mine.update_row",))
+    check_options(source, plan, plan.explain())
+    said = " ".join(str(plan.explain()).split())
+    assert "donate=['k', 'v'] and mine.update_row in place, if its kernel may write over what it reads (0 B" in said
+
+
+def test_pairs_are_not_tried_where_one_change_does_all() -> None:
+    source = graph([X], MAKE, op("soft", "t", "y", type="Softmax"), outputs="y")
+    assert [a.also for a in memplan.plan(source).explain().advice] == [None]
 
 
 def test_only_the_inputs_that_matter_are_to_be_donated() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,15 @@ MALFORMED = [
     (changed("tensors.1.shape", 4), "tensors[1].shape must be a list, got int"),
     (
         changed("tensors.1", {"name": "w", "shape": [-1], "dtype": "int8"}),
-        "tensors[1] ('w'): shape[0] must be an int >= 0",
+        "tensors[1].shape[0] must be >= 0, got -1",
+    ),
+    (
+        changed("tensors.1", {"name": "w", "shape": [2**62, 4], "bytes": 4}),
+        "tensors[1].shape: [4611686018427387904, 4] has 18446744073709551616 elements, more than int64 holds",
+    ),
+    (
+        changed("tensors.1", {"name": "w", "shape": [2, 3], "dtype": "float32", "bytes": 23}),
+        "tensors[1] ('w'): bytes must be the 24 of float32 [2, 3], or more (padding), got 23",
     ),
     (
         changed("tensors.1", {"name": "w", "shape": [2], "dtype": "int7"}),
@@ -180,6 +189,15 @@ MALFORMED = [
     (changed("outputs", "y"), "outputs must be a list, got str"),
     (changed("outputs", [0]), "outputs[0] must be a string, got 0"),
 ]
+
+
+def test_a_broadcast_shows_few_bytes_in_a_large_shape() -> None:
+    tensors = [{"name": "t", "bytes": 4}, {"name": "v", "bytes": 4, "shape": [2, 8], "dtype": "float32"}]
+    ops = [
+        {"inputs": [], "outputs": ["t"]},
+        {"inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t"}]},
+    ]
+    assert memplan.plan({"tensors": tensors, "ops": ops, "outputs": ["v"]}).peak == 4
 
 
 @pytest.mark.parametrize(("spec", "message"), MALFORMED, ids=[message[:40] for _, message in MALFORMED])
@@ -527,6 +545,43 @@ def test_sizes_whose_sum_overflows_are_refused() -> None:
     spec["tensors"][4]["bytes"] = 2**62
     with pytest.raises(memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*\(buffer 'y'\)"):
         memplan.plan(spec)
+
+
+def test_more_bytes_than_the_shape_takes_are_padding() -> None:
+    for dtype in ("float32", "a dtype of its own"):
+        graph = memplan.capture(
+            changed("tensors.1", {"name": "w", "kind": "weight", "bytes": 32, "shape": [3], "dtype": dtype})
+        )
+        assert graph.tensors[1].bytes == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"tensors": [], "ops": [], "outputs": [], "ops": []}', "the file has the key 'ops' more than once"),
+        ('{"tensors": [{"name": "x"}, {"name": "y", "bytes": 1, "bytes": 2}]}', r"tensors\[1\] has the key 'bytes'"),
+        ('{"ops": [{"alias": [{"output": 1, "output": 1}]}]}', r"ops\[0\]\.alias\[0\] has the key 'output'"),
+        ('{"ops": {"a": 1, "a": 2}, "ops": 3}', "the file has the key 'ops'"),
+        ('{"a\\u001b": 1, "a\\u001b": 1}', r"the file has the key 'a\\x1b'"),
+        ('[{"a": 1, "a": 2}]', r"\[0\] has the key 'a'"),
+    ],
+)
+@pytest.mark.parametrize("read", [memplan.capture, memplan.read_plan, memplan.Refutation.from_json])
+def test_keys_that_come_twice(text: str, where: str, read: Any, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    with pytest.raises(memplan.SourceError, match=f"file.json: {where}"):
+        read(path)
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 16, 2**62])
+def test_in_place_outside_the_input(offset: int) -> None:
+    tensors = [{"name": "x", "bytes": 16, "kind": "input"}, {"name": "y", "bytes": 16}]
+    inplace = [{"output": "y", "input": "x", "offset": offset}]
+    ops = [{"name": "f", "inputs": ["x"], "outputs": ["y"], "inplace": inplace}]
+    message = f"op 'f': inplace puts tensor 'y' at bytes [{offset}, {offset} + 16) of tensor 'x', outside its 16 bytes"
+    with pytest.raises(memplan.GraphError, match=re.escape(message)):
+        memplan.capture({"tensors": tensors, "ops": ops, "outputs": ["y"]})
 
 
 # The objects

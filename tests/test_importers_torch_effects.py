@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import memplan
 from memplan.importers.torch import import_torch
 from memplan.importers.torch.effects import UPDATES, flat_tensors, mutated
+from memplan.importers.torch.scopes import scoped_name
 
 Graph = Mapping[str, Any]
 DATA = Path(__file__).parent / "data"
@@ -193,7 +194,11 @@ class Norms(nn.Module):
 
 def with_edges(module: fx.GraphModule, graph: Graph, edges: bool = True) -> dict[fx.Node, set[fx.Node]]:
     """What has to run before each node: what makes its arguments, and what the imported graph says."""
-    node_of = {node.name: node for node in module.graph.nodes}
+    node_of: dict[str, fx.Node] = {}
+    for node in module.graph.nodes:
+        name = scoped_name(node) if node.op != "output" else "output"
+        called = sum(other.rpartition("_")[0] == name for other in node_of)
+        node_of[f"{name}_{called + 1}" if name in node_of else name] = node
     maker = {name: op["name"] for op in graph["ops"] for name in op["outputs"]}
     before = {node: set(node.all_input_nodes) for node in module.graph.nodes}
     if edges:

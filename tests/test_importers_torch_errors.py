@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from torch.export import export
 import memplan
 from memplan.errors import MissingDependencyError, SourceError
 from memplan.importers.torch import accepts, import_torch
+from memplan.importers.torch.private import TESTED
 from torch_nets import Net, imported, op
 
 
@@ -124,3 +126,47 @@ def test_torch_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependencyError, match=r"memplan\[torch\]"):
         import_torch(object())
+
+
+# What is private to torch
+
+FOUND = r"reads what is private to torch, as it is in torch 2\.13; this is torch 9\.9\.1: .*"
+
+
+@pytest.mark.parametrize("lacks", ["torch.utils._python_dispatch", "_get_sequence_nr"])
+def test_a_private_name_that_another_torch_lacks_is_named(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "9.9.1")
+    for name in [name for name in sys.modules if name.startswith("memplan.importers.torch.")]:
+        if name != "memplan.importers.torch.private":
+            monkeypatch.delitem(sys.modules, name)
+    if "." in lacks:
+        monkeypatch.setitem(sys.modules, lacks, None)
+    else:
+        monkeypatch.delattr(torch.autograd, lacks)
+    with pytest.raises(memplan.UnsupportedError, match=f"{FOUND}{lacks}"):
+        import_torch(nn.ReLU(), args=(torch.ones(2),))
+
+
+def test_a_private_name_that_reading_a_file_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch.export.save(export(nn.ReLU(), (torch.ones(2),)), tmp_path / "relu.pt2")
+    monkeypatch.setattr(torch, "__version__", "9.9.1")
+    monkeypatch.delattr(torch._C, "_dispatch_has_kernel")
+    with pytest.raises(memplan.UnsupportedError, match=f"{FOUND}_dispatch_has_kernel"):
+        memplan.capture(tmp_path / "relu.pt2")
+
+
+def test_a_model_may_lack_names_of_its_own() -> None:
+    class Careless(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.nothing
+
+    with pytest.raises((AttributeError, SourceError), match="nothing"):
+        import_torch(Careless(), args=(torch.ones(2),))
+
+
+def test_the_tested_versions_are_those_that_the_pages_name() -> None:
+    root = Path(__file__).parents[1]
+    for page in ("README.md", "docs/formats.md", "docs/api.rst"):
+        text = " ".join((root / page).read_text(encoding="utf-8").split())
+        assert all(f"torch {version}" in text for version in TESTED), page
+    assert ".".join(torch.__version__.split(".")[:2]) in TESTED

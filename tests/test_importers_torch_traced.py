@@ -43,14 +43,14 @@ def symbol() -> str:
 def test_a_symbolically_traced_graph() -> None:
     graph = import_torch(torch.fx.symbolic_trace(Traced()), args=(torch.zeros(6, 8),))
     assert [entry["name"] for entry in graph["ops"]] == [
-        "fc", "relu_", "add", "add_1", "norm", "view", "getitem",
+        "fc.linear", "relu_", "add", "add_1", "norm.layernorm", "view", "getitem",
     ]  # fmt: skip
-    assert op(graph, "fc")["inputs"] == ["x", "fc.weight", "fc.bias"]
-    assert aliases(graph)["relu_"] == ("fc", 0)
+    assert op(graph, "fc.linear")["inputs"] == ["x", "fc.weight", "fc.bias"]
+    assert aliases(graph)["relu_"] == ("fc.linear", 0)
     assert aliases(graph)["getitem"] == ("x", 8)
-    assert op(graph, "norm")["workspace"] == 48  # mean and rstd of six rows
+    assert op(graph, "norm.layernorm")["workspace"] == 48  # mean and rstd of six rows
     assert set(names(graph, "weight")) == {"count", "fc.weight", "fc.bias", "plain", "norm.weight", "norm.bias"}
-    assert graph["outputs"] == ["norm", "getitem"]
+    assert graph["outputs"] == ["norm.layernorm", "getitem"]
     memplan.plan(graph)
 
 
@@ -100,7 +100,7 @@ def test_an_exported_program() -> None:
     assert types(graph) == ["add_", "linear", "relu_", "add", "add", "layer_norm", "view", "slice"]
     assert aliases(graph)["add_"] == ("count", 0)
     assert aliases(graph)["slice_1"] == ("x", 8)
-    assert op(graph, "layer_norm")["workspace"] == 48
+    assert op(graph, "norm.layer_norm")["workspace"] == 48
     assert "plain" in names(graph, "weight")
     assert names(graph, "input") == ["x"]
     memplan.plan(graph)
@@ -109,7 +109,7 @@ def test_an_exported_program() -> None:
 def test_a_program_in_functional_form_returns_the_buffers_that_it_updates() -> None:
     graph = import_torch(export(Traced(), (torch.zeros(6, 8),)).run_decompositions())
     assert op(graph, "add")["inputs"] == ["count"]
-    assert graph["outputs"] == ["add", "native_layer_norm.0", "slice_1"]
+    assert graph["outputs"] == ["add", "norm.native_layer_norm.0", "slice_1"]
     memplan.plan(graph)
 
 
@@ -125,10 +125,10 @@ def test_training_an_exported_program() -> None:
 
 def test_symbols_are_hints_or_dims_or_arguments() -> None:
     program = dynamic()
-    assert tensor(import_torch(program), "linear")["shape"] == [6, 4]
-    assert tensor(import_torch(program, dims={"batch": 9}), "linear")["shape"] == [9, 4]
-    assert tensor(import_torch(program, dims={symbol(): 9}), "linear")["shape"] == [9, 4]
-    assert tensor(import_torch(program, args=(torch.zeros(9, 8),)), "linear")["shape"] == [9, 4]
+    assert tensor(import_torch(program), "fc.linear")["shape"] == [6, 4]
+    assert tensor(import_torch(program, dims={"batch": 9}), "fc.linear")["shape"] == [9, 4]
+    assert tensor(import_torch(program, dims={symbol(): 9}), "fc.linear")["shape"] == [9, 4]
+    assert tensor(import_torch(program, args=(torch.zeros(9, 8),)), "fc.linear")["shape"] == [9, 4]
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_a_symbol_without_a_hint_is_named() -> None:
     shape_env.backed_var_to_val.clear()
     with pytest.raises(SourceError, match=r"symbol 's\d+' has no number; give it one with dims"):
         import_torch(program)
-    assert tensor(import_torch(program, dims={"batch": 7}), "linear")["shape"] == [7, 4]
+    assert tensor(import_torch(program, dims={"batch": 7}), "fc.linear")["shape"] == [7, 4]
 
 
 def test_pt2_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     torch.export.save(dynamic(), path)
     assert import_pt2(path) == import_torch(dynamic())
-    assert tensor(import_pt2(path, dims={symbol(): 9}), "linear")["shape"] == [9, 4]
+    assert tensor(import_pt2(path, dims={symbol(): 9}), "fc.linear")["shape"] == [9, 4]
     assert import_pt2(str(path), train=True)["outputs"][0] == "loss"
     with pytest.raises(SourceError, match=r"the source has 's\d+' \(dimension 0 of 'x'\)"):
         import_pt2(path, dims={"batch": 9})

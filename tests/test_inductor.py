@@ -14,6 +14,7 @@ import pytest
 
 import memplan
 from memplan import InductorCapture, capture_inductor
+from memplan.present.units import format_bytes
 
 pytest.importorskip("torch")
 
@@ -303,10 +304,24 @@ def test_what_is_said() -> None:
     assert "InductorCapture" in repr(graph)
 
 
+def test_the_load_of_what_is_placed_is_said_beside_that_of_all() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.sort(x.relu())[0] + 1  # which allocates its results itself
+
+    (graph,) = capture_inductor(function, (torch.ones(64, 64),))
+    lines = {line[:16].strip(): line[16:] for line in str(graph).splitlines()[1:]}
+    assert graph.load == graph.whole.load > graph.problem.load == graph.plan().load
+    for label, load in (("load of all", graph.load), ("to be placed", graph.problem.load), ("", graph.whole.load)):
+        assert format_bytes(load) in lines[label]
+
+
 # Errors
 
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its version is what is wrong, also where it lacks a name that is imported."""
+    monkeypatch.setitem(sys.modules, "torch._inductor.codegen.memory_planning", None)
+    monkeypatch.delitem(sys.modules, "memplan.inductor.compiled", raising=False)
     monkeypatch.setattr(torch, "__version__", "2.9.1")
     with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13; this is torch 2\.9\.1"):
         capture_inductor(nn.ReLU(), (torch.ones(2),))

@@ -397,3 +397,15 @@ def test_plan_hands_them_on() -> None:
     graph = memplan.plan(spec("Mine"), inplace_ops=["Mine"]).graph
     assert graph is not None
     assert list(graph.ops[0].inplace) == [("y", "a", 0), ("y", "b", 0)]
+
+
+def test_a_workspace_is_never_in_place() -> None:
+    tensors = [("x", "input"), ("scratch", "workspace"), ("y", "intermediate")]
+    source = {
+        "tensors": [{"name": name, "bytes": 8, "kind": kind} for name, kind in tensors],
+        "ops": [{"name": "f", "type": "F", "inputs": ["x"], "outputs": ["scratch", "y"]}],
+        "outputs": ["y"],
+    }
+    plan = memplan.plan(source, inplace_ops=["F"], donate=["x"])
+    assert plan.sharing == ()
+    assert plan.peak == memplan.plan(source).peak

@@ -411,7 +411,7 @@ def test_json_that_is_something_else(change: dict[str, Any], says: str, tmp_path
 def test_text_that_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "proof.json"
     path.write_text("{")
-    with pytest.raises(memplan.SourceError, match="expected JSON"):
+    with pytest.raises(memplan.SourceError, match="line 1, column 2: Expecting property name"):
         memplan.Refutation.from_json(path)
 
 

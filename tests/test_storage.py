@@ -99,12 +99,6 @@ TAKE = op("relu", "t", "y", inplace=["y t"])
             in_place(op("both", "t", "y v", inplace=["y t"], alias=["v t"])), id="the op returns a view of it too"
         ),
         pytest.param(in_place(TAKE, tensors=(tensor("y", 9),)), id="the output is larger"),
-        pytest.param(
-            in_place(op("relu", "t", "y", inplace=["y t 4"]), tensors=(tensor("y", 5),)), id="it ends beyond the input"
-        ),
-        pytest.param(
-            in_place(op("relu", "t", "y", inplace=["y t -1"]), tensors=(tensor("y", 5),)), id="it begins before it"
-        ),
         pytest.param(in_place(TAKE, tensors=(tensor("y", 0),)), id="the output has no bytes"),
         pytest.param(graph([X], op("relu", "x", "y", inplace=["y x"]), outputs="y"), id="the caller keeps the input"),
         pytest.param(graph([W], op("relu", "w", "y", inplace=["y w"]), outputs="y"), id="the input is a weight"),
@@ -548,4 +542,5 @@ def test_auto_plans_apart_where_that_is_better_and_while_there_is_time() -> None
     assert (plan.peak, plan.optimal) == (plan.load, True)
     assert shared.sharing
     assert shared.peak > plan.peak
+    assert memplan.plan(source, "auto:effort=2200000").peak == plan.peak  # whatever its parameters
     assert memplan.plan(source, time_limit=1e-9).sharing

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 
 namespace memplan::bindings {
@@ -129,7 +130,7 @@ void bind_tensor(py::module_& m) {
       .def("__eq__", &equal<Tensor>, py::arg("other"))
       .def("__repr__",
            [](const Tensor& t) {
-             return "Tensor('" + t.name + "', bytes=" + std::to_string(t.bytes) + ", kind='" +
+             return "Tensor(" + quoted(t.name) + ", bytes=" + std::to_string(t.bytes) + ", kind='" +
                     std::string(to_string(t.kind)) + "')";
            })
       .def(py::pickle(
@@ -174,7 +175,7 @@ void bind_op(py::module_& m) {
       .def_property_readonly("concats", [](const OpSpec& op) { return tuples_of(op.concats); })
       .def_readonly("after", &OpSpec::after, "Names of ops that must have run before.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
-      .def("__repr__", [](const OpSpec& op) { return "Op('" + op.name + "', type='" + op.type + "')"; })
+      .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def(py::pickle(
           [](const OpSpec& op) {
             return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),

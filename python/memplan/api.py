@@ -15,6 +15,7 @@ from .importers import capture_source
 from .kinds import KINDS, PLACED
 from .planning.registry import solve_graph, solve_problem
 from .proofs.refutation import Refutation, refutation_of
+from .sizes import in_bytes
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
 _Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
@@ -79,14 +80,14 @@ def plan(
     source: Any,
     planner: str = "auto",
     *,
-    alignment: int = 1,
+    alignment: int | str = 1,
     place: Collection[str] = PLACED,
     inplace: bool = True,
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
     zero_copy: bool = True,
     time_limit: float | None = None,
-    capacity: int | None = None,
+    capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     seed: int = 0,
@@ -108,8 +109,8 @@ def plan(
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
     alignment
-        Bytes, >= 1: every offset is a multiple of it. A Problem or a .csv that brings alignments of its own keeps
-        them where they are stricter (the least common multiple is used).
+        Bytes, >= 1, as an integer or text such as "1KiB": every offset is a multiple of it. A Problem or a .csv that
+        brings alignments of its own keeps them where they are stricter (the least common multiple is used).
     place
         Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
         "output", "workspace".
@@ -129,8 +130,8 @@ def plan(
         exhaustive, hill_climb, somas, cp_sat. The others run to their end. Without it "auto" ends after its effort,
         counted in work, as in "auto:effort=100000000".
     capacity
-        Bytes, >= 0: the first plan that peaks at most there is enough. auto, valley, squeaky_wheel, exhaustive,
-        hill_climb, somas and cp_sat end there; the others run to their end.
+        Bytes, >= 0, as an integer or text such as "1.5GiB": the first plan that peaks at most there is enough. auto,
+        valley, squeaky_wheel, exhaustive, hill_climb, somas and cp_sat end there; the others run to their end.
     on_improvement
         Called with each plan that a search finds and that peaks below all before it, verified like the one that is
         returned, on the thread that called; the last one peaks as that does. Planners that do not search call it once.
@@ -181,7 +182,7 @@ def plan(
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
-    alignment = _integer(alignment, "alignment", 1, 2**63 - 1)
+    alignment = in_bytes(alignment, "alignment", 1)
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     if on_improvement is not None and not callable(on_improvement):
@@ -190,7 +191,7 @@ def plan(
         _seconds(time_limit, "time_limit"),
         _integer(seed, "seed", 0, 2**64 - 1),
         _integer(threads, "threads", 1, 2**31 - 1),
-        None if capacity is None else _integer(capacity, "capacity", 0, 2**63 - 1),
+        None if capacity is None else in_bytes(capacity, "capacity"),
     )
     try:
         if isinstance(captured, _core.Graph):
@@ -208,7 +209,7 @@ def plan(
     return result
 
 
-def refute(problem: _core.Problem, capacity: int, *, work: int = 10**9) -> Refutation | None:
+def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
     """The proof that no plan of a problem fits a capacity, written down, for `Refutation.check`.
 
     Made for small problems, some dozens of buffers: a search that leaves a proof does not remember what it has refuted
@@ -218,7 +219,7 @@ def refute(problem: _core.Problem, capacity: int, *, work: int = 10**9) -> Refut
     Parameters
     ----------
     capacity
-        Bytes, >= 0.
+        Bytes, >= 0, as an integer or text such as "1.5GiB".
     work
         Steps of work after which the search gives up, each of some nanoseconds; see "valley:work=N".
 
@@ -238,7 +239,7 @@ def refute(problem: _core.Problem, capacity: int, *, work: int = 10**9) -> Refut
     """
     if not isinstance(problem, _core.Problem):
         raise TypeError(f"refute takes a Problem, got {type(problem).__name__}")
-    capacity = _integer(capacity, "capacity", 0, 2**63 - 1)
+    capacity = in_bytes(capacity, "capacity")
     rows = _core.refute(problem, capacity, _integer(work, "work", 0, 2**63 - 1))
     return None if rows is None else refutation_of(capacity, rows)
 

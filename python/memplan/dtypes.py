@@ -71,6 +71,11 @@ def typed_shape(dtype: str, shape: Sequence[int] | None) -> str:
     return dtype + ("" if shape is None else f"[{','.join(map(str, shape))}]")
 
 
+def is_known(dtype: str) -> bool:
+    """Whether it is the name of a dtype."""
+    return dtype.replace("_", "") in _BITS
+
+
 def bits(dtype: str) -> int:
     """Bits of one element of a dtype; ValueError if it is unknown (the message lists the known ones)."""
     width = _BITS.get(dtype.replace("_", "")) if isinstance(dtype, str) else None

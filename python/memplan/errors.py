@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import GraphError, InvalidPlanError, ProblemError, UnsupportedError
+from .text import one_line
 
 if TYPE_CHECKING:
     from .facts.plan import Plan
 
 
 class SourceError(ValueError):
-    """A file or model cannot be imported; the message names the thing, what was expected and what came."""
+    """A file or model cannot be imported; the message, one line, names the thing, what was expected and what came."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class MissingDependencyError(ImportError):
@@ -22,7 +26,10 @@ class MissingDependencyError(ImportError):
 
 class PlannerError(RuntimeError):
     """A planner written in Python cannot be used, or does not do what a planner has to; the message names it, and the
-    package that brings it."""
+    package that brings it, in one line."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InfeasibleError(ValueError):

@@ -1,8 +1,9 @@
-"""Writing files so that nothing is ever half written: beside the target first, then renamed."""
+"""JSON read as it was meant, and files written so that nothing is ever half written: beside it, then renamed."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import tempfile
@@ -10,6 +11,57 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from .errors import SourceError
+
+
+def read_json(path: str | os.PathLike[str], expected: str) -> dict[str, Any]:
+    """The object in a JSON file, such as "a graph dict".
+
+    Raises
+    ------
+    SourceError
+        What is not JSON or no object, by line and column; or a key that comes twice, by where it is.
+    """
+    repeated: list[tuple[dict[str, Any], str]] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            repeated.append((made, next(key for key in made if sum(key == name for name, _ in pairs) > 1)))
+        return made
+
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            spec = json.load(file, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
+    except (RecursionError, ValueError) as error:
+        raise SourceError(f"{path}: expected {expected} as JSON, got what Python cannot read: {error}") from None
+    for holder, key in reversed(repeated):  # the last one is whole: nothing around it took its place
+        where = _where(spec, holder, "")
+        raise SourceError(f"{path}: {where or 'the file'} has the key {key!r} more than once")
+    if not isinstance(spec, dict):
+        raise SourceError(f"{path}: expected {expected}, got {type(spec).__name__}")
+    return spec
+
+
+def _where(value: Any, wanted: object, name: str) -> str:
+    """What leads to an object of a JSON file, as "ops[3].alias[0]"; empty for the file's own."""
+    if value is wanted:
+        return name
+    entries = list(value.items()) if isinstance(value, dict) else []
+    entries += [(f"[{i}]", entry) for i, entry in enumerate(value)] if isinstance(value, list) else []
+    for key, entry in entries:
+        below = f"{name}{'.' if name and isinstance(value, dict) else ''}{key}"
+        if entry is wanted:
+            return below
+        if isinstance(entry, (dict, list)) and (found := _where(entry, wanted, below)):
+            return found
+    return ""
 
 
 @contextmanager

@@ -191,9 +191,9 @@ def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:
     """A graph in which ops of these types may write their first output over an input of as many bytes.
 
     That is all that is looked at: a graph does not hold how tensors lie in their bytes. An op that has `inplace`
-    of its own keeps it as it is, and an output that an alias or overwrite places is left alone.
+    of its own keeps it as it is. An output that an alias or overwrite places is left alone, and so is a workspace.
     """
-    bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors}
+    bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors if tensor.kind != "workspace"}
     shared = Shared()
     for op in graph.ops:
         for output, source, _ in (*op.aliases, *op.slices, *op.concats):
@@ -207,7 +207,7 @@ def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]
         return op
     output = op.outputs[0]
     placed = {view[0] for view in (*op.aliases, *op.overwrites)}
-    if output in placed or not bytes_of[output]:
+    if output in placed or not bytes_of.get(output):
         return op
     inputs = reusable(op.type, op.inputs, types)
     if needs_alone(op.type):

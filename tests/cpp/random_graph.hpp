@@ -93,9 +93,12 @@ class RandomGraph {
     } else {
       const bool as_large = below(2);
       add({output, as_large ? bytes(input) : small()});
+      const Bytes size = spec_.tensors.back().bytes;
       for (std::size_t other : inputs)
-        if (below(4))
-          op.inplace.push_back({output, name(other), below(3) ? 0 : below(static_cast<int>(bytes(other)) + 1)});
+        if (below(4)) {
+          const Bytes offset = below(3) ? 0 : below(static_cast<int>(bytes(other)) + 1);
+          if (offset == 0 || offset + size <= bytes(other)) op.inplace.push_back({output, name(other), offset});
+        }
     }
   }
 

@@ -105,8 +105,10 @@ class Replay {
   }
 
  private:
-  std::string op_label(Index k) const { return "op '" + graph_.op(k).name + "' (step " + std::to_string(k) + ")"; }
-  std::string tensor_label(Index t) const { return "tensor '" + graph_.tensor(t).name + "'"; }
+  std::string op_label(Index k) const {
+    return "op " + quoted(graph_.op(k).name) + " (step " + std::to_string(k) + ")";
+  }
+  std::string tensor_label(Index t) const { return "tensor " + quoted(graph_.tensor(t).name); }
 
   void fault(Index op, Index tensor, std::string message) {
     for (auto it = faults_.rbegin(); it != faults_.rend() && it->op == op; ++it)

@@ -113,7 +113,7 @@ class Verifier {
   // Where the buffer ends; an end beyond int64 is reported by check_alone and cut off here.
   Bytes end(Index i) const { return saturated_add(begin(i), problem_.size(i)); }
 
-  std::string label(Index i) const { return "buffer '" + problem_.name(i) + "'"; }
+  std::string label(Index i) const { return "buffer " + quoted(problem_.name(i)); }
 
   void add(ViolationKind kind, Index buffer, Index other, std::string message) {
     if (!full()) found_.push_back({kind, buffer, other, std::move(message)});

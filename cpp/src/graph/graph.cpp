@@ -14,8 +14,6 @@ namespace {
 constexpr std::array<std::string_view, kTensorKinds> kKindNames = {"input", "weight", "intermediate", "output",
                                                                    "workspace"};
 
-std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
-
 void check_tensor(const Tensor& tensor, std::size_t position) {
   if (tensor.name.empty()) throw GraphError("tensor " + std::to_string(position) + " has an empty name");
   if (tensor.bytes < 0)

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kListedOps = 10;  // that a message about a cycle names
 
-std::string op_name(const Graph& graph, Index k) { return "op '" + graph.op(k).name + "'"; }
-std::string tensor_name(const Graph& graph, Index t) { return "tensor '" + graph.tensor(t).name + "'"; }
+std::string op_name(const Graph& graph, Index k) { return "op " + quoted(graph.op(k).name); }
+std::string tensor_name(const Graph& graph, Index t) { return "tensor " + quoted(graph.tensor(t).name); }
 std::string kind_name(TensorKind kind) {
   const bool vowel = kind == TensorKind::input || kind == TensorKind::intermediate || kind == TensorKind::output;
   return (vowel ? "an " : "a ") + std::string(to_string(kind));
@@ -76,12 +76,12 @@ std::string find_cycle(const Graph& graph, const std::vector<Index>& producer) {
         path.emplace_back(next, 0);
         continue;
       }
-      std::string cycle = "'" + graph.op(next).name + "'";  // the path runs from readers to producers
+      std::string cycle = quoted(graph.op(next).name);  // the path runs from readers to producers
       std::size_t listed = 0;
       for (auto it = path.rbegin(); it->first != next; ++it)
-        if (++listed <= kListedOps) cycle += " -> '" + graph.op(it->first).name + "'";
+        if (++listed <= kListedOps) cycle += " -> " + quoted(graph.op(it->first).name);
       if (listed > kListedOps) cycle += " -> (" + std::to_string(listed - kListedOps) + " more)";
-      cycle += " -> '" + graph.op(next).name + "'";
+      cycle += " -> " + quoted(graph.op(next).name);
       return cycle;
     }
   }
@@ -146,6 +146,8 @@ class ViewChecker {
       for (const View& view : op.overwrites) overwrite(k, view);
       for (const View& view : op.overwrites) check_alone(k, view.output);
       for (const View& view : op.inplace) check_may(k, view, "inplace");
+      for (const View& view : op.inplace)
+        if (view.offset != 0) check_inside(k, view, "inplace");  // without one, what does not fit is not put there
       for (const View& view : op.slices) check_may(k, view, "slice");
       for (const View& view : op.slices) check_inside(k, view, "slice");
       check_concats(k, op.concats);

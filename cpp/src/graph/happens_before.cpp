@@ -103,8 +103,8 @@ HappensBefore::HappensBefore(const Graph& graph) : total_(on_one_stream(graph)) 
   for (Index k = 0; k < graph.op_count(); ++k) {
     for (Index earlier : overwritten[at(k)]) {
       if (before(earlier, k)) continue;
-      throw GraphError("op '" + graph.op(k).name + "' on stream " + std::to_string(graph.op(k).stream) +
-                       " overwrites bytes that op '" + graph.op(earlier).name + "' on stream " +
+      throw GraphError("op " + quoted(graph.op(k).name) + " on stream " + std::to_string(graph.op(k).stream) +
+                       " overwrites bytes that op " + quoted(graph.op(earlier).name) + " on stream " +
                        std::to_string(graph.op(earlier).stream) +
                        " uses, and neither data nor `after` says which of them runs first");
     }

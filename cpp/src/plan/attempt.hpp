@@ -14,7 +14,7 @@
 
 namespace memplan {
 
-inline constexpr std::size_t kListedFaults = 20;  // that an error message lists
+inline constexpr std::size_t kListedViolations = 20;  // that an error message lists
 
 // Throws InvalidPlanError that lists the faults of a planner's plan, if there are any.
 template <class Fault>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memplan/bounds.hpp"
+#include "memplan/errors.hpp"
 
 namespace memplan {
 
@@ -15,14 +16,14 @@ std::string needed(Bytes capacity, Bytes lower_bound, const std::optional<Plan>&
   const std::string least = "at least " + std::to_string(lower_bound);
   if (lower_bound > capacity || !plan) return "no plan " + fits + least + " bytes are needed";
   const std::string cut = plan->interrupted ? " when it was interrupted" : "";
-  return "no plan was found that " + fits + "the best plan of planner '" + plan->planner + "' peaks at " +
+  return "no plan was found that " + fits + "the best plan of planner " + quoted(plan->planner) + " peaks at " +
          std::to_string(plan->peak) + cut + "; " + least + " are needed";
 }
 
 std::string described(const Problem& problem, const TightestStep::User& user) {
   const Bytes size = problem.size(user.buffer);
   const std::string whole = user.bytes < size ? " of its " + std::to_string(size) : "";
-  return "\n  buffer '" + problem.name(user.buffer) + "' with " + std::to_string(user.bytes) + whole +
+  return "\n  buffer " + quoted(problem.name(user.buffer)) + " with " + std::to_string(user.bytes) + whole +
          " bytes, alive in [" + std::to_string(problem.first(user.buffer)) + ", " +
          std::to_string(problem.last(user.buffer)) + ")";
 }

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "memplan/bounds.hpp"
-#include "memplan/errors.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"
@@ -58,7 +57,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 }
 
 Plan judge(const Problem& problem, Placement placement, const ChosenPlanner& planner, double seconds) {
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedFaults), planner.planner);
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedViolations), planner.planner);
   Plan plan;
   plan.offsets = std::move(placement.offsets);
   plan.peak = peak_of(problem, plan.offsets);

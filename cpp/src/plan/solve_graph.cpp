@@ -104,7 +104,7 @@ class GraphSolver {
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
-    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedFaults), planner_.planner);
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_.planner);
   }
 
   const Graph& graph_;

@@ -21,8 +21,8 @@ std::vector<std::string_view> feature_names(unsigned features) {
 }
 
 std::string label(const PlannerInfo& planner) {
-  const std::string name = "planner '" + std::string(planner.name) + "'";
-  return planner.package.empty() ? name : name + " of package '" + std::string(planner.package) + "'";
+  const std::string name = "planner " + quoted(planner.name);
+  return planner.package.empty() ? name : name + " of package " + quoted(planner.package);
 }
 
 unsigned features_of(const Problem& problem) {

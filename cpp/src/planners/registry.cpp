@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "memplan/errors.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -92,7 +93,7 @@ const PlannerInfo& find_planner(std::string_view name) {
   for (const PlannerInfo& planner : kPlanners)
     if (name == planner.name || (!name.empty() && name == planner.alias)) return planner;
   throw std::invalid_argument("planner must be one of " + listed(kPlanners, [](const auto& row) { return row.name; }) +
-                              ", got '" + std::string(name) + "'");
+                              ", got " + quoted(name));
 }
 
 std::int64_t value_of(const Parameter& parameter, std::string_view text) {
@@ -106,8 +107,8 @@ std::int64_t value_of(const Parameter& parameter, std::string_view text) {
       parameter.words.empty()
           ? "an integer in [" + std::to_string(parameter.least) + ", " + std::to_string(parameter.most) + "]"
           : "one of " + listed(parameter.words, [](std::string_view w) { return w; });
-  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got '" +
-                              std::string(text) + "'");
+  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got " +
+                              quoted(text));
 }
 
 std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, std::string_view text) {
@@ -117,8 +118,7 @@ std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, st
       return {parameter.name, value_of(parameter, text.substr(equals + 1))};
   const std::string known = listed(planner.parameters, [](const Parameter& p) { return p.name; });
   throw std::invalid_argument(label(planner) + " takes " +
-                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got '" +
-                              std::string(text) + "'");
+                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got " + quoted(text));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void check_lengths(const Problem& problem) {
 
 std::string cell(const char* column, Index i, const Problem& problem) {
   const std::string row = std::string(column) + "[" + std::to_string(i) + "]";
-  return problem.names().empty() ? row : row + " (buffer '" + problem.name(i) + "')";
+  return problem.names().empty() ? row : row + " (buffer " + quoted(problem.name(i)) + ")";
 }
 
 void check_rows(const Problem& problem) {
@@ -60,7 +60,8 @@ void check_names(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty()) throw ProblemError("names[" + std::to_string(i) + "] must not be empty");
     if (!seen.insert(names[i]).second)
-      throw ProblemError("names must be unique, got '" + names[i] + "' again at names[" + std::to_string(i) + "]");
+      throw ProblemError("names must be unique, got " + quoted(names[i]) + " again at names[" + std::to_string(i) +
+                         "]");
   }
 }
 

@@ -20,7 +20,7 @@ std::vector<bool> donated_inputs(const Graph& graph, const std::vector<std::stri
   for (const std::string& name : names) {
     const auto t = graph.find(name);
     if (!t || graph.tensor(*t).kind != TensorKind::input)
-      throw GraphError("donate must name graph inputs, got '" + name + "'" +
+      throw GraphError("donate must name graph inputs, got " + quoted(name) +
                        (t ? ", which is of kind " + std::string(to_string(graph.tensor(*t).kind)) : ""));
     donated[at(*t)] = true;
   }

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 from ..errors import InfeasibleError
 from .arguments import (
     Commands,
+    Group,
     add_planner,
     add_search,
     add_source,
     captured,
     check_picture,
     check_targets,
-    count,
     new_command,
     planning,
+    search_group,
+    size,
 )
 from .pictures import add_picture, picture
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
@@ -34,27 +36,44 @@ memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
 memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
-memplan plan lifetimes.csv --capacity 1048576 --time-limit 10
+memplan plan lifetimes.csv --capacity 1MiB --time-limit 10
 """
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "plan", "plan the memory of a network or of a list of lifetimes", EXAMPLES)
+    command = new_command(
+        commands, "plan", "give every tensor of a network, or buffer of a list, its place in memory", EXAMPLES
+    )
     command.set_defaults(run=run)
     add_source(command)
-    add_planner(command)
-    command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
-    command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
-    command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
-    command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
-    command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
-    add_picture(command)
-    command.add_argument("--chrome-trace", type=Path, metavar="F", help="write a trace for Perfetto (JSON)")
-    command.add_argument("--memory-viz", type=Path, metavar="F", help="write a snapshot for pytorch.org/memory_viz")
-    command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
-    command.add_argument("--capacity", type=count, metavar="N", help="bytes; the first plan that fits is enough")
-    add_search(command)
+    search = search_group(command)
+    add_planner(search)
+    search.add_argument(
+        "--capacity", type=size, metavar="N", help="end with the first plan that fits so many bytes, such as 1.5GiB"
+    )
+    add_search(search)
+    _add_files(command.add_argument_group("files to write"))
+    add_picture(command.add_argument_group("the picture of --plot"))
+
+
+def _add_files(group: Group) -> None:
+    group.add_argument("--plot", type=Path, metavar="F", help="the plan as a picture: .png, .svg or .pdf")
+    group.add_argument("--html", type=Path, metavar="F", help="the plan as an interactive page")
+    group.add_argument(
+        "--layout", type=Path, metavar="F", help="the plan as a table for people: where each tensor lies"
+    )
+    group.add_argument("--json", type=Path, metavar="F", help="the plan as JSON, which memplan reads back")
+    group.add_argument("--csv", type=Path, metavar="F", help="the plan as CSV, a line per buffer")
+    group.add_argument(
+        "--csv-form",
+        default="minimalloc",
+        choices=["minimalloc", "gantt"],
+        help="the columns of --csv: id,lower,upper,size,alignment,offset (minimalloc, the default), or "
+        "tensor_name,size,offset,start_time,end_time (gantt)",
+    )
+    group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
+    group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -103,7 +122,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
 
 
 def _infeasible(error: InfeasibleError) -> int:
-    from ..present.units import printable
+    from ..text import printable
 
     for line in str(error).splitlines():
         print(printable(line), file=sys.stderr)

@@ -357,7 +357,7 @@ class Plan:
     def __repr__(self) -> str:
         state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
         state += ", interrupted" if self.interrupted else ""
-        return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner '{self.planner}'>"
+        return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner {self.planner!r}>"
 
     def _repr_html_(self) -> str:
         from ..present.notebook import plan_html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+
+_MOST_COMPARED = 20_000  # names that are looked through for one that is spelt alike
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class Slots:
         return Slot(p.name(b), *(int(column[b]) for column in columns))
 
     def named(self, name: str) -> Slot:
-        """The slot of a tensor, or of a buffer."""
+        """The slot of a tensor, or of a buffer; the end of its name after a dot does, if no other ends so."""
+        name = self._full(name)
         tensor = self._tensor(name)
         if tensor is None or self._graph is None or self._buffers is None:
             return self.at(self.buffer_named(name))
@@ -103,12 +107,51 @@ class Slots:
 
     def buffer_named(self, name: str) -> int:
         """The position of the buffer of this name, or in which the tensor of this name lies; -1 where in none."""
+        name = self._full(name)
         tensor = self._tensor(name)
         if tensor is not None and self._buffers is not None:
             return int(self._buffers.buffer_of_tensor[tensor])
-        if name not in self._positions:
-            raise KeyError(f"the plan has no tensor or buffer named {name!r}")
         return self._positions[name]
+
+    def _full(self, name: str) -> str:
+        """The name of a tensor or buffer that a caller means; KeyError offers what is near."""
+        if self._tensor(name) is not None or name in self._positions:
+            return name
+        ends = self._by_end.get(name, [])
+        if len(ends) == 1:
+            return ends[0]
+        inside = [placed for placed in self._placed if placed.startswith(f"{name}.")]
+        near = ends or inside or self._like(name)
+        offer = f"; there is {', '.join(map(repr, near[:3]))}" if near else ""
+        more = f" and {len(near) - 3} more" if len(near) > 3 else ""
+        raise KeyError(f"the plan has no tensor or buffer named {name!r}{offer}{more}")
+
+    def _like(self, name: str) -> list[str]:
+        """Placed names that are spelt much alike, in whole or after a dot."""
+        if len(self._placed) > _MOST_COMPARED:
+            return []
+        whole = difflib.get_close_matches(name, self._placed, n=1)
+        return whole or [self._by_end[end][0] for end in difflib.get_close_matches(name, self._by_end, n=1)]
+
+    @cached_property
+    def _placed(self) -> list[str]:
+        """The names of the tensors that lie in the arena, and of buffers, in order."""
+        names = dict.fromkeys(self._positions)
+        if self._graph is not None and self._buffers is not None:
+            placed = self._buffers.buffer_of_tensor.tolist()
+            names |= {t.name: None for t, buffer in zip(self._graph.tensors, placed, strict=True) if buffer >= 0}
+        return list(names)
+
+    @cached_property
+    def _by_end(self) -> dict[str, list[str]]:
+        """Placed names by their ends: "a.b.c" under "b.c" and "c"."""
+        found: dict[str, list[str]] = {}
+        for name in self._placed:
+            place = name.find(".")
+            while place >= 0:
+                found.setdefault(name[place + 1 :], []).append(name)
+                place = name.find(".", place + 1)
+        return found
 
     def _tensor(self, name: str) -> int | None:
         return self._graph.index(name) if self._graph is not None else None

@@ -12,15 +12,16 @@
 
 from __future__ import annotations
 
-import json
+import math
 import operator
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
-from ..dtypes import nbytes
+from ..dtypes import is_known, nbytes
 from ..errors import GraphError, SourceError
+from ..files import read_json
 
 _INT64_MAX = 2**63 - 1
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
@@ -33,31 +34,18 @@ _GRAPH_KEYS = {"tensors", "ops", "outputs"}
 
 def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """The graph dict of a JSON file; SourceError where it holds something else, as a plan that memplan wrote."""
-    spec = read_json(path)
+    spec = read_json(path, "a graph dict with tensors, ops and outputs")
     kind = spec.get("format")
     if isinstance(kind, str) and kind.startswith("memplan."):
         raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got a {kind} file")
     return spec
 
 
-def read_json(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """Read a graph dict from a JSON file; SourceError names the file, line and column of what is not JSON."""
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            spec = json.load(file)
-    except json.JSONDecodeError as error:
-        raise SourceError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: expected UTF-8 text, got byte {error.object[error.start]:#04x}") from None
-    except (RecursionError, ValueError) as error:
-        raise SourceError(f"{path}: expected a graph dict as JSON, got what Python cannot read: {error}") from None
-    if not isinstance(spec, dict):
-        raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got {type(spec).__name__}")
-    return spec
-
-
-def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
+def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
     """Build the Graph of a graph dict.
+
+    Bytes may not be fewer than shape and dtype take, but for views: a broadcast shows the same bytes many times. An
+    importer's bytes were `measured`, and are taken as they are.
 
     Raises
     ------
@@ -68,6 +56,11 @@ def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
     _check_keys(spec, "graph", _GRAPH_KEYS, required=("tensors", "ops", "outputs"))
     tensors = [_tensor(entry, f"tensors[{i}]") for i, entry in enumerate(_list(spec["tensors"], "tensors"))]
     ops = [_op(entry, i) for i, entry in enumerate(_list(spec["ops"], "ops"))]
+    if not measured:
+        views = {output for op in ops for output, *_ in op.aliases}
+        for i, tensor in enumerate(tensors):
+            if tensor.name not in views:
+                _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     return _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
 
 
@@ -75,13 +68,28 @@ def _tensor(entry: Any, where: str) -> _core.Tensor:
     _check_keys(entry, where, _TENSOR_KEYS, required=("name",))
     name = _string(entry["name"], f"{where}.name")
     shape, dtype = _shape(entry.get("shape"), where), _string(entry.get("dtype", ""), f"{where}.dtype")
-    if "bytes" in entry:
-        size = _integer(entry["bytes"], f"{where}.bytes")
-    elif shape is not None and dtype:
-        size = _bytes_of(shape, dtype, f"{where} ('{name}')")
-    else:
-        raise GraphError(f"{where} ('{name}') needs bytes, or shape and dtype")
+    size = _size(entry, shape, dtype, f"{where} ({name!r})", where)
     return _core.Tensor(name, size, _string(entry.get("kind", "intermediate"), f"{where}.kind"), shape, dtype)
+
+
+def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, what: str, where: str) -> int:
+    """Bytes: as given, else as the shape takes."""
+    if "bytes" not in entry:
+        if shape is None or not dtype:
+            raise GraphError(f"{what} needs bytes, or shape and dtype")
+        return _bytes_of(shape, dtype, what)
+    return _integer(entry["bytes"], f"{where}.bytes")
+
+
+def _check_size(tensor: _core.Tensor, what: str) -> None:
+    """Bytes may be more than the shape takes, as where rows are padded, and not fewer."""
+    if tensor.shape is None or not is_known(tensor.dtype):
+        return
+    least, size = _bytes_of(list(tensor.shape), tensor.dtype, what), tensor.bytes
+    if 0 <= size < least:
+        raise GraphError(
+            f"{what}: bytes must be the {least} of {tensor.dtype} {list(tensor.shape)}, or more (padding), got {size}"
+        )
 
 
 def _op(entry: Any, position: int) -> _core.Op:
@@ -118,7 +126,7 @@ def _check_keys(entry: Any, where: str, known: set[str], required: tuple[str, ..
         raise GraphError(f"{where} must be a dict with {', '.join(sorted(known))}, got {type(entry).__name__}")
     for key in required:
         if key not in entry:
-            raise GraphError(f"{where} has no '{key}'; expected {', '.join(required)}")
+            raise GraphError(f"{where} has no {key!r}; expected {', '.join(required)}")
     for key in entry:
         if key not in known:
             raise GraphError(f"{where} has an unknown key {key!r}; known are {', '.join(sorted(known))}")
@@ -157,7 +165,13 @@ def _integer(value: Any, where: str, limit: int = _INT64_MAX) -> int:
 def _shape(value: Any, where: str) -> list[int] | None:
     if value is None:
         return None
-    return [_integer(d, f"{where}.shape[{i}]") for i, d in enumerate(_list(value, f"{where}.shape"))]
+    shape = [_integer(d, f"{where}.shape[{i}]") for i, d in enumerate(_list(value, f"{where}.shape"))]
+    for i, dimension in enumerate(shape):
+        if dimension < 0:
+            raise GraphError(f"{where}.shape[{i}] must be >= 0, got {dimension}")
+    if math.prod(shape) > _INT64_MAX:
+        raise GraphError(f"{where}.shape: {shape} has {math.prod(shape)} elements, more than int64 holds")
+    return shape
 
 
 def _bytes_of(shape: list[int], dtype: str, where: str) -> int:

@@ -76,7 +76,7 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
     for b, name in enumerate(problem.names):
         i = row_of.pop(name, None)
         if i is None:
-            mismatches.append(f"buffer '{name}' is not in the plan")
+            mismatches.append(f"buffer {name!r} is not in the plan")
             continue
         matched.append(b)
         offsets.append(rows.offset[i])
@@ -84,10 +84,10 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
         got = (rows.size[i], rows.first[i], rows.last[i])
         for what, e, g in zip(("size", "start", "end"), expected, got, strict=True):
             if e != g:
-                mismatches.append(f"buffer '{name}' has {what} {e} in the problem and {g} in the plan")
+                mismatches.append(f"buffer {name!r} has {what} {e} in the problem and {g} in the plan")
         if i in shapes_of_rows and shapes_of_rows[i] != sorted(shapes.get(b, [])):
-            mismatches.append(f"buffer '{name}' has other parts in the plan than in the problem")
-    mismatches += [f"buffer '{name}' is in the plan, but not in the problem" for name in row_of]
+            mismatches.append(f"buffer {name!r} has other parts in the plan than in the problem")
+    mismatches += [f"buffer {name!r} is in the plan, but not in the problem" for name in row_of]
     return _selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
 
 

@@ -7,13 +7,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
+from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
+from ..files import read_json
 from .csv import Rows
-from .graph_dict import read_json
-
-FORMAT = "memplan.plan"
-VERSION = 2  # of what is written; with it came parts, conflicts, pools, shares
-READABLE = (1, 2)
-PART_KEYS = ("begin", "end", "first", "last")
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
@@ -31,7 +27,7 @@ class PlanRows(NamedTuple):
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     """Read buffers, offsets and the planner's name; SourceError names the entry that is not as expected."""
-    spec = read_json(path)
+    spec = read_json(path, "a plan that memplan wrote")
     if spec.get("format") != FORMAT or spec.get("version") not in READABLE:
         got = f"{spec.get('format')!r} version {spec.get('version')!r}"
         raise SourceError(f"{path}: expected format {FORMAT!r} version {' or '.join(map(str, READABLE))}, got {got}")

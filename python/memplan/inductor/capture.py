@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from .. import _core
-from ..errors import MissingDependencyError
 from ..facts.plan import Plan
+from ..importers.torch.private import require_tested, require_torch
 from .wrapper import Block, Pool, Wrapper
 
 ALIGNMENT = 64  # bytes, of the buffers in torch's pools
@@ -58,7 +58,10 @@ class InductorCapture(Wrapper):
 
     @property
     def load(self) -> int:
-        """The most bytes that are alive by need at one step: no planner holds less."""
+        """The most bytes that are alive by need at one step, of all blocks: no planner holds less.
+
+        What `plan` places is less where kernels allocate, or inputs are donated: its load is ``problem.load``.
+        """
         return _load(self.needed)
 
     @property
@@ -77,7 +80,9 @@ class InductorCapture(Wrapper):
         others = [block for block in self.needed if block.source != "wrapper"]
         return None if self.pools_error else _load([*self.pools, *others])
 
-    def plan(self, planner: str = "auto", *, kernels: bool = False, alignment: int = ALIGNMENT, **options: Any) -> Plan:
+    def plan(
+        self, planner: str = "auto", *, kernels: bool = False, alignment: int | str = ALIGNMENT, **options: Any
+    ) -> Plan:
         """The same buffers in an arena by memplan: `problem`, or with ``kernels`` the `whole`; options as of `plan`."""
         from ..api import plan
 
@@ -97,11 +102,17 @@ class InductorCapture(Wrapper):
 
         load = self.load
         made = sum(block.source == "wrapper" for block in self.needed)
-        lines = [f"{self.name}: {made} buffers, {len(self.needed) - made} more made by kernels or from inputs"]
-        peaks = {"load": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
+        lines = [
+            f"{self.name}: {made} buffers of the wrapper, {len(self.needed) - made} more by kernels or from inputs"
+        ]
+        peaks = {"load of all": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
         for what, peak in peaks.items():
             figure = self.pools_error if peak is None else f"{format_bytes(peak)}  {peak / max(load, 1):.3f} x load"
             lines.append(f"  {what:14} {figure}")
+        placed, whole = (format_bytes(problem.load) for problem in (self.problem, self.whole))
+        lines.append(f"  {'to be placed':14} {placed}  load of what plan() places, the buffers of the wrapper")
+        if placed != whole:
+            lines.append(f"  {'':14} {whole}  load of what plan(kernels=True) places, those of kernels too")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -115,7 +126,10 @@ def capture_inductor(
     kwargs: Mapping[str, Any] | None = None,
     train: bool = False,
 ) -> list[InductorCapture]:
-    """Read what torch.compile would hold in memory, graph by graph.
+    """Read what torch.compile would hold in memory, graph by graph. Experimental: tested with torch 2.13, needs that.
+
+    It reads private parts of torch.compile, which change from one release of torch to the next. Any other version is
+    refused.
 
     torch.compile runs up to the wrapper code of each graph; no kernel is compiled or run. Where a compiled graph would
     run, its operators run one by one in eager torch on the arguments given, so that what a graph break or a backward
@@ -143,7 +157,7 @@ def capture_inductor(
     MissingDependencyError
         torch, or a C++ compiler, is not installed; Inductor asks the compiler which vectors the processor has.
     UnsupportedError
-        Another torch than 2.13, whose private parts are read; or a graph with nested wrappers (control flow).
+        Another torch than 2.13; or a graph with nested wrappers (control flow).
     SourceError
         torch.compile fails or makes no graph; a tensor is not on the CPU; with train, nothing requires a gradient.
     TypeError
@@ -155,10 +169,10 @@ def capture_inductor(
         raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {type(args).__name__}")
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise TypeError(f"kwargs must be a mapping from names to values, got {type(kwargs).__name__}")
-    try:
-        from .compiled import compiled_wrappers
-    except ImportError as error:
-        raise MissingDependencyError("capture_inductor needs torch: pip install 'memplan[torch]'") from error
+    require_torch("capture_inductor")
+    require_tested("capture_inductor")
+    from .compiled import compiled_wrappers
+
     wrappers = compiled_wrappers(fn_or_module, args, kwargs or {}, train)
     return [InductorCapture(**{f.name: getattr(wrapper, f.name) for f in fields(wrapper)}) for wrapper in wrappers]
 

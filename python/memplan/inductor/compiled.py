@@ -4,7 +4,7 @@ A wrapper is a list of lines: some allocate, free or take over a buffer, the oth
 moment when Inductor plans memory, before and after. No kernel is compiled or run: where a compiled graph would run, its
 operators run one by one in eager torch, so that Python goes on to the next graph and to the backward pass.
 
-All of this is private to torch: it is read from the torch of `TESTED` and from no other.
+All of this is private to torch, and may look different in any other version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from ..importers.torch.fake import describe, map_tensors, tensors_in
 from ..importers.torch.module import loss_of, unchanged
 from .wrapper import Block, Pool, Wrapper
 
-TESTED = "2.13"
 _CONFIG = {
     "force_disable_caches": True,  # or no wrapper would be made of what has been compiled before
     "memory_planning": False,
@@ -50,13 +49,13 @@ def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str
     Raises
     ------
     UnsupportedError
-        Another version of torch than was tested.
+        A graph with nested wrappers (control flow).
     MissingDependencyError
         No C++ compiler.
     SourceError
         torch.compile fails, makes no graph, or makes one that is not read here; tensors elsewhere than on the CPU.
     """
-    _check_environment()
+    _check_compiler()
     target = _unwrapped(target)
     label = getattr(target, "__qualname__", type(target).__qualname__)
     _check_on_cpu(target, args, kwargs)
@@ -78,10 +77,7 @@ def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str
     return found
 
 
-def _check_environment() -> None:
-    if torch.__version__.split(".")[:2] != TESTED.split("."):
-        problem = f"capture_inductor reads what is private to torch.compile, as it is in torch {TESTED}"
-        raise UnsupportedError(f"{problem}; this is torch {torch.__version__}")
+def _check_compiler() -> None:
     try:
         cpp_builder.get_cpp_compiler()
     except exc.InvalidCxxCompiler as error:

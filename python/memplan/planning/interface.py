@@ -161,10 +161,10 @@ class PlannerInfo:
     @property
     def label(self) -> str:
         """What errors call it."""
-        return f"planner '{self.name}'" + (f" of package '{self.package}'" if self.package else "")
+        return f"planner {self.name!r}" + (f" of package {self.package!r}" if self.package else "")
 
     def __repr__(self) -> str:
-        return f"<memplan planner '{self.name}'>"
+        return f"<memplan planner {self.name!r}>"
 
 
 def _check_name(name: Any, pattern: str) -> None:

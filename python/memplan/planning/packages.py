@@ -35,10 +35,10 @@ def load(name: str, check: Callable[[PlannerInfo], None]) -> PlannerInfo:
     """
     points = sorted(entry_points(group=GROUP, name=name), key=_package)
     if len(points) > 1:
-        packages = ", ".join(f"'{_package(point)}'" for point in points)
-        raise PlannerError(f"planner '{name}' comes from several packages, of which one can stay: {packages}")
+        packages = ", ".join(f"{_package(point)!r}" for point in points)
+        raise PlannerError(f"planner {name!r} comes from several packages, of which one can stay: {packages}")
     package, value = _package(points[0]), points[0].value
-    called = f"planner '{name}' of package '{package}', {value},"
+    called = f"planner {name!r} of package {package!r}, {value},"
     try:
         row = points[0].load()
     except Exception as error:
@@ -46,7 +46,7 @@ def load(name: str, check: Callable[[PlannerInfo], None]) -> PlannerInfo:
     if not isinstance(row, PlannerInfo):
         raise PlannerError(f"{called} must be a PlannerInfo, got {row!r}")
     if row.name != name:
-        raise PlannerError(f"{called} calls itself '{row.name}'")
+        raise PlannerError(f"{called} calls itself {row.name!r}")
     try:
         check(row)
     except (TypeError, ValueError) as error:

@@ -75,7 +75,7 @@ def register(row: PlannerInfo) -> None:
     if not isinstance(row, PlannerInfo):
         raise TypeError(f"register takes a PlannerInfo, got {row!r}")
     if row.name in packages.names():
-        raise ValueError(f"planner '{row.name}' cannot be registered: the name is taken by an installed package")
+        raise ValueError(f"planner {row.name!r} cannot be registered: the name is taken by an installed package")
     _check(row)
     _registered[row.name] = row
 
@@ -87,9 +87,9 @@ def _own() -> list[PlannerInfo]:
 def _check(row: PlannerInfo) -> None:
     """Refuses what could not be planned with."""
     if row.run is None:
-        raise TypeError(f"planner '{row.name}' has no run: a function from a Problem and Options to a Placement")
+        raise TypeError(f"planner {row.name!r} has no run: a function from a Problem and Options to a Placement")
     if any(row.name in (own.name, own.alias) for own in _own()):
-        raise ValueError(f"the name '{row.name}' is taken by memplan's own planner")
+        raise ValueError(f"the name {row.name!r} is taken by memplan's own planner")
     for feature in row.supports:
         if feature not in FEATURES:
             raise ValueError(f"supports must be among {', '.join(FEATURES)}, got {feature!r}")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .units import format_bytes, printable
+from ..text import printable
+from .units import format_bytes
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan

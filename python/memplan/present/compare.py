@@ -8,10 +8,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from ..files import replacing
+from ..text import printable
 from .colours import PALETTE
 from .gantt import plot_plan
 from .tables import Table
-from .units import format_bytes, percent, printable, unit_of
+from .units import format_bytes, percent, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

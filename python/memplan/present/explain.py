@@ -105,8 +105,12 @@ def _what_helps(e: Explanation) -> str:
 
 
 def _change(advice: Advice) -> str:
-    """A change for people."""
-    names = advice.names
+    """A change for people, or two."""
+    text = _one_change(advice.kind, advice.names)
+    return f"{text} and {_one_change(*advice.also)}" if advice.also is not None else text
+
+
+def _one_change(kind: str, names: Sequence[str]) -> str:
     count = counted(len(names), "tensors")
     return {
         "inplace": "outputs in place, which inplace=False forbids",
@@ -119,7 +123,7 @@ def _change(advice: Advice) -> str:
         "offload": f"{count} kept elsewhere while nothing uses {'it' if len(names) == 1 else 'them'}",
         "hand_over": f"{counted(len(names), 'graph outputs')} handed over when made, not at the end",
         "without": f"{_few(names)} gone, which {'live' if len(names) > 1 else 'lives'} on both sides of that step",
-    }[advice.kind]
+    }[kind]
 
 
 # Tables
@@ -169,9 +173,7 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
         (
             "lower bound",
             format_bytes(e.lower_bound),
-            "the load"
-            if e.lower_bound == e.load
-            else f"proven: no plan is smaller{', whatever is shared' * e.of_graph}",
+            _what_bounds(e),
         ),
         ("fragmentation (peak - load)", format_bytes(e.peak - e.load), _unavoidable(e)),
         (
@@ -188,6 +190,12 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
     return Table(
         "How far from the best possible", ("figure", "bytes", "which means"), tuple(rows), frozenset({"bytes"})
     )
+
+
+def _what_bounds(e: Explanation) -> str:
+    if e.lower_bound == e.load:
+        return "the load"
+    return "proven: no plan is smaller" + (", whatever is shared" if e.of_graph else "")
 
 
 def _unavoidable(e: Explanation) -> str:

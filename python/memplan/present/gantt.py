@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
 from ..files import replacing
+from ..text import printable
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
-from .units import format_bytes, printable, tick, unit_of
+from .units import format_bytes, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

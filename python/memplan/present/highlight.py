@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,29 +28,32 @@ class Mark:
 def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
     """The tensors and buffers of these names, or of this one; a name of both is that of the buffer.
 
+    The path of a module stands for all that lies in the arena of it.
+
     Raises
     ------
     ValueError
         The plan has none of that name, or does not place it.
     """
     names = [highlight] if isinstance(highlight, str) else list(highlight)
-    return [_mark(plan, name) for name in names]
+    found = (_mark(plan, full) for name in names for full in _names(plan, name))
+    return list(dict.fromkeys(found))
+
+
+def _names(plan: Plan, name: str) -> list[str]:
+    """A name itself; of a module's path, the names of its tensors."""
+    if name in plan:
+        return [name]
+    return [tensor for tensor in plan.tensors.names if tensor.startswith(f"{name}.")] or [name]
 
 
 def _mark(plan: Plan, name: str) -> Mark:
-    slot, buffer = _slot(plan, name), plan.buffer_of(name)
-    whole = plan.problem.name(buffer) == name
-    return Mark(plan[buffer] if whole else slot, buffer, whole)
-
-
-def _slot(plan: Plan, name: str) -> Slot:
     try:
-        return plan[name]
+        slot, buffer = plan[name], plan.buffer_of(name)
     except KeyError as error:
-        known = [plan.problem.name(b) for b in range(len(plan))]
-        known += [] if plan.graph is None else [tensor.name for tensor in plan.graph.tensors]
-        near = difflib.get_close_matches(name, [other for other in known if other != name], n=1)
-        raise ValueError(f"highlight: {error.args[0]}" + (f"; there is {near[0]!r}" if near else "")) from None
+        raise ValueError(f"highlight: {error.args[0]}") from None
+    whole = plan.problem.name(buffer) == slot.name
+    return Mark(plan[buffer] if whole else slot, buffer, whole)
 
 
 def steps_of(plan: Plan) -> Steps:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..facts.usage import Part
-from .units import format_bytes, printable
+from ..text import printable
+from .units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

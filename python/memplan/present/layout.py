@@ -13,8 +13,9 @@ import numpy as np
 from .. import _core
 from ..facts.buffer_info import tenants_of
 from ..facts.usage import parts_by_buffer
+from ..text import printable
 from .tables import WIDTH, printed
-from .units import SHARES, counted, format_bytes, printable, shortened
+from .units import SHARES, counted, format_bytes, shortened
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan

@@ -19,9 +19,10 @@ from ..errors import MissingDependencyError
 from ..facts.buffer_info import BufferInfo, buffer_infos
 from ..facts.usage import rectangles
 from ..files import write_text
+from ..text import printable
 from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
-from .units import format_bytes, printable
+from .units import format_bytes
 
 if TYPE_CHECKING:
     from .. import _core

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..files import replacing
+from ..text import printable
 from .compare import PROVEN, comparison_table, gap, reason_of
 from .tables import WIDTH, Table, html, html_image, html_page, text
-from .units import percent, printable
+from .units import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
-from .units import printable
+from ..text import printable
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

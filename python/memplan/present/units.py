@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ..text import printable
+
 SHARES = {
     "inplace": "in place of",
     "slice": "slice of",
@@ -39,11 +41,6 @@ def percent(share: float | None) -> str:
 def tick(span: float) -> float:
     """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
     return float(2.0 ** math.floor(math.log2(span / 4)))
-
-
-def printable(name: str) -> str:
-    """The name on one line: line ends and other control characters become escapes."""
-    return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
 
 
 def shortened(name: str, most: int = 40) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError
+from ..files import read_json, replacing
 from . import checker
 from .checker import Node
 
@@ -53,8 +54,6 @@ class Refutation:
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON; a node is [parent, buffer, height, step]."""
-        from ..files import replacing
-
         spec = {"format": FORMAT, "version": VERSION, "memplan": _core.__version__, "capacity": self.capacity}
         with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
             json.dump({**spec, "nodes": self.nodes}, file)
@@ -63,12 +62,8 @@ class Refutation:
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> Refutation:
         """Read what `to_json` wrote; SourceError names what is not as expected. Nothing is checked yet."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                spec = json.load(file)
-        except ValueError as error:
-            raise SourceError(f"{path}: expected JSON: {error}") from None
-        if not isinstance(spec, dict) or (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
+        spec = read_json(path, "a proof that memplan wrote")
+        if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
             raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
         capacity, nodes = spec.get("capacity"), spec.get("nodes")
         if not isinstance(capacity, int) or isinstance(capacity, bool):

@@ -13,9 +13,11 @@ import numpy as np
 
 from ... import _core
 from ...api import capture, plan
+from ...sizes import in_bytes
 from ..comparison import digest, name_of
 
 Source: TypeAlias = "str | _core.Graph | _core.Problem"  # a path, or what was captured
+_IN_BYTES = {"alignment", "capacity"}
 _CAPTURE_FIRST = "capture the source with it first"
 _LOCAL = {"args": _CAPTURE_FIRST, "kwargs": _CAPTURE_FIRST} | dict.fromkeys(
     ("on_improvement", "on_interrupt", "on_row"), "see memplan.compare"
@@ -31,6 +33,8 @@ def options_as_json(options: Mapping[str, Any]) -> str:
             raise TypeError(f"option {name} does not apply to sweeps; {_LOCAL[name]}")
         if name not in defaults:
             raise TypeError(f"sweep takes the options of plan, got {name!r}")
+        if name in _IN_BYTES and value is not None:
+            value = in_bytes(value, name)
         value, default = _plain(value), _plain(defaults[name])
         if value != default and not (isinstance(value, (dict, list)) and not value and not default):
             said[name] = value

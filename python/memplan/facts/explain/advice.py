@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from ..dataflow import Dataflow
 from .inplace import Blocked, may_be_over_inputs
 
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
+_MOST_PAIRS = 24  # of changes that are tried
+_MOST_WORK = 1_000_000  # ops that are looked at for pairs
+_LIFTED = {"disabled", "not donated", "not listed", "harmful"}  # rules that options lift, or that lifting others may
 
 
 @dataclass(frozen=True)
@@ -24,49 +28,118 @@ class Advice:
     "donate", types of ops in the graph that "INPLACE_OPS" has, or others for "inplace_ops", if their kernels allow it;
     or what to do with idle tensors: "recompute", "offload" until the next use, "hand_over" graph outputs when they are
     made, or a problem "without" buffers that live on both sides. ``names`` are its types, inputs, tensors or buffers,
-    ``bytes`` those that it takes away where the load is highest.
+    ``bytes`` those that it takes away where the load is highest. ``also`` is a second change, kind and names, without
+    which the first does not lead there.
     """
 
     kind: str
     names: tuple[str, ...]
     load: int
     bytes: int
+    also: tuple[str, tuple[str, ...]] | None = None
+
+
+_Change = tuple[str, tuple[str, ...]]  # kind and names, as of an Advice
 
 
 def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: int, step: int) -> list[Advice]:
-    """Changes of what `memplan.plan` is asked for, found by trying them: those that lower the load."""
+    """Changes of what `memplan.plan` is asked for, found by trying them: those that lower the load.
+
+    Each change is tried alone. Where all of them together do better than the best of these, two are tried at a time.
+    """
     asked = dataflow.storage
     if asked is None:
         return []
-    graph, most = dataflow.graph, min(load, _core.buffers_of(dataflow.graph, asked).problem.load)
-    found = []
+    trial = _Trial(dataflow.graph, asked)
+    most = min(load, trial.load(()))
+    changes = _changes(dataflow, asked, blocked)
+    ways = [(change,) for change in changes if trial.load((change,)) < most]
+    best = min(map(trial.load, ways), default=most)
+    pair = _best_pair(trial, changes, best, _MOST_WORK // max(len(dataflow.ops), 1))
+    return [_advice(trial, way, load, step) for way in (*ways, *filter(None, [pair]))]
 
-    def try_(kind: str, names: list[str], graph: _core.Graph, storage: _core.StorageOptions) -> bool:
-        problem = _core.buffers_of(graph, storage).problem
-        if problem.load < most:
-            found.append(Advice(kind, tuple(names), problem.load, load - _load_at(problem, step)))
-        return problem.load < most
 
+class _Trial:
+    """What becomes of a graph's problem with changes."""
+
+    def __init__(self, graph: _core.Graph, asked: _core.StorageOptions) -> None:
+        self.graph, self.asked = graph, asked
+        self._loads: dict[tuple[_Change, ...], int] = {}
+
+    def load(self, changes: tuple[_Change, ...]) -> int:
+        if changes not in self._loads:
+            self._loads[changes] = self.problem(changes).load
+        return self._loads[changes]
+
+    def problem(self, changes: tuple[_Change, ...]) -> _core.Problem:
+        graph, asked = self.with_changes(changes)
+        return _core.buffers_of(graph, asked).problem
+
+    def with_changes(self, changes: tuple[_Change, ...]) -> tuple[_core.Graph, _core.StorageOptions]:
+        """The graph and the options with changes made in turn."""
+        graph, asked = self.graph, self.asked
+        for kind, names in changes:
+            if kind in ("inplace", "zero_copy"):
+                asked = _changed(asked, **{kind: True})
+            elif kind == "disable_inplace_ops":
+                still = [name for name in asked.disable_inplace_ops if not any(matches(type, [name]) for type in names)]
+                asked = _changed(asked, disable_inplace_ops=still)
+            elif kind == "donate":
+                asked = _changed(asked, donate=[*asked.donate, *(names or self.donors(graph))])
+            else:
+                graph = with_inplace(graph, INPLACE_OPS if kind == "INPLACE_OPS" else names)
+        return graph, asked
+
+    def donors(self, graph: _core.Graph) -> list[str]:
+        """The inputs that some op may write over once they are donated."""
+        return [name for name in may_be_over_inputs(graph) if name not in self.asked.donate]
+
+
+_DONATE: _Change = ("donate", ())  # all that may be
+
+
+def _changes(dataflow: Dataflow, asked: _core.StorageOptions, blocked: Collection[Blocked]) -> list[_Change]:
+    """What may be worth a trial; donations last, as they depend on what ops may do."""
+    changes: list[_Change] = []
     if not asked.inplace:
-        try_("inplace", [], graph, _changed(asked, inplace=True))
+        changes.append(("inplace", ()))
     if not asked.zero_copy:
-        try_("zero_copy", [], graph, _changed(asked, zero_copy=True))
-    off = sorted({b.op_type for b in blocked if b.rule == "disabled" and asked.inplace})
-    for type in off[:_TRIED]:
-        still = [name for name in asked.disable_inplace_ops if not matches(type, [name])]
-        try_("disable_inplace_ops", [type], graph, _changed(asked, disable_inplace_ops=still))
-    donors = [name for name in may_be_over_inputs(graph) if name not in asked.donate]
-    if asked.inplace and donors and try_("donate", donors, graph, _changed(asked, donate=[*asked.donate, *donors])):
-        all_donors = found.pop()
-        fewest = _fewest(dataflow, donors, all_donors.load)
-        found.append(Advice("donate", tuple(fewest), all_donors.load, all_donors.bytes))
-    listed = _listed(dataflow)
-    if asked.inplace and listed:
-        try_("INPLACE_OPS", listed, with_inplace(graph, INPLACE_OPS), asked)
-    unlisted = sorted({b.op_type for b in blocked if b.rule == "not listed" and b.op_type} - set(listed))
-    for type in unlisted[:_TRIED] if asked.inplace else []:
-        try_("inplace_ops", [type], with_inplace(graph, {type}), asked)
+        changes.append(("zero_copy", ()))
+    if asked.inplace:
+        off = sorted({b.op_type for b in blocked if b.rule == "disabled"})
+        changes += [("disable_inplace_ops", (type,)) for type in off[:_TRIED]]
+        listed = _listed(dataflow)
+        if listed:
+            changes.append(("INPLACE_OPS", tuple(listed)))
+        silent = {b.op_type for b in blocked if "not listed" in b.rules and set(b.rules) <= _LIFTED}
+        changes += [("inplace_ops", (type,)) for type in sorted(silent - {"", *listed})[:_TRIED]]
+        changes.append(_DONATE)
+    return changes
+
+
+def _best_pair(trial: _Trial, changes: list[_Change], best: int, budget: int) -> tuple[_Change, ...] | None:
+    """The two changes that lower the load most, if they lower it below `best`, those with donations first.
+
+    As many pairs are tried as the budget says, four at least, and none where all changes together do no better.
+    """
+    least = trial.load(tuple(changes)) if len(changes) > 1 else best
+    found, lowest = None, best
+    pairs = sorted(combinations(changes, 2), key=lambda pair: _DONATE not in pair)
+    for pair in pairs[: min(max(budget, 4), _MOST_PAIRS)]:
+        if lowest <= least:
+            break
+        if trial.load(pair) < lowest:
+            found, lowest = pair, trial.load(pair)
     return found
+
+
+def _advice(trial: _Trial, way: tuple[_Change, ...], load: int, step: int) -> Advice:
+    """One or two changes as an advice, with the fewest donations that do."""
+    if _DONATE in way:
+        way = (*way[:-1], ("donate", _fewest(trial, way[:-1], trial.load(way))))
+    problem = trial.problem(way)
+    (kind, names), also = way[-1], way[0] if len(way) > 1 else None
+    return Advice(kind, names, problem.load, load - _load_at(problem, step), also)
 
 
 def _listed(dataflow: Dataflow) -> list[str]:
@@ -76,16 +149,16 @@ def _listed(dataflow: Dataflow) -> list[str]:
     return sorted(type for type in silent - said if matches(type, INPLACE_OPS))
 
 
-def _fewest(dataflow: Dataflow, donors: list[str], load: int) -> list[str]:
-    """The inputs that have to be donated for the load that all of them lead to."""
-    asked, needed = dataflow.storage, list(donors)
-    assert asked is not None
+def _fewest(trial: _Trial, before: tuple[_Change, ...], load: int) -> tuple[str, ...]:
+    """The inputs that have to be donated, after other changes, for the load that all of them lead to."""
+    graph, _ = trial.with_changes(before)
+    donors = trial.donors(graph)
+    needed = list(donors)
     for name in donors if len(donors) <= _TRIED else []:
         fewer = [other for other in needed if other != name]
-        storage = _changed(asked, donate=[*asked.donate, *fewer])
-        if _core.buffers_of(dataflow.graph, storage).problem.load <= load:
+        if fewer and trial.load((*before, ("donate", tuple(fewer)))) <= load:
             needed = fewer
-    return needed
+    return tuple(needed)
 
 
 def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOptions:

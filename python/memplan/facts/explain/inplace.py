@@ -25,7 +25,7 @@ class Blocked:
     """An output of an op that lies apart from the op's inputs, and the rule that forbids it the bytes of one.
 
     ``bytes`` is what its step would need less. ``rule`` is one of `RULES`: of all inputs the one that comes closest,
-    "" where the op has none.
+    "" where the op has none. ``rules`` are all that keep the output out of the bytes of that input.
     """
 
     step: int
@@ -36,6 +36,7 @@ class Blocked:
     bytes: int
     rule: str
     reason: str
+    rules: tuple[str, ...] = ()
 
 
 def blocked_at(dataflow: Dataflow, step: int) -> list[Blocked]:
@@ -48,18 +49,16 @@ def blocked_at(dataflow: Dataflow, step: int) -> list[Blocked]:
         size = dataflow.tensors[t].bytes
         if dataflow.buffer[t] < 0 or size == 0 or dataflow.root[t] in roots:
             continue
-        pairs = [(*_rule(dataflow, step, t, dataflow.index[i]), i) for i in dict.fromkeys(op.inputs)]
-        rule, reason, source = min(pairs, key=lambda pair: RULES.index(pair[0]), default=("", "it reads nothing", ""))
-        found.append(Blocked(step, op.name, op.type, name, source, size, rule, reason))
+        all_rules = {i: list(_rules(dataflow, step, t, dataflow.index[i])) for i in dict.fromkeys(op.inputs)}
+        source = min(all_rules, key=lambda i: RULES.index(all_rules[i][0][0]), default="")
+        rules = all_rules.get(source, [("", "it reads nothing")])
+        names = tuple(dict.fromkeys(rule for rule, _ in rules))
+        found.append(Blocked(step, op.name, op.type, name, source, size, *rules[0], names))
     return sorted(found, key=lambda blocked: -blocked.bytes)
 
 
-def _rule(dataflow: Dataflow, step: int, output: int, source: int) -> tuple[str, str]:
-    """The first rule that keeps an output out of the bytes of an input, and how it applies."""
-    return next(_rules(dataflow, step, output, source))
-
-
 def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
+    """The rules that keep an output out of the bytes of an input, and how each applies; the first says it best."""
     op, root = dataflow.ops[step], dataflow.root[source]
     name, kind = dataflow.tensors[source].name, dataflow.tensors[root].kind
     if dataflow.tensors[source].bytes < dataflow.tensors[output].bytes:
@@ -79,7 +78,7 @@ def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[
     if kind == "input" and root not in dataflow.donated:
         yield "not donated", f"{dataflow.tensors[root].name} is a graph input that is not donated"
     if not any((out, inp) == (dataflow.tensors[output].name, name) for out, inp, _ in op.inplace):
-        if reads_for_others(op.type):
+        if reads_for_others(op.type) and not matches(op.type, INPLACE_OPS):
             yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
         has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
         yield "not listed", f"{op.type or 'the op'} is not said to write over {name}{has}"

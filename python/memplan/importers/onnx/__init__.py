@@ -26,7 +26,8 @@ def import_onnx(
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
     over inputs (see `importers.inplace`), and the bytes of Concat, Split, Slice, a Gather of one element, and of
-    nodes that change nothing, where parts are runs of bytes of the whole.
+    nodes that change nothing, where parts are runs of bytes of the whole. Names begin with the path of the module
+    where torch's exporter has noted it (see `scopes`).
 
     If, Loop and Scan read, besides their inputs, the outer values that their bodies capture, and have a
     workspace: the peak of a plan of the body by itself (of the larger branch of an If). A state that a Loop
@@ -68,7 +69,7 @@ def import_onnx(
         import onnx
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, graph, payload, relations, schemas, shapes, symbols
+    from . import bodies, graph, payload, relations, schemas, scopes, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = source if isinstance(source, onnx.ModelProto) else _load(source)
@@ -81,7 +82,7 @@ def import_onnx(
     working = shapes.infer(working)
     opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
     optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
-    return graph.GraphWriter(working, working.graph, {}, optional).write()
+    return scopes.with_scopes(graph.GraphWriter(working, working.graph, {}, optional).write(), working)
 
 
 def _title(source: object) -> str:

@@ -71,6 +71,7 @@ def _copy_nodes(source: Iterable[NodeProto], target: Any) -> None:
         copy = target.add(op_type=node.op_type, domain=_domain(node.domain), name=node.name, overload=node.overload)
         copy.input.extend(node.input)
         copy.output.extend(node.output)
+        copy.metadata_props.extend(node.metadata_props)
         for attribute in node.attribute:
             _copy_attribute(attribute, copy.attribute.add())
 

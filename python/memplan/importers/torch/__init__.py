@@ -13,14 +13,16 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...errors import MissingDependencyError, SourceError
+from ...errors import SourceError, UnsupportedError
 from .logs import silenced
+from .private import names_of_torch, require_torch
 
 if TYPE_CHECKING:
     import torch
     from torch import fx
 
 _ONE_AT_A_TIME = threading.RLock()  # torch keeps hooks, warnings and the stance of its compiler for all threads
+_WHAT = "importing from torch"
 _ACCEPTED = "a torch.nn.Module, a torch.fx.GraphModule or a torch.export.ExportedProgram"
 
 
@@ -85,12 +87,12 @@ def import_torch(
     TypeError
         If source, args, kwargs or dims is of another kind.
     """
-    _require_torch()
+    require_torch(_WHAT)
     call = _checked_args(args), _checked_kwargs(kwargs)
     source = _unwrapped(source)
     if not accepts(source):
         raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, names_of_torch(_WHAT):
         return _imported(source, *call, train, dict(dims or {}), inplace_ops)
 
 
@@ -123,18 +125,23 @@ def import_pt2(
     MissingDependencyError
         If torch is not installed.
     """
-    _require_torch()
+    require_torch(_WHAT)
     import torch
 
-    from .archive import harmless
-    from .vetting import Untrusted
+    with names_of_torch(_WHAT):
+        from .archive import harmless
+        from .vetting import Untrusted
 
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"no such file: {path}")
     try:
+        with names_of_torch(_WHAT):
+            archive = path if trust else harmless(path)
         with silenced("torch.export"):
-            program = torch.export.load(path if trust else harmless(path))
+            program = torch.export.load(archive)
+    except UnsupportedError:
+        raise
     except SourceError as error:
         advice = "; trust=True (--trust) lets torch run it: only for files of people you trust"
         raise SourceError(f"{path}: {error}{advice if isinstance(error, Untrusted) else ''}") from error
@@ -143,14 +150,6 @@ def import_pt2(
         reason = f"{type(error).__name__}: {first}"
         raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
     return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops)
-
-
-def _require_torch() -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        advice = "torch is needed to import its models: pip install 'memplan[torch]'"
-        raise MissingDependencyError(advice) from error
 
 
 def _imported(

@@ -23,6 +23,7 @@ from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, meta_value, placeholders
 from .module import unchanged, weights_of, with_weights
 from .recorder import GraphRecorder
+from .scopes import scoped_name
 from .symbols import Symbols
 from .trace import OpTrace
 
@@ -78,7 +79,7 @@ class GraphRun(fx.Interpreter):
     def _unknown_number(self, node: fx.Node) -> int:
         """A number read from a tensor: any will do, no size depends on it."""
         operands = flat_tensors(self.fetch_args_kwargs_from_env(node))
-        self._graph.op(self._prefix + node.name, self._type(node), operands, ())
+        self._graph.op(self._name(node), self._type(node), operands, ())
         return 1
 
     def _attribute(self, node: fx.Node) -> Any:
@@ -106,7 +107,7 @@ class GraphRun(fx.Interpreter):
         mutated = [tensor for tensor in operands if inner.mutated(tensor)]
         workspace = _inner_peak(inner, [*operands, *outputs])
         if outputs or mutated:
-            name, offers = self._prefix + node.name, inner.only_offers()
+            name, offers = self._name(node), inner.only_offers()
             self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, inner.drawn)
         return result
 
@@ -145,12 +146,15 @@ class GraphRun(fx.Interpreter):
         workspace = max((run.peak for run in runs), default=0)
         drawn = {generator: None for run in runs for generator in run.drawn}
         changed = operands if writes else ()
-        self._graph.op(self._prefix + node.name, str(target), operands, outputs, changed, workspace, drawn=drawn)
+        self._graph.op(self._name(node), str(target), operands, outputs, changed, workspace, drawn=drawn)
         return result
 
     def _body(self, body: fx.GraphModule, node: fx.Node, graph: GraphRecorder) -> GraphRun:
         """A run of a graph that a node holds, under the node's name."""
-        return GraphRun(body, graph, self._fakes, self._symbols, f"{self._prefix}{node.name}.")
+        return GraphRun(body, graph, self._fakes, self._symbols, f"{self._name(node)}.")
+
+    def _name(self, node: fx.Node) -> str:
+        return scoped_name(node, self._prefix)
 
     def _fresh(self, value: Any) -> Any:
         """New tensors of the sizes of `value`, each with a storage of its own."""

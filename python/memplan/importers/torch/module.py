@@ -12,14 +12,16 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 from torch.func import functional_call
+from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from .fake import Fakes, describe, explain, tensors_in
-from .inputs import declared
+from .inputs import declared, in_spec
 from .logs import silenced
 from .recorder import GraphRecorder
+from .scopes import path_of
 from .trace import ModulePaths, OpTrace
 
 T = TypeVar("T")
@@ -69,17 +71,34 @@ def import_module(
     leaves = [*weights.items(), *_named(inputs), *state.items()]
 
     def run() -> list[Tensor]:
-        result = module(*args, **kwargs)
+        if isinstance(module, fx.GraphModule):
+            result = _run_nodes(module, args, kwargs, paths)
+        else:
+            result = module(*args, **kwargs)
         return _joint(module, result, graph, leaves) if train else _tensors(result)
 
-    with fakes.running(), torch.set_grad_enabled(train), _watched(module, graph, fakes, _call(args, kwargs)):
+    paths = ModulePaths(module)
+    with fakes.running(), torch.set_grad_enabled(train), _watched(module, graph, fakes, paths, _call(args, kwargs)):
         return graph.graph(with_weights(module, weights, run))
 
 
+def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any], paths: ModulePaths) -> Any:
+    """What a graph returns, run node by node: each runs on behalf of the module that it was traced in."""
+
+    class Run(fx.Interpreter):
+        def run_node(self, n: fx.Node) -> Any:
+            with paths.within(path_of(n)):
+                return super().run_node(n)
+
+    leaves = args if in_spec(module) is None else pytree.tree_leaves((args, dict(kwargs)))
+    return module.graph.process_outputs(Run(module).run(*leaves, enable_io_processing=False))
+
+
 @contextmanager
-def _watched(module: torch.nn.Module, graph: GraphRecorder, fakes: Fakes, given: str) -> Iterator[None]:
+def _watched(
+    module: torch.nn.Module, graph: GraphRecorder, fakes: Fakes, paths: ModulePaths, given: str
+) -> Iterator[None]:
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
-    paths = ModulePaths(module)
     trace = OpTrace(graph, fakes, paths.name)
     try:
         with unchanged(module), _eager(), paths.following(), trace:

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _current_autograd_node
+from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -117,11 +119,11 @@ class ModulePaths:
 
     def name(self, op: str) -> str:
         """The full name of an op that runs now."""
-        node = torch._C._current_autograd_node()
+        node = _current_autograd_node()
         if node is not None:
             return _joined("backward", self._path_of_node.get(node._sequence_nr(), ""), op)
         path = self._stack[-1] if self._stack else ""
-        self._path_of_node.setdefault(torch.autograd._get_sequence_nr() - 1, path)
+        self._path_of_node.setdefault(_get_sequence_nr() - 1, path)
         return _joined(path, op)
 
     @contextmanager
@@ -134,6 +136,15 @@ class ModulePaths:
         finally:
             before.remove()
             after.remove()
+
+    @contextmanager
+    def within(self, path: str) -> Iterator[None]:
+        """What runs meanwhile runs on behalf of the module with this path."""
+        self._stack.append(path)
+        try:
+            yield
+        finally:
+            self._stack.pop()
 
     def _follows(self, module: torch.nn.Module) -> bool:
         return id(module) in self._path_of and threading.get_ident() == self._thread
