@@ -71,7 +71,7 @@ def test_it_shows_up_everywhere(install: Install, tmp_path: Path, capsys: pytest
     assert "stacked, " in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["plan", "--help"])
-    assert "cp_sat, stacked;" in " ".join(capsys.readouterr().out.split())
+    assert "cp_sat, stacked" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ValueError, match=r"planner must be one of .*, stacked, got 'stackd'"):
         memplan.plan(PAIR, "stackd")
 
