@@ -20,6 +20,7 @@
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "plain_checks.hpp"
+#include "plan/attempt.hpp"
 #include "random_problem.hpp"
 
 using namespace memplan;
