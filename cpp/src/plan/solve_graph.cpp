@@ -17,6 +17,12 @@ bool has_streams(const Graph& graph) {
                      [&](const Op& op) { return op.stream != graph.ops().front().stream; });
 }
 
+// Nothing shares bytes by choice: what the planner "naive" is about, whatever may be shared.
+StorageOptions apart(StorageOptions storage) {
+  storage.inplace = storage.zero_copy = false;
+  return storage;
+}
+
 // Plans a graph, with one choice of sharing or several; what is told of the plans peaks lower each time.
 class GraphSolver {
  public:
@@ -26,8 +32,9 @@ class GraphSolver {
 
   GraphPlan run() {
     check_options(options_);
-    const bool several = planner_.planner.name == "auto";
-    const Buffers first = buffers_of(graph_, storage_);
+    const std::string_view name = planner_.planner.name;
+    const bool several = name == "auto";
+    const Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
     find_bound(first);
     if (options_.capacity && bound_ > *options_.capacity)
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);

@@ -22,7 +22,8 @@ constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 const PlannerInfo kPlanners[] = {
     {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
      "that of its members", "memplan", portfolio, kPortfolio},
-    {"naive", "every buffer its own bytes: no reuse", false, kAll, "O(n)", "the baseline of every comparison", naive},
+    {"naive", "every tensor its own bytes: nothing is shared", false, kAll, "O(n)", "the baseline of every comparison",
+     naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},

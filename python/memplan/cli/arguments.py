@@ -11,6 +11,7 @@ from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
 from ..planning.registry import planner_names as known_planners
 from ..sizes import in_bytes
+from ..text import one_line
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Parser(argparse.ArgumentParser):
     """Ends with one line that says what is wrong and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ERROR, f"memplan: error: {message}; see {self.prog} --help\n")
+        self.exit(ERROR, f"memplan: error: {one_line(message)}; see {self.prog} --help\n")
 
 
 def new_command(commands: Commands, name: str, text: str, examples: str) -> argparse.ArgumentParser:

@@ -168,7 +168,7 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
     largest = max((size for _, size in e.holes), default=0)
     saved = f", {1 - e.peak / e.naive:.1%} below naive" if e.naive else ""
     rows = [
-        ("every buffer its own bytes (naive)", format_bytes(e.naive), ""),
+        ("every tensor its own bytes (naive)", format_bytes(e.naive), ""),
         ("peak", format_bytes(e.peak), saved.removeprefix(", ")),
         (
             "lower bound",
