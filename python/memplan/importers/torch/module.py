@@ -86,6 +86,8 @@ def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[st
     """What a graph returns, run node by node: each runs on behalf of the module that it was traced in."""
 
     class Run(fx.Interpreter):
+        extra_traceback = False
+
         def run_node(self, n: fx.Node) -> Any:
             with paths.within(path_of(n)):
                 return super().run_node(n)
