@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -81,7 +82,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--alignment",
-        type=size,
+        type=partial(size, least=1),
         default=1,
         metavar="N",
         help="make every offset a multiple of so many bytes, such as 64 or 1KiB (default: 1)",
@@ -189,10 +190,10 @@ def check_picture(target: Path | None) -> None:
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
 
 
-def size(text: str) -> int:
+def size(text: str, least: int = 0) -> int:
     """A number of bytes, with a unit or without."""
     try:
-        return in_bytes(text, "it")
+        return in_bytes(text, "it", least)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
 
