@@ -49,7 +49,7 @@ def capture(
     train
         For a torch source: trace forward and backward jointly. The loss and the gradients are the outputs.
     dims
-        Sizes of symbolic dimensions, by name.
+        Sizes of symbolic dimensions, by name. All need one, unless `args` have the sizes; the error lists them.
     inclusive
         For a .csv source: the end of a lifetime is the last step alive, not the step after it.
     inplace_ops
