@@ -92,7 +92,7 @@ UPSTREAM: dict[str, set[str]] = {
     "verify": {"problem", "problem/sorting"},  # whose result it checks
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
-    "plan/attempt": {"plan", "planner", "problem", "solve"},
+    "plan/attempt": {"plan", "planner", "problem", "registry", "solve", "verify"},
     "plan/solve_graph": {
         "graph",
         "storage",

@@ -47,6 +47,8 @@ void bind_errors(py::module_& m) {
       raise_infeasible(error);
     } catch (const InterruptedError& error) {
       PyErr_SetString(PyExc_KeyboardInterrupt, error.what());
+    } catch (const PlannerError& error) {
+      PyErr_SetString(py::module_::import("memplan.errors").attr("PlannerError").ptr(), error.what());
     }
   });
 }

@@ -22,9 +22,11 @@ class Deadline {
  public:
   Deadline() = default;  // never passes
 
-  // Counts from now; `options` outlives it.
+  // Counts from the start that the options name, or else from now; `options` outlives it.
   explicit Deadline(const PlanOptions& options)
-      : seconds_(options.time_limit), stop_(options.stop ? &options.stop : nullptr) {}
+      : seconds_(options.time_limit),
+        stop_(options.stop ? &options.stop : nullptr),
+        start_(options.start.value_or(Clock::now())) {}
 
   // Seconds of the time limit that are left, if there is one.
   std::optional<double> left() const {

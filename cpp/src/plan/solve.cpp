@@ -19,45 +19,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Makes plans of placements of one problem. What does not depend on the placement is done once, before there is any, so
-// that a planner that is interrupted is followed by little.
-class Judge {
- public:
-  explicit Judge(const Problem& problem) : problem_(problem), verifier_(problem), load_(load(problem)) {}
-
-  Plan operator()(Placement placement, std::string_view planner, std::string_view asked, double seconds) const {
-    throw_if_any(verifier_.violations(placement.offsets, kMaxBytes, kListedViolations), planner);
-    Plan plan;
-    plan.offsets = std::move(placement.offsets);
-    plan.peak = peak_of(problem_, plan.offsets);
-    plan.lower_bound = plan.placement_bound = std::max(load_, placement.lower_bound);
-    plan.optimal = plan.peak == plan.lower_bound;
-    plan.pools = placement.pools;
-    plan.searched = placement.searched;
-    plan.planner = asked;
-    plan.winner = placement.winner.empty() ? asked : placement.winner;
-    plan.seconds = plan.found_after = seconds;
-    return plan;
-  }
-
- private:
-  const Problem& problem_;
-  const Verifier verifier_;
-  const Bytes load_;
-};
-
-// Whoever has no plan when it is to end says so by name. What is left of the limit is in `settings`.
-Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, const PlanOptions& settings,
-                         const PlanOptions& options) {
+// Whoever has no plan when it is to end says so by name.
+Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
   try {
-    return run(planner, problem, settings);
+    return run(planner, problem, options);
   } catch (const TimeLimitError&) {
     std::ostringstream limit;
     limit << *options.time_limit;
-    throw TimeLimitError("planner " + quoted(planner.name) + " did not end within its time limit of " + limit.str() +
+    throw TimeLimitError(label(planner) + " did not end within its time limit of " + limit.str() +
                          " s, and has no plan before it ends; planners that search, such as 'auto', keep their best");
   } catch (const InterruptedError&) {
-    throw InterruptedError("planner " + quoted(planner.name) + " was interrupted, and has no plan before it ends");
+    throw InterruptedError(label(planner) + " was interrupted, and has no plan before it ends");
   }
 }
 
@@ -71,18 +43,15 @@ void check_options(const PlanOptions& options) {
     throw std::invalid_argument("capacity must be >= 0 bytes, got " + std::to_string(*options.capacity));
 }
 
-Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
-  const ChosenPlanner chosen = choose_planner(planner);
+Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, Listener& listener) {
   check_options(options);
   PlanOptions settings = options;
-  settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
+  settings.set.insert(settings.set.begin(), planner.set.begin(), planner.set.end());
 
   const auto start = std::chrono::steady_clock::now();
-  const Judge judge(problem);
-  const auto judged = [&](Placement placement) {
-    return judge(std::move(placement), chosen.planner.name, planner, seconds_since(start));
-  };
-  if (settings.time_limit) settings.time_limit = std::max(1e-9, *settings.time_limit - seconds_since(start));
+  settings.start = start;
+  const Judge judge(problem, planner);
+  const auto judged = [&](Placement placement) { return judge.plan_of(std::move(placement), seconds_since(start)); };
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
   std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
@@ -95,26 +64,47 @@ Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions
     plan.found_after = found->second;
     listener.hear(plan);
   };
-  Plan plan = judged(run_to_the_end(chosen.planner, problem, settings, options));
+  Plan plan = judged(run_to_the_end(planner.planner, problem, settings));
   if (found && found->first == plan.peak) plan.found_after = std::min(found->second, plan.seconds);
-  plan.interrupted = interrupted;
+  plan.interrupted |= interrupted;
   listener.hear(plan);
   return plan;
 }
 
+Judge::Judge(const Problem& problem, const ChosenPlanner& planner)
+    : problem_(problem), planner_(planner), verifier_(problem), load_(load(problem)) {}
+
+Plan Judge::plan_of(Placement placement, double seconds) const {
+  throw_if_any(verifier_.violations(placement.offsets, kMaxBytes, kListedViolations), planner_.planner);
+  Plan plan;
+  plan.offsets = std::move(placement.offsets);
+  plan.peak = peak_of(problem_, plan.offsets);
+  if (placement.lower_bound > plan.peak)
+    throw PlannerError(label(planner_.planner) + " claims that no plan peaks below " +
+                       std::to_string(placement.lower_bound) + " bytes, and gives one that peaks at " +
+                       std::to_string(plan.peak));
+  plan.lower_bound = plan.placement_bound = std::max(load_, placement.lower_bound);
+  plan.optimal = plan.peak == plan.lower_bound;
+  plan.pools = placement.pools;
+  plan.searched = placement.searched;
+  plan.planner = planner_.asked;
+  plan.winner = placement.winner.empty() ? planner_.asked : placement.winner;
+  plan.interrupted = placement.interrupted;
+  plan.seconds = plan.found_after = seconds;
+  return plan;
+}
+
 Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options, const OnPlan& tell) {
-  choose_planner(planner);  // or throws
+  return solve(problem, choose_planner(planner), options, tell);
+}
+
+Plan solve(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, const OnPlan& tell) {
   check_options(options);
   if (options.capacity) require_room(problem, *options.capacity);
   Listener listener{tell};
   Plan plan = attempt(problem, planner, options, listener);
   if (options.capacity) require_fit(problem, *options.capacity, plan);
   return plan;
-}
-
-Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
-           double seconds) {
-  return Judge(problem)(std::move(placement), planner, asked, seconds);
 }
 
 }  // namespace memplan

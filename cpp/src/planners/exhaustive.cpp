@@ -283,7 +283,7 @@ Placement exhaustive(const Problem& problem, const PlanOptions& options) {
   const std::vector<std::vector<Index>> trees = connected(problem);
   refuse_large(trees);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
-    best = greedy_by_size(problem, deadline);
+    best = greedy_by_size_until(problem, deadline);
     std::vector<Component> components = components_of(problem, trees, deadline);
     const auto tell = [&] {
       if (!options.improved) return;

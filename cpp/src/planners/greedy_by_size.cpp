@@ -31,12 +31,12 @@ std::vector<Index> by_size_and_birth(const Problem& problem, const Deadline& dea
 
 }  // namespace
 
-Placement greedy_by_size(const Problem& problem, const Deadline& deadline) {
+Placement greedy_by_size_until(const Problem& problem, const Deadline& deadline) {
   return place_in_order(problem, by_size_and_birth(problem, deadline), deadline, tightest_fit);
 }
 
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options) {
-  return greedy_by_size(problem, Deadline(options));
+  return greedy_by_size_until(problem, Deadline(options));
 }
 
 }  // namespace memplan

@@ -12,7 +12,7 @@ Placement best_fit(const Problem& problem, const PlanOptions& options);
 Placement worst_fit(const Problem& problem, const PlanOptions& options);
 Placement greedy_by_size(const Problem& problem, const PlanOptions& options);
 // greedy_by_size for a search, whose deadline it asks.
-Placement greedy_by_size(const Problem& problem, const Deadline& deadline);
+Placement greedy_by_size_until(const Problem& problem, const Deadline& deadline);
 Placement megengine(const Problem& problem, const PlanOptions& options);
 Placement interval_move(const Problem& problem, const PlanOptions& options);
 Placement inductor_tree(const Problem& problem, const PlanOptions& options);

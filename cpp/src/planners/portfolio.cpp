@@ -157,7 +157,7 @@ class Portfolio {
  private:
   void begin() {
     if (problem_.conflicts() == nullptr) return tell();
-    keep("greedy_by_size", greedy_by_size(problem_, deadline_).offsets);
+    keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
   }
 
   void gather() {
@@ -262,9 +262,8 @@ class Portfolio {
     watched.stop = [&stop] { return stop.load(std::memory_order_relaxed); };
     std::vector<std::future<bool>> running;
     for (std::size_t k = begin; k < end; ++k)
-      running.push_back(std::async(std::launch::async, [&, k] {
-        return search(*members_[k], slice, Deadline(watched));
-      }));
+      running.push_back(
+          std::async(std::launch::async, [&, k] { return search(*members_[k], slice, Deadline(watched)); }));
     for (std::size_t k = begin; k < end; ++k) {
       std::future<bool>& future = running[k - begin];
       while (future.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)

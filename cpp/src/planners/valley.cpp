@@ -22,7 +22,7 @@ Placement valley(const Problem& problem, const PlanOptions& options) {
   const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6), is_on(7)};
   const std::int64_t work = options.get(kValley[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
-    Placement greedy = greedy_by_size(problem, deadline);
+    Placement greedy = greedy_by_size_until(problem, deadline);
     Bytes peak = peak_of(problem, greedy.offsets);
     best = std::move(greedy);
     const Sections sections(problem, deadline);
