@@ -86,14 +86,14 @@ def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[st
     """What a graph returns, run node by node: each runs on behalf of the module that it was traced in."""
 
     class Run(fx.Interpreter):
-        extra_traceback = False
-
         def run_node(self, n: fx.Node) -> Any:
             with paths.within(path_of(n)):
                 return super().run_node(n)
 
     leaves = args if in_spec(module) is None else pytree.tree_leaves((args, dict(kwargs)))
-    return module.graph.process_outputs(Run(module).run(*leaves, enable_io_processing=False))
+    run = Run(module)
+    run.extra_traceback = False
+    return module.graph.process_outputs(run.run(*leaves, enable_io_processing=False))
 
 
 @contextmanager
