@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
+
 if TYPE_CHECKING:
-    from .. import _core
     from .plan import Plan
 
 Ints = npt.NDArray[np.int64]
@@ -43,17 +44,17 @@ def parts_by_buffer(problem: _core.Problem) -> dict[int, list[Part]]:
 
 def load_curve(rows: Ints) -> tuple[Ints, Ints]:
     """The load of rectangles as a staircase: bytes[k] are in use in the steps [step[k], step[k + 1])."""
-    ends = np.concatenate([rows[:, FIRST], rows[:, LAST]])
-    size = rows[:, END] - rows[:, BEGIN]
-    step, at = np.unique(ends, return_inverse=True)
-    change = np.zeros(len(step), dtype=np.int64)
-    np.add.at(change, at, np.concatenate([size, -size]))
-    return step, np.cumsum(change)
+    return _as_buffers(rows).load_curve()
 
 
 def load_of(rows: Ints) -> int:
     """The largest sum of bytes in use at one step."""
-    return int(load_curve(rows)[1].max(initial=0))
+    return _as_buffers(rows).load
+
+
+def _as_buffers(rows: Ints) -> _core.Problem:
+    """A problem whose buffers are the rectangles."""
+    return _core.Problem(rows[:, END] - rows[:, BEGIN], rows[:, FIRST], rows[:, LAST])
 
 
 def at_step(rows: Ints, step: int) -> Ints:
@@ -72,9 +73,10 @@ def without(rows: Ints, buffer: int, first: int, last: int) -> Ints:
 
 
 def step_of_peak(plan: Plan) -> int | None:
-    """The step that makes the peak: of those at which bytes that end there are in use, the first with the highest load.
+    """The step that makes the peak.
 
-    None in a plan without bytes.
+    The buffers that end at the peak use their bytes at some steps. Of these steps, it is the first with the highest
+    load. None in a plan without bytes.
     """
     rows = rectangles(plan.problem)
     if len(rows) == 0:
