@@ -145,7 +145,7 @@ def test_help_has_examples_and_says_how_planners_are_separated(capsys: pytest.Ca
     assert run("compare", "--help") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "examples: memplan compare " in out
-    assert "NAME=VALUE belongs to the planner before it" in out
+    assert "auto,beam:k=16,xla_heap:order=best,fit=lowest" in out
 
 
 def test_as_a_process(small: Path) -> None:

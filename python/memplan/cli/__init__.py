@@ -40,8 +40,9 @@ def _one_line(error: BaseException) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         "memplan",
-        description="Static memory planning for neural networks.",
-        epilog=epilog("\n".join(command.EXAMPLES.strip() for command in COMMANDS)),
+        description="Plan the memory of a neural network before it runs: every tensor gets an offset in one arena.",
+        epilog=epilog("\n".join(command.EXAMPLES.strip().splitlines()[0] for command in COMMANDS))
+        + "\n`memplan COMMAND --help` says more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"memplan {__version__}")

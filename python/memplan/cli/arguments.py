@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .._core import Graph, Problem
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Group: TypeAlias = "argparse._ArgumentGroup"
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,58 +40,101 @@ def epilog(examples: str) -> str:
 
 def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     """SOURCE, and how it is read and turned into buffers; see `capture` and `planning`."""
-    text = "a .onnx, .json, .csv or .pt2 file, or example:NAME"
+    text = "a model (.onnx, .pt2 or .json), a list of lifetimes (.csv), or example:NAME, such as example:gpt2_train"
     if many:
         command.add_argument("sources", metavar="SOURCE", nargs="+", help=text)
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
-    command.add_argument(
-        "--alignment", type=size, default=1, metavar="N", help="bytes, such as 64 or 1KiB; every offset is a multiple"
+    _add_reading(command.add_argument_group("how the source is read"))
+    _add_placing(command.add_argument_group("what is placed, and what may share bytes"))
+
+
+def _add_reading(group: Group) -> None:
+    group.add_argument(
+        "--dims",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="the size of a symbolic dimension, such as batch=8; may be repeated",
     )
-    command.add_argument(
-        "--dims", action="append", default=[], metavar="NAME=N", help="size of a symbolic dimension; may be repeated"
+    group.add_argument(
+        "--train", action="store_true", help="of a .pt2 file: plan the forward and the backward pass together"
     )
-    command.add_argument(
+    group.add_argument(
+        "--trust",
+        action="store_true",
+        help="of a .pt2 file: let torch run the code that it holds; only if you trust its author",
+    )
+    group.add_argument(
+        "--inclusive", action="store_true", help="of a .csv file: ends of lifetimes are the last step alive"
+    )
+
+
+def _add_placing(group: Group) -> None:
+    kinds = ",".join(PLACED)
+    group.add_argument(
         "--place",
-        default=",".join(PLACED),
+        default=kinds,
         metavar="KIND,KIND",
-        help=f"kinds of tensors to place (default: {','.join(PLACED)})",
+        help=f"kinds of tensors that get a place: input, weight, intermediate, output, workspace (default: {kinds})",
     )
-    command.add_argument("--train", action="store_true", help="for .pt2: forward and backward jointly")
-    command.add_argument(
-        "--trust", action="store_true", help="for .pt2: let torch run what the file holds; only if you trust its author"
+    group.add_argument(
+        "--alignment",
+        type=size,
+        default=1,
+        metavar="N",
+        help="make every offset a multiple of so many bytes, such as 64 or 1KiB (default: 1)",
     )
-    command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
-    command.add_argument(
+    group.add_argument("--no-inplace", action="store_true", help="write no output over an input")
+    group.add_argument(
+        "--disable-inplace-ops",
+        type=names,
+        default=[],
+        metavar="TYPE,TYPE",
+        help="write no output of ops of these types over an input, such as Gelu",
+    )
+    group.add_argument(
         "--inplace-ops",
         default="",
         metavar="TYPE,TYPE",
-        help="types of ops that may write their output over an input; 'default' for those of the importers",
+        help="let ops of these types too write their output over an input; 'default' is the table of the importers",
     )
-    command.add_argument("--no-inplace", action="store_true", help="no output takes the bytes of an input")
-    command.add_argument(
-        "--disable-inplace-ops", type=names, default=[], metavar="TYPE,TYPE", help="not in ops of these types"
+    group.add_argument(
+        "--donate",
+        type=names,
+        default=[],
+        metavar="NAME,NAME",
+        help="graph inputs that outputs may be written over; their values are lost",
     )
-    command.add_argument(
-        "--donate", type=names, default=[], metavar="NAME,NAME", help="graph inputs whose bytes may be taken"
+    group.add_argument(
+        "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
-    command.add_argument("--no-zero-copy", action="store_true", help="slices and parts of concatenations are copies")
 
 
-def add_planner(command: argparse.ArgumentParser) -> None:
+def add_planner(group: Group) -> None:
     """--planner."""
     known = ", ".join(known_planners()).replace("%", "%%")
-    text = f"one of {known}; parameters as in name:k=16,order=size, see memplan planners"
-    command.add_argument("--planner", default="auto", metavar="P", help=text)
-
-
-def add_search(command: argparse.ArgumentParser) -> None:
-    """What bounds a search."""
-    command.add_argument(
-        "--time-limit", type=float, metavar="S", help="seconds after which a search keeps its best plan"
+    group.add_argument(
+        "--planner",
+        default="auto",
+        metavar="P",
+        help=f"one of {known} (default: auto). Parameters come after a colon, as in beam:k=64; "
+        "`memplan planners` explains them all",
     )
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance")
-    command.add_argument("--threads", type=int, default=1, metavar="N", help="for planners that can use several")
+
+
+def search_group(command: argparse.ArgumentParser) -> Group:
+    """Where `add_planner` and `add_search` add theirs."""
+    return command.add_argument_group("how it is planned")
+
+
+def add_search(group: Group) -> None:
+    """What bounds a search."""
+    group.add_argument(
+        "--time-limit", type=float, metavar="S", help="end a search after so many seconds, with its best plan"
+    )
+    group.add_argument("--threads", type=int, default=1, metavar="N", help="threads of a search (default: 1)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance (default: 0)")
 
 
 def captured(options: argparse.Namespace, source: str) -> Graph | Problem:

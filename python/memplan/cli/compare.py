@@ -19,6 +19,7 @@ from .arguments import (
     new_command,
     planner_names,
     planning,
+    search_group,
 )
 from .terminal import OK, console, interrupted, readers_may_leave, waiting
 
@@ -37,27 +38,29 @@ memplan compare lifetimes/*.csv --inclusive --jobs 8 --resume done.csv --html pl
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "compare", "plan with many planners: what each of them needs", EXAMPLES)
+    command = new_command(commands, "compare", "plan with many planners, and say how many bytes each needs", EXAMPLES)
     command.set_defaults(run=run)
     add_source(command, many=True)
-    command.add_argument(
+    search = search_group(command)
+    search.add_argument(
         "--planners",
         action="extend",
         type=planner_names,
         metavar="P,P",
-        help="such as auto,beam:k=16,xla_heap:order=best,fit=lowest: NAME=VALUE belongs to the planner before it; "
-        "may be repeated (default: all, the exact ones for 10 seconds each)",
+        help="names between commas, parameters after a colon: auto,beam:k=16,xla_heap:order=best,fit=lowest. "
+        "By default all, the exact ones for 10 seconds each",
     )
-    command.add_argument("--csv", type=Path, metavar="F", help="write all figures as CSV")
-    command.add_argument("--json", type=Path, metavar="F", help="write all figures as JSON")
-    command.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
-    command.add_argument("--html", type=Path, metavar="F", help="write the tables and the picture as one page")
-    command.add_argument("--plot", type=Path, metavar="F", help="draw the comparison: .png, .svg or .pdf")
-    command.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="plans made at a time, each by a process")
-    command.add_argument(
-        "--resume", type=Path, metavar="F", help="keep each result in this CSV file, and do not compute it again"
+    add_search(search)
+    search.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="processes that plan at a time (default: 1)")
+    search.add_argument(
+        "--resume", type=Path, metavar="F", help="a CSV file that keeps each result; what it has is not planned again"
     )
-    add_search(command)
+    files = command.add_argument_group("files to write")
+    files.add_argument("--plot", type=Path, metavar="F", help="the comparison as a picture: .png, .svg or .pdf")
+    files.add_argument("--html", type=Path, metavar="F", help="the tables and the picture as one page")
+    files.add_argument("--markdown", type=Path, metavar="F", help="the table as Markdown")
+    files.add_argument("--csv", type=Path, metavar="F", help="all figures as CSV")
+    files.add_argument("--json", type=Path, metavar="F", help="all figures as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,13 +16,19 @@ memplan diff before.json after.json --html diff.html
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "diff", "say what changed from one plan to another, buffer by buffer", EXAMPLES)
+    command = new_command(commands, "diff", "say what changed from one plan to another", EXAMPLES)
     command.set_defaults(run=run)
-    command.add_argument("before", metavar="PLAN", help="a .json that memplan wrote, or a .csv with a column offset")
-    command.add_argument("after", metavar="PLAN", help="the plan to compare it with")
-    command.add_argument("--json", type=Path, metavar="F", help="write the differences as JSON")
-    command.add_argument("--html", type=Path, metavar="F", help="write the differences as a page")
-    command.add_argument("--inclusive", action="store_true", help="for .csv: lifetimes end with their last step")
+    command.add_argument(
+        "before", metavar="PLAN", help="the first plan: a .json that memplan wrote, or a .csv with offsets"
+    )
+    command.add_argument("after", metavar="PLAN", help="the second plan")
+    command.add_argument("--json", type=Path, metavar="F", help="write all differences as JSON")
+    command.add_argument(
+        "--html", type=Path, metavar="F", help="write all differences, and both plans as pictures, as a page"
+    )
+    command.add_argument(
+        "--inclusive", action="store_true", help="of .csv files: ends of lifetimes are the last step alive"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

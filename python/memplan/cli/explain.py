@@ -6,7 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from .arguments import Commands, add_planner, add_search, add_source, captured, check_targets, new_command, planning
+from .arguments import (
+    Commands,
+    add_planner,
+    add_search,
+    add_source,
+    captured,
+    check_targets,
+    new_command,
+    planning,
+    search_group,
+)
 from .terminal import OK, Progress, interrupted, readers_may_leave, waiting
 
 EXAMPLES = """
@@ -20,10 +30,12 @@ def add(commands: Commands) -> None:
     command = new_command(commands, "explain", "say what makes the peak of a plan, and what would lower it", EXAMPLES)
     command.set_defaults(run=run)
     add_source(command)
-    add_planner(command)
-    command.add_argument("--json", type=Path, metavar="F", help="write the explanation as JSON")
-    command.add_argument("--html", type=Path, metavar="F", help="write the explanation as a page")
-    add_search(command)
+    search = search_group(command)
+    add_planner(search)
+    add_search(search)
+    files = command.add_argument_group("files to write")
+    files.add_argument("--html", type=Path, metavar="F", help="the explanation as a page")
+    files.add_argument("--json", type=Path, metavar="F", help="the explanation as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

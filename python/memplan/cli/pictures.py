@@ -6,18 +6,18 @@ import argparse
 from typing import Any
 
 from ..present.colours import COLOUR_BY
+from .arguments import Group
 
 
-def add_picture(command: argparse.ArgumentParser) -> None:
+def add_picture(group: Group) -> None:
     """--highlight, --colour-by and --zoom."""
-    command.add_argument(
-        "--highlight",
-        action="append",
-        metavar="NAME",
-        help="a tensor or module to bring out in the picture; may be repeated",
+    group.add_argument(
+        "--highlight", action="append", metavar="NAME", help="a tensor or module to bring out; may be repeated"
     )
-    command.add_argument("--colour-by", choices=COLOUR_BY, help="what colours the boxes of the picture")
-    command.add_argument("--zoom", type=_zoom, metavar="peak|A:B", help="draw the steps around the peak, or [A, B)")
+    group.add_argument("--colour-by", choices=COLOUR_BY, help="what the colours of boxes tell (default: order)")
+    group.add_argument(
+        "--zoom", type=_zoom, metavar="peak|A:B", help="draw only the steps around the peak, or from A up to B"
+    )
 
 
 def picture(options: argparse.Namespace) -> dict[str, Any]:

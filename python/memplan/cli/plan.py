@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..errors import InfeasibleError
 from .arguments import (
     Commands,
+    Group,
     add_planner,
     add_search,
     add_source,
@@ -18,6 +19,7 @@ from .arguments import (
     check_targets,
     new_command,
     planning,
+    search_group,
     size,
 )
 from .pictures import add_picture, picture
@@ -40,23 +42,38 @@ memplan plan lifetimes.csv --capacity 1MiB --time-limit 10
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "plan", "plan the memory of a network or of a list of lifetimes", EXAMPLES)
+    command = new_command(
+        commands, "plan", "give every tensor of a network, or buffer of a list, its place in memory", EXAMPLES
+    )
     command.set_defaults(run=run)
     add_source(command)
-    add_planner(command)
-    command.add_argument("--csv", type=Path, metavar="F", help="write the plan as CSV")
-    command.add_argument("--csv-form", default="minimalloc", choices=["minimalloc", "gantt"], help="form of --csv")
-    command.add_argument("--json", type=Path, metavar="F", help="write the plan as JSON")
-    command.add_argument("--layout", type=Path, metavar="F", help="write the layout table as text")
-    command.add_argument("--plot", type=Path, metavar="F", help="draw the plan: .png, .svg or .pdf")
-    add_picture(command)
-    command.add_argument("--chrome-trace", type=Path, metavar="F", help="write a trace for Perfetto (JSON)")
-    command.add_argument("--memory-viz", type=Path, metavar="F", help="write a snapshot for pytorch.org/memory_viz")
-    command.add_argument("--html", type=Path, metavar="F", help="write the plan as an interactive page")
-    command.add_argument(
-        "--capacity", type=size, metavar="N", help="bytes, such as 1.5GiB; the first plan that fits is enough"
+    search = search_group(command)
+    add_planner(search)
+    search.add_argument(
+        "--capacity", type=size, metavar="N", help="end with the first plan that fits so many bytes, such as 1.5GiB"
     )
-    add_search(command)
+    add_search(search)
+    _add_files(command.add_argument_group("files to write"))
+    add_picture(command.add_argument_group("the picture of --plot"))
+
+
+def _add_files(group: Group) -> None:
+    group.add_argument("--plot", type=Path, metavar="F", help="the plan as a picture: .png, .svg or .pdf")
+    group.add_argument("--html", type=Path, metavar="F", help="the plan as an interactive page")
+    group.add_argument(
+        "--layout", type=Path, metavar="F", help="the plan as a table for people: where each tensor lies"
+    )
+    group.add_argument("--json", type=Path, metavar="F", help="the plan as JSON, which memplan reads back")
+    group.add_argument("--csv", type=Path, metavar="F", help="the plan as CSV, a line per buffer")
+    group.add_argument(
+        "--csv-form",
+        default="minimalloc",
+        choices=["minimalloc", "gantt"],
+        help="the columns of --csv: id,lower,upper,size,alignment,offset (minimalloc, the default), or "
+        "tensor_name,size,offset,start_time,end_time (gantt)",
+    )
+    group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
+    group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -18,7 +18,9 @@ EXAMPLES = "memplan planners"
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    new_command(commands, "planners", "list the planners", EXAMPLES).set_defaults(run=run)
+    new_command(commands, "planners", "list the planners: what each does, and its parameters", EXAMPLES).set_defaults(
+        run=run
+    )
 
 
 def run(_: argparse.Namespace) -> int:

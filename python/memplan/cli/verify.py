@@ -15,13 +15,28 @@ memplan verify lifetimes.csv plan.json --capacity 1MiB
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "verify", "check a plan against a list of lifetimes", EXAMPLES)
+    command = new_command(
+        commands,
+        "verify",
+        "check a plan against a list of lifetimes: nothing that lives together may share bytes",
+        EXAMPLES,
+    )
     command.set_defaults(run=run)
-    command.add_argument("problem", metavar="PROBLEM.csv", help="lifetimes: id,lower,upper,size[,alignment]")
-    command.add_argument("plan", metavar="PLAN", help="a .csv with a column offset, or a .json that memplan wrote")
-    command.add_argument("--capacity", type=size, metavar="N", help="bytes that the plan must fit, such as 1MiB")
-    command.add_argument("--inclusive", action="store_true", help="lifetimes end with their last step, in both files")
-    command.add_argument("--limit", type=count, default=1000, metavar="N", help="violations listed at most (1000)")
+    command.add_argument(
+        "problem", metavar="PROBLEM.csv", help="the lifetimes, with the columns id,lower,upper,size[,alignment]"
+    )
+    command.add_argument(
+        "plan", metavar="PLAN", help="the plan: a .csv with a column offset, or a .json that memplan wrote"
+    )
+    command.add_argument(
+        "--capacity", type=size, metavar="N", help="also check that the plan fits so many bytes, such as 1MiB"
+    )
+    command.add_argument(
+        "--inclusive", action="store_true", help="ends of lifetimes are the last step alive, in both files"
+    )
+    command.add_argument(
+        "--limit", type=count, default=1000, metavar="N", help="list at most so many violations (default: 1000)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
