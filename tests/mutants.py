@@ -82,8 +82,8 @@ FAULTS = (
     Fault(
         "a bound looks at fewer ways to share than there are",
         "storage/sharing.cpp",
-        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (is_given",
-        "    const Bytes begin = part.offset - storages_.offset_of(part.input);\n    if (begin > 0) return false;\n    if (is_given",
+        "return begin >= 0 && begin + bytes(moved.root)",
+        "return begin == 0 && begin + bytes(moved.root)",
     ),
     Fault(
         "an input that was not donated is taken in place",
@@ -148,14 +148,14 @@ FAULTS = (
     Fault(
         "a slice shares bytes that are overwritten later",
         "storage/sharing.cpp",
-        "if (!aligned(begin) || overwritten(view.input, k, begin, begin + bytes(view.output))) return;",
-        "if (!aligned(begin)) return;",
+        "return aligned(begin) && !overwritten(view.input, k, begin, begin + bytes(view.output));",
+        "return aligned(begin);",
     ),
     Fault(
         "a slice that is overwritten shares bytes",
         "storage/sharing.cpp",
-        "bytes(view.output) == 0 || overwritten(view.output, k)) return;",
-        "bytes(view.output) == 0) return;",
+        "bytes(view.output) == 0 || overwritten(view.output, k)) return false;",
+        "bytes(view.output) == 0) return false;",
     ),
     Fault(
         "a part of a concatenation is overwritten later",

@@ -87,7 +87,7 @@ UPSTREAM: dict[str, set[str]] = {
     "verify": {"problem"},
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
-    "plan/attempt": {"plan", "planner", "problem", "solve"},
+    "plan/attempt": {"plan", "planner", "problem", "registry", "solve"},
     "plan/solve_graph": {
         "graph",
         "storage",

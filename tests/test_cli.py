@@ -271,7 +271,7 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         (["example:resnet50_infer", "--donate", "nothing"], "donate must name graph inputs, got 'nothing'"),
         ([LIFETIMES, "--alignment", "0"], "alignment must be >= 1"),
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
-        ([LIFETIMES, "--alignment", str(2**63)], "alignment must be >= 1"),
+        ([LIFETIMES, "--alignment", str(2**63)], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),
         ([LIFETIMES, "--time-limit", "0"], "time_limit must be > 0 seconds, got 0"),
         ([LIFETIMES, "--threads", "0"], "threads must be >= 1"),
@@ -411,10 +411,12 @@ def test_a_capacity_that_is_not(
     assert not target.exists()
 
 
-@pytest.mark.parametrize("capacity", ["-1", "1.5", "1MiB"])
+@pytest.mark.parametrize("capacity", ["-1", "1.5", "1XB", "1e6", ""])
 def test_capacities_that_are_none(capacity: str, lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("plan", lifetimes, f"--capacity={capacity}") == 2
-    assert f"--capacity: must be >= 0, got '{capacity}'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "--capacity: must be a" in error
+    assert f"got '{capacity}'" in error
 
 
 # verify
@@ -732,7 +734,7 @@ def test_one_file_is_not_named_twice(lifetimes: Path, tmp_path: Path, capsys: py
 
 def test_a_capacity_beyond_int64_is_one_line(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", lifetimes, lifetimes, "--capacity", "9" * 20) == 2
-    assert "--capacity: must be below 2^63 - 1" in capsys.readouterr().err
+    assert "--capacity: must be >= 0 and at most 9223372036854775807" in capsys.readouterr().err
 
 
 # pictures and traces

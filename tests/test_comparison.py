@@ -81,6 +81,23 @@ def test_rows_are_the_plans_by_peak() -> None:
     assert (comparison.source, comparison.interrupted) == ("A.1048576", False)
 
 
+def test_naive_is_one_figure_in_the_title_the_bar_and_the_rows() -> None:
+    graph = {
+        "tensors": [{"name": name, "bytes": 8} for name in "abc"],
+        "ops": [
+            {"name": "one", "inputs": [], "outputs": ["a"]},
+            {"name": "two", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
+            {"name": "three", "inputs": ["b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
+        ],
+        "outputs": ["c"],
+    }
+    comparison = memplan.compare(graph, ["naive", "first_fit"])
+    assert comparison.naive == comparison["naive"].peak == comparison["first_fit"].naive == 24
+    assert (comparison["first_fit"].peak, comparison["naive"].saved) == (8, 0)
+    small = memplan.compare(graph, ["naive", "first_fit"], capacity=8)
+    assert (small["naive"].error, small["first_fit"].error) == ("InfeasibleError", "")
+
+
 def test_ties_are_broken_by_proof_then_by_the_registry_never_by_seconds() -> None:
     names = ["other", "coloring", "best_fit", "beam:k=2", "auto:effort=9", "squeaky_wheel", "valley", "first_fit"]
     rows = [ComparisonRow(name, 8, 5, 5, 9, seconds=1 / k) for k, name in enumerate(names, 1)]

@@ -523,3 +523,31 @@ def test_thin_boxes_have_finer_borders() -> None:
     assert large == 0.6
     assert short < 0.6
     assert thin < short
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda plan: memplan.plot_plans({"a": plan}), "plans must be a list of plans, such as .*, got a dict"),
+        (lambda plan: memplan.plot_plans(plan), "plans must be a list of plans, such as .*, got a Plan"),
+        (lambda plan: memplan.plot_plans([plan, 1]), "got a int in it"),
+        (
+            lambda plan: memplan.plot_plans([plan], titles={"a": 1}),
+            r"titles must be a list of strings, .*got \{'a': 1\}",
+        ),
+        (lambda plan: memplan.plot_plans([plan], titles="a"), "titles must be a list of strings"),
+        (
+            lambda plan: memplan.write_page({"a": plan}, "page.html"),
+            "plans must be a list of plans, such as .*, got a dict",
+        ),
+        (lambda plan: plan.plot(highlight={"a": 1}), "highlight must be a name or a list of names, got {'a': 1}"),
+        (lambda plan: memplan.compare(plan.problem, {"auto": 1}), "planners must be a list of names"),
+        (lambda plan: memplan.sweep({"a": plan.problem}, {"auto": 1}), "planners must be a list of names"),
+        (lambda plan: memplan.plan(plan.problem, place={"input": 1}), "place must be a collection of kinds"),
+        (lambda plan: memplan.plan(plan.problem, donate={"input": 1}), "donate must be a collection of names"),
+        (lambda plan: memplan.plan("example:gpt2_infer", inplace_ops={"Add": 1}), "inplace_ops must be a collection"),
+    ],
+)
+def test_mappings_are_no_lists(call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(memplan.plan(memplan.Problem([1], [0], [1])))

@@ -191,6 +191,15 @@ MALFORMED = [
 ]
 
 
+def test_a_broadcast_shows_few_bytes_in_a_large_shape() -> None:
+    tensors = [{"name": "t", "bytes": 4}, {"name": "v", "bytes": 4, "shape": [2, 8], "dtype": "float32"}]
+    ops = [
+        {"inputs": [], "outputs": ["t"]},
+        {"inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t"}]},
+    ]
+    assert memplan.plan({"tensors": tensors, "ops": ops, "outputs": ["v"]}).peak == 4
+
+
 @pytest.mark.parametrize(("spec", "message"), MALFORMED, ids=[message[:40] for _, message in MALFORMED])
 def test_malformed_dict(spec: Dict, message: str) -> None:
     with pytest.raises(memplan.GraphError, match=re.escape(message)):

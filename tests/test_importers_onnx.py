@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -511,3 +513,67 @@ def test_long_vectors_cost_no_memory():
     nodes = [node("Cast", ["x"], ["h"], to=I64), node("Add", ["h", "h"], ["z"]), node("Gather", ["z", "i"], ["y"])]
     source = model(nodes, [value("x", [2**50])], [value("y", None)], [const("i", [0, 1])])
     assert sizes(import_onnx(source))["y"] == 16
+
+
+# Files that somebody has made up
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (b"hidden_1", r"model\.graph\.node\[0\]\.output\[0\]"),
+        (b"first_op", r"model\.graph\.node\[0\]\.name"),
+        (b"my_graph", r"model\.graph\.name"),
+        (b"the_input", r"model\.graph\.node\[0\]\.input\[0\]"),
+        (b"my_weight", r"model\.graph\.initializer\[0\]\.name"),
+        (b"batch_dim", r"model\.graph\.input\[0\]\.type\.tensor_type\.shape\.dim\[0\]\.dim_param"),
+    ],
+)
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_names_that_are_no_text(text: bytes, field: str, in_memory: bool, tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Relu", ["the_input"], ["hidden_1"], name="first_op"),
+        onnx.helper.make_node("Relu", ["hidden_1"], ["y"]),
+    ]
+    ends = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch_dim"]) for name in ("the_input", "y")
+    ]
+    weight = onnx.helper.make_tensor("my_weight", onnx.TensorProto.FLOAT, [1], [1.0])
+    graph = onnx.helper.make_graph(nodes, "my_graph", ends[:1], ends[1:], [weight])
+    data = onnx.helper.make_model(graph).SerializeToString().replace(text, b"\xff\xfe" + text[2:])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    source = onnx.load_from_string(data) if in_memory else path
+    what = "the ModelProto" if in_memory else r"model\.onnx'"
+    with pytest.raises(SourceError, match=rf"{what}: {field}, b'.xff.xfe\w+', must be UTF-8 text"):
+        import_onnx(source, dims={"batch_dim": 2})
+
+
+def doubling(levels: int) -> onnx.ModelProto:
+    """A call of the last of some functions, each of which calls the one before it twice."""
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("f", 1)]
+    functions = []
+    for i in range(levels):
+        called, domain = (f"f{i - 1}", "f") if i else ("Relu", "")
+        nodes = [onnx.helper.make_node(called, ends[:1], ends[1:], domain=domain) for ends in (["a", "b"], ["b", "c"])]
+        functions.append(onnx.helper.make_function("f", f"f{i}", ["a"], ["c"], nodes, opsets))
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+    call = onnx.helper.make_node(f"f{levels - 1}", ["x"], ["y"], domain="f")
+    graph = onnx.helper.make_graph([call], "doubling", ends[:1], ends[1:])
+    return onnx.helper.make_model(graph, opset_imports=opsets, functions=functions)
+
+
+def test_functions_that_double() -> None:
+    assert len(import_onnx(doubling(6))["ops"]) == 64
+    for levels, count in ((17, "131072"), (40, "1099511627776"), (80, r"more than 10\*\*15")):
+        begin = time.monotonic()
+        with pytest.raises(SourceError, match=f"has {count} nodes once .* more than the 100000 that are taken"):
+            import_onnx(doubling(levels))
+        assert time.monotonic() - begin < 1
+
+
+def test_a_function_that_calls_itself() -> None:
+    model = doubling(2)
+    model.functions[0].node[0].op_type, model.functions[0].node[0].domain = "f1", "f"
+    with pytest.raises(SourceError, match="function 'f1' of domain 'f' calls itself"):
+        import_onnx(model)

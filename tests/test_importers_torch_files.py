@@ -297,3 +297,25 @@ def test_a_compiled_package_is_no_program(tmp_path: Path, files: Files) -> None:
     path = written(tmp_path / "model.pt2", changed | {"data/aotinductor/model/x.so": b""})
     with pytest.raises(SourceError, match="a package that was compiled"):
         import_pt2(path)
+
+
+def test_sizes_that_cannot_be(tmp_path: Path, files: Files) -> None:
+    changed = dict(files)
+    model = json.loads(files[MODEL])
+    graph(model)["tensor_values"]["scale"]["sizes"] = [{"as_int": -8}]
+    changed[MODEL] = json.dumps(model).encode()
+    with pytest.raises(SourceError, match=r"model\.pt2: "):
+        import_pt2(written(tmp_path / "model.pt2", changed))
+
+
+def test_what_torch_adds_to_errors_is_not_shown() -> None:
+    class Branch(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return torch.cond(x.shape[0] > 3, torch.sin, torch.cos, (x,))
+
+    sizes = {"x": {0: torch.export.Dim("batch", min=2)}}
+    program = torch.export.export(Branch(), (torch.zeros(5, 4),), dynamic_shapes=sizes)
+    with pytest.raises(SourceError, match="cond cannot be imported from a module") as raised:
+        import_torch(program, train=True)
+    assert str(raised.value).isprintable()
+    assert "While executing" not in str(raised.value)

@@ -427,7 +427,7 @@ def test_a_node_may_share_what_the_only_operator_inside_it_may() -> None:
         "cat": ([], [("cat", "softplus", 0), ("cat", "relu", 64)]),
     }
     exported = memplan.capture(export(Block(), (X, X.clone())))
-    assert list(relations(exported)) == ["gelu", "add", "softplus", "relu", "cat"]
+    assert list(relations(exported)) == ["act.gelu", "add", "softplus", "relu", "cat"]
 
 
 def test_types_that_the_caller_adds_to_a_traced_graph() -> None:

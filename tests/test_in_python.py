@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from typing import Any
 
@@ -271,6 +273,65 @@ def test_what_a_listener_raises_is_raised_whatever_the_planner_does(
     run_as(run)
     with pytest.raises(LookupError, match="enough"):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=listen)
+
+
+@pytest.mark.parametrize("elsewhere", ["after it has ended", "on another thread"])
+def test_plans_are_told_while_it_runs_where_it_runs(run_as: Callable[[Run], None], elsewhere: str) -> None:
+    kept: list[Callable[[Sequence[int], int], None]] = []
+
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        kept.append(options.tell)
+        if elsewhere == "on another thread":
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(options.tell, [0, 9], 0).result()
+        return Placement([0, 4])
+
+    run_as(run)
+    message = r"options\.tell must be called while the planner runs, on the thread that called it"
+    with nullcontext() if elsewhere.startswith("after") else pytest.raises(memplan.PlannerError, match=message):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=lambda plan: None)
+    with pytest.raises(memplan.PlannerError, match=message):
+        kept[0]([0, 4], 0)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_an_interrupt_of_a_listener_ends_it(run_as: Callable[[Run], None], keeps: bool) -> None:
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        with suppress(KeyboardInterrupt) if keeps else nullcontext():
+            options.tell([0, 9], 0)
+        return Placement([0, 4], interrupted=True)
+
+    def listen(plan: memplan.Plan) -> None:
+        if plan.peak == 13:
+            raise KeyboardInterrupt
+
+    run_as(run)
+    with nullcontext() if keeps else pytest.raises(KeyboardInterrupt):
+        plan = memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=listen)
+        assert (plan.peak, plan.interrupted) == (8, True)
+
+
+def test_it_says_when_its_plan_was_found(run_as: Callable[[Run], None]) -> None:
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        options.tell([0, 4], 0)
+        time.sleep(0.05)
+        return Placement([0, 4])
+
+    run_as(run)
+    plan = memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=lambda plan: None)
+    assert plan.found_after + 0.05 <= plan.seconds
+
+
+@pytest.mark.parametrize(("numbers", "name"), [({"lower_bound": 2**63}, "lower_bound"), ({"pools": 2**31}, "pools")])
+def test_numbers_too_large_are_refused(run_as: Callable[[Run], None], numbers: dict[str, int], name: str) -> None:
+    run_as(lambda problem, options: Placement([0, 4], **numbers))
+    with pytest.raises(
+        memplan.PlannerError, match=rf"planner 'mine' must give a {name} below \d+, got {numbers[name]}"
+    ):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
 
 
 # For the time of a script or notebook

@@ -71,7 +71,7 @@ def test_it_shows_up_everywhere(install: Install, tmp_path: Path, capsys: pytest
     assert "stacked, " in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["plan", "--help"])
-    assert "cp_sat, stacked;" in " ".join(capsys.readouterr().out.split())
+    assert "cp_sat, stacked" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ValueError, match=r"planner must be one of .*, stacked, got 'stackd'"):
         memplan.plan(PAIR, "stackd")
 
@@ -150,7 +150,7 @@ def test_of_two_packages_with_one_name_neither_is_taken(install: Install) -> Non
 @pytest.mark.parametrize(
     ("offsets", "error", "message"),
     [
-        ("[0, 0]", memplan.InvalidPlanError, r"package 'shelf 1\.5': planner 'stacked' made an invalid plan"),
+        ("[0, 0]", memplan.InvalidPlanError, r"planner 'stacked' of package 'shelf 1\.5' made an invalid plan"),
         ("[0]", memplan.PlannerError, r"planner 'stacked' of package 'shelf 1\.5' must give one integer per buffer"),
         ("1 / 0", memplan.PlannerError, r"'stacked' of package 'shelf 1\.5' failed: ZeroDivisionError"),
     ],

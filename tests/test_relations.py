@@ -110,6 +110,8 @@ def test_naive_is_what_is_needed_without_sharing(graph: Dict, place: list[str]) 
         assume("which of them runs first" not in str(error))
         raise
     assert shared.unshared == alone.unshared == alone.problem.size.sum()
+    plan = memplan.plan(captured, "naive", place=place)
+    assert plan.peak == plan.naive == shared.unshared
     assert shared.problem.load <= alone.problem.load
 
 

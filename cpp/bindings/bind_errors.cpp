@@ -42,6 +42,8 @@ void bind_errors(py::module_& m) {
       std::rethrow_exception(thrown);
     } catch (const InfeasibleError& error) {
       raise_infeasible(error);
+    } catch (const PlannerError& error) {
+      PyErr_SetString(py::module_::import("memplan.errors").attr("PlannerError").ptr(), error.what());
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "memplan/registry.hpp"
+#include "python_planner.hpp"
 
 namespace memplan::bindings {
 
@@ -44,6 +45,13 @@ void bind_planners(py::module_& m) {
       .def_readonly("source", &PlannerInfo::source, "Document, paper or project.")
       .def_readonly("alias", &PlannerInfo::alias, "Another name that it goes by; empty for none.")
       .def("__repr__", [](const PlannerInfo& p) { return "<memplan planner '" + std::string(p.name) + "'>"; });
+  py::class_<PythonPlanner>(
+      m, "PythonPlanner",
+      "A planner written in Python, as the core runs it. `run` is called with (problem, time_limit,\n"
+      "seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, pools, interrupted).")
+      .def(py::init<std::string, std::string, const std::vector<std::string>&,
+                    const std::vector<PythonPlanner::ParameterTuple>&, py::function>(),
+           py::arg("name"), py::arg("package"), py::arg("supports"), py::arg("parameters"), py::arg("run"));
   m.def(
       "planners",
       [] {

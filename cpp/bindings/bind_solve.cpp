@@ -1,7 +1,9 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
+#include "python_planner.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {
@@ -34,6 +36,23 @@ struct Asked {
   Asked(const Asked&) = delete;
 };
 
+using InPython = py::typing::Optional<PythonPlanner>;
+
+// The planner that a text asks for: one of the core's, or one written in Python, whose row is made for one call.
+class Chosen {
+ public:
+  Chosen(const std::string& text, const InPython& in_python, Watch& watch)
+      : row_(in_python.is_none() ? PlannerInfo{} : in_python.cast<const PythonPlanner&>().row(watch)),
+        planner_(in_python.is_none() ? choose_planner(text) : choose_planner(row_, text)) {}
+  Chosen(const Chosen&) = delete;
+
+  const ChosenPlanner& planner() const { return planner_; }
+
+ private:
+  PlannerInfo row_;
+  ChosenPlanner planner_;
+};
+
 // solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else.
 template <class Solve>
 auto solved(Asked& asked, Solve&& solve) {
@@ -53,34 +72,25 @@ auto solved(Asked& asked, Solve&& solve) {
 
 Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
                    std::uint64_t seed, int threads, std::optional<Bytes> capacity, const py::object& tell,
-                   bool interruptible) {
+                   bool interruptible, const InPython& in_python) {
   Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+  const Chosen chosen(planner, in_python, asked.watch);
   OnPlan on_plan;
   if (asked.watch.listens()) on_plan = [&](Plan plan) { asked.watch.tell(std::move(plan)); };
-  return solved(asked, [&] { return solve(problem, planner, asked.options, on_plan); });
+  return solved(asked, [&] { return solve(problem, chosen.planner(), asked.options, on_plan); });
 }
 
 std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner, const StorageOptions& storage,
                                      std::optional<double> time_limit, std::uint64_t seed, int threads,
-                                     std::optional<Bytes> capacity, const py::object& tell, bool interruptible) {
+                                     std::optional<Bytes> capacity, const py::object& tell, bool interruptible,
+                                     const InPython& in_python) {
   Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+  const Chosen chosen(planner, in_python, asked.watch);
   OnGraphPlan on_plan;
   if (asked.watch.listens())
     on_plan = [&](GraphPlan found) { asked.watch.tell(std::move(found.buffers), std::move(found.plan)); };
-  GraphPlan found = solved(asked, [&] { return solve(graph, planner, storage, asked.options, on_plan); });
+  GraphPlan found = solved(asked, [&] { return solve(graph, chosen.planner(), storage, asked.options, on_plan); });
   return {std::move(found.buffers), std::move(found.plan)};
-}
-
-Plan judge_offsets(const Problem& problem, py::handle offsets, const std::string& planner, const std::string& asked,
-                   double seconds, Bytes lower_bound, Index pools, bool interrupted) {
-  Placement placement;
-  placement.offsets = int64_column(offsets, "offsets");
-  placement.lower_bound = lower_bound;
-  placement.pools = pools;
-  py::gil_scoped_release release;
-  Plan plan = judge(problem, std::move(placement), planner, asked, seconds);
-  plan.interrupted = interrupted;
-  return plan;
 }
 
 std::vector<std::string> kinds_of(const Place& place) {
@@ -200,18 +210,14 @@ void bind_solve(py::module_& m) {
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
+        py::arg("in_python") = py::none(),
         "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
-        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.");
-  m.def("judge", &judge_offsets, py::arg("problem"), py::arg("offsets"), py::arg("planner"), py::arg("asked"),
-        py::arg("seconds"), py::arg("lower_bound") = 0, py::arg("pools") = 0, py::arg("interrupted") = false,
-        "What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.");
-  m.def("require_room", &require_room, py::arg("problem"), py::arg("capacity"),
-        "Raises InfeasibleError where the load alone exceeds the capacity.");
-  m.def("require_fit", &require_fit, py::arg("problem"), py::arg("capacity"), py::arg("solution"),
-        py::arg("buffers") = py::none(), "Raises InfeasibleError where a plan, of a graph perhaps, does not fit.");
+        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.\n"
+        "`in_python` is the planner that `planner` names, where it is written in Python.");
   m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
+        py::arg("in_python") = py::none(),
         "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
 }
 

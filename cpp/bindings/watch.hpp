@@ -44,6 +44,16 @@ class Watch {
     }
   }
 
+  // In a planner written in Python, with the lock: raises what was kept right there, so that the planner ends.
+  void raise_in_planner() const {
+    if (!error_ && !interrupted_) return;
+    if (error_)
+      PyErr_SetObject(error_->type().ptr(), error_->value().ptr());
+    else
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw py::error_already_set();
+  }
+
   inline static unsigned long main_thread = 0;  // which alone gets signals; set when the module is imported
 
   // After the search, with the lock: raises what was kept. True when it was interrupted; an interrupt too late for the

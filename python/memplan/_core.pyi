@@ -18,6 +18,7 @@ __all__: list[str] = [
     "PlannerInfo",
     "Problem",
     "ProblemError",
+    "PythonPlanner",
     "ReplayFault",
     "Solution",
     "StorageOptions",
@@ -25,13 +26,10 @@ __all__: list[str] = [
     "UnsupportedError",
     "Violation",
     "buffers_of",
-    "judge",
     "peak_of",
     "planners",
     "refute",
     "replay",
-    "require_fit",
-    "require_room",
     "reuse_edges",
     "reused_by",
     "solve_graph",
@@ -363,6 +361,28 @@ class PlannerInfo:
     @property
     def title(self) -> str: ...
 
+class PythonPlanner:
+    """
+    A planner written in Python, as the core runs it. `run` is called with (problem, time_limit,
+    seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, pools, interrupted).
+    """
+    def __init__(
+        self,
+        name: str,
+        package: str,
+        supports: collections.abc.Sequence[str],
+        parameters: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[str],
+            ]
+        ],
+        run: collections.abc.Callable,
+    ) -> None: ...
+
 class StorageOptions:
     """
     What may be done with a graph's memory; see memplan.plan.
@@ -524,20 +544,6 @@ def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     The problem of a graph: storages, lifetimes and conflicts.
     """
 
-def judge(
-    problem: Problem,
-    offsets: typing.Any,
-    planner: str,
-    asked: str,
-    seconds: typing.SupportsFloat | typing.SupportsIndex,
-    lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
-    pools: typing.SupportsInt | typing.SupportsIndex = 0,
-    interrupted: bool = False,
-) -> Solution:
-    """
-    What a planner outside the core found, verified on the problem; raises InvalidPlanError that names it.
-    """
-
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
     """
     The highest offset + size, in bytes.
@@ -565,21 +571,6 @@ def replay(
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
     """
 
-def require_fit(
-    problem: Problem,
-    capacity: typing.SupportsInt | typing.SupportsIndex,
-    solution: Solution,
-    buffers: Buffers | None = None,
-) -> None:
-    """
-    Raises InfeasibleError where a plan, of a graph perhaps, does not fit.
-    """
-
-def require_room(problem: Problem, capacity: typing.SupportsInt | typing.SupportsIndex) -> None:
-    """
-    Raises InfeasibleError where the load alone exceeds the capacity.
-    """
-
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:
     """
     Pairs of ops (before, after) whose order the plan relies on and the graph does not imply, the fewest that
@@ -601,6 +592,7 @@ def solve_graph(
     capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
     tell: typing.Any = None,
     interruptible: bool = False,
+    in_python: PythonPlanner | None = None,
 ) -> tuple[Buffers, Solution]:
     """
     Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
@@ -615,10 +607,12 @@ def solve_problem(
     capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
     tell: typing.Any = None,
     interruptible: bool = False,
+    in_python: PythonPlanner | None = None,
 ) -> Solution:
     """
     Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
     better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
+    `in_python` is the planner that `planner` names, where it is written in Python.
     """
 
 def verify(

@@ -309,13 +309,17 @@ def _seconds(value: Any, name: str) -> float | None:
 
 
 def _names(value: Any, name: str) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(v, str) for v in value):
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Collection) or not all(map(_is_text, value)):
         raise TypeError(f"{name} must be a collection of names, got {value!r}")
     return list(value)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _checked_place(place: Collection[str]) -> list[str]:
-    if isinstance(place, str) or not isinstance(place, Collection):
+    if isinstance(place, (str, Mapping)) or not isinstance(place, Collection):
         raise TypeError(f"place must be a collection of kinds such as {PLACED}, got {place!r}")
     for kind in place:
         if kind not in KINDS:

@@ -17,7 +17,11 @@ class SourceError(ValueError):
     """A file or model cannot be imported; the message, one line, names the thing, what was expected and what came."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(one_line(message))
+        self._message = one_line(message)
+        super().__init__(self._message)
+
+    def __str__(self) -> str:
+        return self._message  # torch adds lines to the arguments of errors that pass through its interpreter
 
 
 class MissingDependencyError(ImportError):

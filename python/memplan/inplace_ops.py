@@ -23,7 +23,7 @@ everything that it is the beginning of, up to a dot: `aten.relu` for `aten.relu.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _core
@@ -179,7 +179,7 @@ def matches(type: str, names: Collection[str]) -> bool:
 def checked(inplace_ops: Any) -> frozenset[str]:
     """The types as a set; TypeError if they are not a collection of strings."""
     expected = f"inplace_ops must be a collection of types of ops, such as ['Softmax'], got {inplace_ops!r}"
-    if isinstance(inplace_ops, str) or not isinstance(inplace_ops, Iterable):
+    if isinstance(inplace_ops, (str, Mapping)) or not isinstance(inplace_ops, Iterable):
         raise TypeError(expected)
     types = frozenset(inplace_ops)
     if not all(isinstance(type, str) for type in types):

@@ -44,7 +44,7 @@ def add_row(table: Table, name: str, capture: Callable[[], Any]) -> None:
 
 def load(graph: Any, **sharing: bool) -> int:
     """The load of the graph's problem."""
-    return memplan.plan(graph, "naive", **sharing).load
+    return memplan.plan(graph, "greedy_by_size", **sharing).load
 
 
 def main() -> None:

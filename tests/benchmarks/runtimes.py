@@ -75,7 +75,7 @@ def omnimalloc() -> Iterator[dict[str, Any]]:
 
     sources = [*(f"example:{name}" for name in ("resnet50_train", "gpt2_train", "gpt2_infer")), *DATA.glob("*.json")]
     for source in sorted(map(str, sources)):
-        problem = memplan.plan(source, "naive").problem
+        problem = memplan.plan(source, "greedy_by_size").problem
         plain = memplan.Problem(problem.size, problem.first, problem.last)  # it knows no shapes
         found = supermalloc(plain, SECONDS, None, 1)
         assert found.peak is not None

@@ -20,6 +20,7 @@
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "plain_checks.hpp"
+#include "plan/attempt.hpp"
 #include "random_problem.hpp"
 
 using namespace memplan;
@@ -121,7 +122,7 @@ class Round {
     const auto start = std::chrono::steady_clock::now();
     Placement placement = placed(tally, capacity, 1);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    const Plan plan = judge(problem_, std::move(placement), tally.chosen.planner.name, tally.asked, seconds.count());
+    const Plan plan = judge(problem_, std::move(placement), tally.chosen, seconds.count());
     tally.seconds += seconds.count();
     if (seconds.count() > tally.slowest) {
       tally.slowest = seconds.count();

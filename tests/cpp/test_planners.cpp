@@ -52,6 +52,41 @@ void what_is_not_supported_is_refused_by_name() {
   THROWS(solve(aligned, "magic"), std::invalid_argument, "planner must be one of auto, naive, first_fit");
 }
 
+// A planner that is in no table: every buffer on top of the one before.
+Placement stacked(const Problem& problem, Bytes claim) {
+  Placement placement;
+  Bytes top = 0;
+  for (const Bytes size : problem.size()) placement.offsets.push_back(std::exchange(top, top + size));
+  placement.lower_bound = claim;
+  return placement;
+}
+
+void a_row_of_the_callers_is_planned_with() {
+  const Parameter parameters[] = {{"claim", "the bound", 0, 0, 100}};
+  PlannerInfo row{};
+  row.name = "stacked";
+  row.run = [&](const Problem& problem, const PlanOptions& options) {
+    return stacked(problem, options.get(parameters[0]));
+  };
+  row.parameters = parameters;
+  const Problem problem({3, 5}, {0, 1}, {1, 2});
+  const Plan plan = solve(problem, choose_planner(row, "stacked:claim=9,claim=8"));
+  CHECK(plan.offsets == (std::vector<Bytes>{0, 3}));
+  CHECK(plan.planner == "stacked:claim=9,claim=8");
+  CHECK(plan.lower_bound == 8 && plan.optimal);
+  THROWS(solve(problem, choose_planner(row, "stacked:claim=9")), PlannerError,
+         "planner 'stacked' claims that no plan peaks below 9 bytes, and gives one that peaks at 8");
+  THROWS(choose_planner(row, "stacked:claim=101"), std::invalid_argument, "parameter claim must be an integer in");
+  row.package = "shelf 1.5";
+  THROWS(solve(Problem({3}, {0}, {1}, {8}), choose_planner(row, "stacked")), UnsupportedError,
+         "planner 'stacked' of package 'shelf 1.5' does not support alignment");
+}
+
+void an_alias_is_another_name() {
+  CHECK(&choose_planner("pushdown").planner == &choose_planner("megengine").planner);
+  CHECK(solve(kHoles, "pushdown").planner == "pushdown");
+}
+
 void options_are_checked() {
   PlanOptions options;
   options.threads = 0;
@@ -76,6 +111,8 @@ int main() {
   greedy_takes_the_tightest_gap();
   alignment_moves_offsets();
   what_is_not_supported_is_refused_by_name();
+  a_row_of_the_callers_is_planned_with();
+  an_alias_is_another_name();
   options_are_checked();
   names_are_unique();
   return check::finish();

@@ -59,4 +59,9 @@ struct InvalidPlanError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// A planner that does not do what a planner has to; the message names it.
+struct PlannerError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace memplan

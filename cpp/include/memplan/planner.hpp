@@ -65,6 +65,7 @@ struct Placement {
   std::string_view winner = {};  // for portfolios: the member whose offsets these are
   Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
   Index pools = 0;               // for planners that think in pools, laid end to end: how many; else 0
+  bool interrupted = false;      // someone asked the planner to end, by a way of its own
 };
 
 struct PlannerInfo {
@@ -74,10 +75,14 @@ struct PlannerInfo {
   unsigned supports;            // Features
   std::string_view complexity;  // n buffers, r separate byte ranges in use at a time, p pairs alive together
   std::string_view source;      // document, paper or project
-  Placement (*run)(const Problem&, const PlanOptions&);
+  std::function<Placement(const Problem&, const PlanOptions&)> run;
   std::span<const Parameter> parameters = {};
-  std::string_view alias = {};  // another name that it goes by
+  std::string_view alias = {};    // another name that it goes by
+  std::string_view package = {};  // the one of another project that brings it
 };
+
+// What messages call it: "planner 'first_fit'", and of which package.
+std::string label(const PlannerInfo& planner);
 
 // What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it
 // proves of those is not kept. Throws UnsupportedError that names planner and features when it lacks another.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,14 +14,18 @@ namespace memplan {
 
 std::span<const PlannerInfo> planners();
 
-// A planner and the parameters that it is given.
+// A planner and the parameters that it is given. The planner, whose row it looks at, outlives it.
 struct ChosenPlanner {
   const PlannerInfo& planner;
+  std::string asked;  // the text that chose it
   std::vector<std::pair<std::string_view, std::int64_t>> set;
 };
 
 // What "name" or "name:parameter=value,…" means, the name being an alias perhaps. Throws std::invalid_argument that
 // lists the names, the parameters, or the values that it takes.
 ChosenPlanner choose_planner(std::string_view text);
+
+// The same for a planner that is not in the table, whatever name the text says.
+ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text);
 
 }  // namespace memplan

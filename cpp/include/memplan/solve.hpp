@@ -14,6 +14,7 @@
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 
 namespace memplan {
@@ -28,10 +29,9 @@ using OnPlan = std::function<void(Plan)>;
 Plan solve(const Problem& problem, std::string_view planner = "auto", const PlanOptions& options = {},
            const OnPlan& tell = {});
 
-// The plan that a planner's placement makes of a problem, verified; `asked` is the planner with its parameters as it
-// was asked for. Throws InvalidPlanError that names the planner when the placement breaks the problem.
-Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
-           double seconds);
+// The same with any planner, of the registry or not. PlannerError says that it claims what cannot be.
+Plan solve(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options = {},
+           const OnPlan& tell = {});
 
 struct GraphPlan {
   Buffers buffers;
@@ -45,6 +45,9 @@ using OnGraphPlan = std::function<void(GraphPlan)>;
 // plans with nothing sharing bytes by choice, or less, and keeps the best: sharing never makes its peak higher. With a
 // capacity it does so where the first plan does not fit.
 GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const StorageOptions& storage = {},
+                const PlanOptions& options = {}, const OnGraphPlan& tell = {});
+
+GraphPlan solve(const Graph& graph, const ChosenPlanner& planner, const StorageOptions& storage = {},
                 const PlanOptions& options = {}, const OnGraphPlan& tell = {});
 
 // Where every tensor and workspace of a planned graph is; tensors outside the arena are in a region per storage.

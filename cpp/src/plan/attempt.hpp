@@ -3,13 +3,13 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 
 namespace memplan {
@@ -18,9 +18,9 @@ inline constexpr std::size_t kListedViolations = 20;  // that an error message l
 
 // Throws InvalidPlanError that lists the faults of a planner's plan, if there are any.
 template <class Fault>
-void throw_if_any(const std::vector<Fault>& faults, std::string_view planner) {
+void throw_if_any(const std::vector<Fault>& faults, const PlannerInfo& planner) {
   if (faults.empty()) return;
-  std::string message = "planner " + quoted(planner) + " made an invalid plan (a bug in that planner):";
+  std::string message = label(planner) + " made an invalid plan (a bug in that planner):";
   for (const Fault& fault : faults) message += "\n  " + fault.message;
   throw InvalidPlanError(message);
 }
@@ -38,9 +38,13 @@ struct Listener {
   }
 };
 
+// The plan that a planner's placement makes of a problem, verified. Throws InvalidPlanError that names the planner when
+// the placement breaks the problem, and PlannerError when it peaks below what the planner claims that every plan needs.
+Plan judge(const Problem& problem, Placement placement, const ChosenPlanner& planner, double seconds);
+
 // What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, but for
 // InfeasibleError.
-Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener);
+Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, Listener& listener);
 
 // Throws std::invalid_argument for what is out of range.
 void check_options(const PlanOptions& options);

@@ -28,15 +28,14 @@ void check_options(const PlanOptions& options) {
     throw std::invalid_argument("capacity must be >= 0 bytes, got " + std::to_string(*options.capacity));
 }
 
-Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions& options, Listener& listener) {
-  const ChosenPlanner chosen = choose_planner(planner);
+Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, Listener& listener) {
   check_options(options);
   PlanOptions settings = options;
-  settings.set.insert(settings.set.begin(), chosen.set.begin(), chosen.set.end());
+  settings.set.insert(settings.set.begin(), planner.set.begin(), planner.set.end());
 
   const auto start = std::chrono::steady_clock::now();
   const auto judged = [&](Placement placement) {
-    return judge(problem, std::move(placement), chosen.planner.name, planner, seconds_since(start));
+    return judge(problem, std::move(placement), planner, seconds_since(start));
   };
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
@@ -50,35 +49,42 @@ Plan attempt(const Problem& problem, std::string_view planner, const PlanOptions
     plan.found_after = found->second;
     listener.hear(plan);
   };
-  Plan plan = judged(run(chosen.planner, problem, settings));
+  Plan plan = judged(run(planner.planner, problem, settings));
   if (found && found->first == plan.peak) plan.found_after = std::min(found->second, plan.seconds);
-  plan.interrupted = interrupted;
+  plan.interrupted |= interrupted;
   listener.hear(plan);
   return plan;
 }
 
+Plan judge(const Problem& problem, Placement placement, const ChosenPlanner& planner, double seconds) {
+  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedViolations), planner.planner);
+  Plan plan;
+  plan.offsets = std::move(placement.offsets);
+  plan.peak = peak_of(problem, plan.offsets);
+  if (placement.lower_bound > plan.peak)
+    throw PlannerError(label(planner.planner) + " claims that no plan peaks below " +
+                       std::to_string(placement.lower_bound) + " bytes, and gives one that peaks at " +
+                       std::to_string(plan.peak));
+  plan.lower_bound = plan.placement_bound = std::max(load(problem), placement.lower_bound);
+  plan.optimal = plan.peak == plan.lower_bound;
+  plan.pools = placement.pools;
+  plan.planner = planner.asked;
+  plan.winner = placement.winner.empty() ? planner.asked : placement.winner;
+  plan.interrupted = placement.interrupted;
+  plan.seconds = plan.found_after = seconds;
+  return plan;
+}
+
 Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& options, const OnPlan& tell) {
-  choose_planner(planner);  // or throws
+  return solve(problem, choose_planner(planner), options, tell);
+}
+
+Plan solve(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, const OnPlan& tell) {
   check_options(options);
   if (options.capacity) require_room(problem, *options.capacity);
   Listener listener{tell};
   Plan plan = attempt(problem, planner, options, listener);
   if (options.capacity) require_fit(problem, *options.capacity, plan);
-  return plan;
-}
-
-Plan judge(const Problem& problem, Placement placement, std::string_view planner, std::string_view asked,
-           double seconds) {
-  throw_if_any(verify(problem, placement.offsets, kMaxBytes, kListedViolations), planner);
-  Plan plan;
-  plan.offsets = std::move(placement.offsets);
-  plan.peak = peak_of(problem, plan.offsets);
-  plan.lower_bound = plan.placement_bound = std::max(load(problem), placement.lower_bound);
-  plan.optimal = plan.peak == plan.lower_bound;
-  plan.pools = placement.pools;
-  plan.planner = asked;
-  plan.winner = placement.winner.empty() ? asked : placement.winner;
-  plan.seconds = plan.found_after = seconds;
   return plan;
 }
 

@@ -17,17 +17,24 @@ bool has_streams(const Graph& graph) {
                      [&](const Op& op) { return op.stream != graph.ops().front().stream; });
 }
 
+// Nothing shares bytes by choice: what the planner "naive" is about, whatever may be shared.
+StorageOptions apart(StorageOptions storage) {
+  storage.inplace = storage.zero_copy = false;
+  return storage;
+}
+
 // Plans a graph, with one choice of sharing or several; what is told of the plans peaks lower each time.
 class GraphSolver {
  public:
-  GraphSolver(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
-              const OnGraphPlan& tell)
+  GraphSolver(const Graph& graph, const ChosenPlanner& planner, const StorageOptions& storage,
+              const PlanOptions& options, const OnGraphPlan& tell)
       : graph_(graph), planner_(planner), storage_(storage), options_(options), tell_(tell) {}
 
   GraphPlan run() {
     check_options(options_);
-    const bool several = choose_planner(planner_).planner.name == "auto";
-    const Buffers first = buffers_of(graph_, storage_);
+    const std::string_view name = planner_.planner.name;
+    const bool several = name == "auto";
+    const Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
     find_bound(first);
     if (options_.capacity && bound_ > *options_.capacity)
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
@@ -104,11 +111,11 @@ class GraphSolver {
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
-    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_);
+    throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_.planner);
   }
 
   const Graph& graph_;
-  std::string_view planner_;
+  const ChosenPlanner& planner_;
   const StorageOptions& storage_;
   const PlanOptions& options_;
   const OnGraphPlan& tell_;
@@ -123,6 +130,11 @@ class GraphSolver {
 
 GraphPlan solve(const Graph& graph, std::string_view planner, const StorageOptions& storage, const PlanOptions& options,
                 const OnGraphPlan& tell) {
+  return solve(graph, choose_planner(planner), storage, options, tell);
+}
+
+GraphPlan solve(const Graph& graph, const ChosenPlanner& planner, const StorageOptions& storage,
+                const PlanOptions& options, const OnGraphPlan& tell) {
   return GraphSolver(graph, planner, storage, options, tell).run();
 }
 

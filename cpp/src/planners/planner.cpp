@@ -20,6 +20,11 @@ std::vector<std::string_view> feature_names(unsigned features) {
   return names;
 }
 
+std::string label(const PlannerInfo& planner) {
+  const std::string name = "planner " + quoted(planner.name);
+  return planner.package.empty() ? name : name + " of package " + quoted(planner.package);
+}
+
 unsigned features_of(const Problem& problem) {
   const auto aligned = [](Bytes alignment) { return alignment > 1; };
   unsigned features = 0;
@@ -34,8 +39,7 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
   if (const unsigned refused = missing & ~kShapes; refused != 0) {
     std::string list;
     for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
-    throw UnsupportedError("planner " + quoted(planner.name) + " does not support " + list +
-                           ", which this problem asks for");
+    throw UnsupportedError(label(planner) + " does not support " + list + ", which this problem asks for");
   }
   if (!(missing & kShapes)) return planner.run(problem, options);
   PlanOptions of_rectangles = options;

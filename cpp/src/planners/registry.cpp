@@ -19,10 +19,11 @@ constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
 
 // name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
 // one row here.
-constexpr PlannerInfo kPlanners[] = {
+const PlannerInfo kPlanners[] = {
     {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
      "that of its members", "memplan", portfolio, kPortfolio},
-    {"naive", "every buffer its own bytes: no reuse", false, kAll, "O(n)", "the baseline of every comparison", naive},
+    {"naive", "every tensor its own bytes: nothing is shared", false, kAll, "O(n)", "the baseline of every comparison",
+     naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
@@ -117,7 +118,7 @@ std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, st
     if (parameter.name == text.substr(0, equals) && equals < text.size())
       return {parameter.name, value_of(parameter, text.substr(equals + 1))};
   const std::string known = listed(planner.parameters, [](const Parameter& p) { return p.name; });
-  throw std::invalid_argument("planner " + quoted(planner.name) + " takes " +
+  throw std::invalid_argument(label(planner) + " takes " +
                               (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got " + quoted(text));
 }
 
@@ -126,12 +127,15 @@ std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, st
 std::span<const PlannerInfo> planners() { return kPlanners; }
 
 ChosenPlanner choose_planner(std::string_view text) {
+  return choose_planner(find_planner(text.substr(0, text.find(':'))), text);
+}
+
+ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
-  const PlannerInfo& planner = find_planner(text.substr(0, colon));
-  ChosenPlanner chosen{planner, {}};
+  ChosenPlanner chosen{planner, std::string(text), {}};
   for (std::string_view rest = text.substr(std::min(colon + 1, text.size())); !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    chosen.set.push_back(setting(planner, rest.substr(0, comma)));
+    chosen.set.insert(chosen.set.begin(), setting(planner, rest.substr(0, comma)));  // the last one counts
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return chosen;

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from .._core import __version__
 from ..errors import PlannerError
+from ..text import one_line, printable
 from . import compare, diff, explain, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
@@ -33,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        return printable(f"{error.filename}: {error.strerror}")
+    return one_line(str(error))
 
 
 def _parser() -> argparse.ArgumentParser:

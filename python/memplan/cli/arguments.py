@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -11,6 +12,7 @@ from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
 from ..planning.registry import planner_names as known_planners
 from ..sizes import in_bytes
+from ..text import one_line
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class Parser(argparse.ArgumentParser):
     """Ends with one line that says what is wrong and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(ERROR, f"memplan: error: {message}; see {self.prog} --help\n")
+        self.exit(ERROR, f"memplan: error: {one_line(message)}; see {self.prog} --help\n")
 
 
 def new_command(commands: Commands, name: str, text: str, examples: str) -> argparse.ArgumentParser:
@@ -80,7 +82,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--alignment",
-        type=size,
+        type=partial(size, least=1),
         default=1,
         metavar="N",
         help="make every offset a multiple of so many bytes, such as 64 or 1KiB (default: 1)",
@@ -188,10 +190,10 @@ def check_picture(target: Path | None) -> None:
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
 
 
-def size(text: str) -> int:
+def size(text: str, least: int = 0) -> int:
     """A number of bytes, with a unit or without."""
     try:
-        return in_bytes(text, "it")
+        return in_bytes(text, "it", least)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InfeasibleError
+from ..text import printable
 from .arguments import (
     Commands,
     Group,
@@ -122,8 +123,6 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
 
 
 def _infeasible(error: InfeasibleError) -> int:
-    from ..text import printable
-
     for line in str(error).splitlines():
         print(printable(line), file=sys.stderr)
     if error.plan is not None and error.plan.interrupted:
@@ -174,5 +173,5 @@ def _print_summary(source: str, result: Plan) -> None:
     for label, value in summary_rows(result):
         table.add_row(label, value)
     out = console()
-    out.print(source, soft_wrap=True)
+    out.print(printable(source), soft_wrap=True)
     out.print(table)

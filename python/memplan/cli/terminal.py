@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RichCast
     from rich.text import Text
@@ -76,7 +78,7 @@ class waiting:
         from rich.console import Console
         from rich.text import Text
 
-        line = Text(what) if isinstance(what, str) else what
+        line = Text(printable(what)) if isinstance(what, str) else what
         self._status = Console(stderr=True).status(line) if sys.stderr.isatty() else None
         self._timer = Timer(1.0, self._status.start) if self._status is not None else None
 

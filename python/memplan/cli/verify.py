@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..text import printable
 from .arguments import Commands, count, new_command, size
 from .terminal import INVALID, OK, readers_may_leave, waiting
 
@@ -44,7 +45,6 @@ def run(options: argparse.Namespace) -> int:
     from .. import _core
     from ..importers.csv import read_problem
     from ..importers.plan_files import match_offsets, placed_rows
-    from ..text import printable
 
     with waiting("verifying"):
         problem = read_problem(options.problem, inclusive=options.inclusive)

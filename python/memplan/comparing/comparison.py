@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from ..api import capture, plan
 from ..errors import InfeasibleError, InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
 from ..planning.registry import planner_names
 from ..planning.registry import planners as registered
+from ..text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -218,7 +219,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""
-        return f"<memplan.Comparison: {self.source}, {len(self)} planners{state}>"
+        return f"<memplan.Comparison: {printable(self.source)}, {len(self)} planners{state}>"
 
 
 def compare(
@@ -308,7 +309,8 @@ def checked_planners(planners: Sequence[str] | None) -> list[str]:
     """The names of planners, all of the registry for None; refuses unknown ones and repeats before any work."""
     if planners is None:
         return [row.name for row in registered()]
-    if isinstance(planners, str) or not all(isinstance(name, str) for name in planners):
+    is_list = isinstance(planners, Iterable) and not isinstance(planners, (str, Mapping))
+    if not is_list or not all(isinstance(name, str) for name in planners):
         raise TypeError(f"planners must be a list of names from planners(), got {planners!r}")
     if not planners:
         raise ValueError("planners must name one planner at least, got none")

@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
-from ..importers.plan_json import FORMAT, PART_KEYS, VERSION
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan

@@ -53,7 +53,7 @@ def capture_source(
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
         return with_inplace(graph, types) if types else graph
     options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types, "trust": trust}
-    return _graph_of(_dict_of(kind, source, **options))
+    return _graph_of(_dict_of(kind, source, **options), measured=True)
 
 
 _GRAPH_DICTS = ("dict", "example", ".json")
@@ -132,7 +132,7 @@ def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
     return import_torch(source, **options)
 
 
-def _graph_of(spec: Mapping[str, Any]) -> _core.Graph:
+def _graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
     from .graph_dict import graph_of
 
-    return graph_of(spec)
+    return graph_of(spec, measured=measured)

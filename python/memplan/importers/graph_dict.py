@@ -41,8 +41,11 @@ def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     return spec
 
 
-def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
+def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
     """Build the Graph of a graph dict.
+
+    Bytes may not be fewer than shape and dtype take, but for views: a broadcast shows the same bytes many times. An
+    importer's bytes were `measured`, and are taken as they are.
 
     Raises
     ------
@@ -53,6 +56,11 @@ def graph_of(spec: Mapping[str, Any]) -> _core.Graph:
     _check_keys(spec, "graph", _GRAPH_KEYS, required=("tensors", "ops", "outputs"))
     tensors = [_tensor(entry, f"tensors[{i}]") for i, entry in enumerate(_list(spec["tensors"], "tensors"))]
     ops = [_op(entry, i) for i, entry in enumerate(_list(spec["ops"], "ops"))]
+    if not measured:
+        views = {output for op in ops for output, *_ in op.aliases}
+        for i, tensor in enumerate(tensors):
+            if tensor.name not in views:
+                _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     return _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
 
 
@@ -65,17 +73,23 @@ def _tensor(entry: Any, where: str) -> _core.Tensor:
 
 
 def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, what: str, where: str) -> int:
-    """Bytes: as given, which may be more than the shape takes, as where rows are padded; else as the shape takes."""
+    """Bytes: as given, else as the shape takes."""
     if "bytes" not in entry:
         if shape is None or not dtype:
             raise GraphError(f"{what} needs bytes, or shape and dtype")
         return _bytes_of(shape, dtype, what)
-    size = _integer(entry["bytes"], f"{where}.bytes")
-    if shape is not None and is_known(dtype):
-        least = _bytes_of(shape, dtype, what)
-        if 0 <= size < least:
-            raise GraphError(f"{what}: bytes must be the {least} of {dtype} {shape}, or more (padding), got {size}")
-    return size
+    return _integer(entry["bytes"], f"{where}.bytes")
+
+
+def _check_size(tensor: _core.Tensor, what: str) -> None:
+    """Bytes may be more than the shape takes, as where rows are padded, and not fewer."""
+    if tensor.shape is None or not is_known(tensor.dtype):
+        return
+    least, size = _bytes_of(list(tensor.shape), tensor.dtype, what), tensor.bytes
+    if 0 <= size < least:
+        raise GraphError(
+            f"{what}: bytes must be the {least} of {tensor.dtype} {list(tensor.shape)}, or more (padding), got {size}"
+        )
 
 
 def _op(entry: Any, position: int) -> _core.Op:

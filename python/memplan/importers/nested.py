@@ -13,5 +13,5 @@ from .graph_dict import graph_of
 def peak_of(graph: dict[str, Any]) -> int:
     """Bytes of the arena that the plan of a graph dict needs by default."""
     storage = _core.StorageOptions(list(PLACED), 1, True, [], [], True)
-    _, solution = solve_graph(graph_of(graph), "auto", storage)
+    _, solution = solve_graph(graph_of(graph, measured=True), "auto", storage)
     return int(solution.peak)

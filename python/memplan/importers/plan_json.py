@@ -7,13 +7,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
+from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
 from ..files import read_json
 from .csv import Rows
-
-FORMAT = "memplan.plan"
-VERSION = 2  # of what is written; with it came parts, conflicts, pools, shares
-READABLE = (1, 2)
-PART_KEYS = ("begin", "end", "first", "last")
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 

@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable
 
 from .. import _core
-from ..errors import PlannerError, invalid_plan
+from ..errors import PlannerError
 from . import cp_sat, packages
-from .in_python import solved
-from .interface import Options, Parameter, PlannerInfo
+from .in_python import in_core
+from .interface import Parameter, PlannerInfo
 
 
 def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
@@ -99,57 +99,21 @@ def _of_package(name: str) -> PlannerInfo:
     return packages.load(name, _check)
 
 
-def _find(name: str) -> PlannerInfo | None:
-    """The row of that name; of other packages, only the one that brings it is imported."""
-    rows = {**_registered, **{name: row for row in _own() for name in (row.alias, row.name) if name}}
-    if name in rows or name not in packages.names():
-        return rows.get(name)
+def _find(text: str) -> PlannerInfo:
+    """The row that "name" or "name:parameter=value,…" asks for; of other packages, only one is imported."""
+    name = text.partition(":")[0]
+    rows = {**_registered, **{known: row for row in _own() for known in (row.alias, row.name) if known}}
+    if name in rows:
+        return rows[name]
+    if name not in packages.names():
+        raise ValueError(f"planner must be one of {', '.join(planner_names())}, got {name!r}")
     return _of_package(name)
 
 
-def choose(text: str) -> tuple[PlannerInfo, dict[str, int | str]]:
-    """What "name" or "name:parameter=value,…" means; the values are of planners in Python only, the core reads its own.
-
-    Raises
-    ------
-    ValueError
-        Lists the names, the parameters, or the values that it takes.
-    PlannerError
-        The package that brings the planner is broken.
-    """
-    name, _, rest = text.partition(":")
-    row = _find(name)
-    if row is None:
-        raise ValueError(f"planner must be one of {', '.join(planner_names())}, got {name!r}")
-    if row.run is None:
-        return row, {}
-    settings = {parameter.name: parameter.standard for parameter in row.parameters}
-    for part in rest.split(",") if rest else ():
-        parameter, value = _setting(row, part)
-        settings[parameter] = value
-    return row, settings
-
-
-def _setting(row: PlannerInfo, text: str) -> tuple[str, int | str]:
-    name, equals, value = text.partition("=")
-    parameter = next((p for p in row.parameters if p.name == name), None)
-    if parameter is None or not equals:
-        known = ", ".join(p.name for p in row.parameters)
-        takes = f"NAME=VALUE for {known}" if known else "no parameters"
-        raise ValueError(f"planner {row.name!r} takes {takes}, got {text!r}")
-    return name, _value(parameter, value)
-
-
-def _value(parameter: Parameter, text: str) -> int | str:
-    if parameter.words:
-        expected = f"one of {', '.join(parameter.words)}"
-        if text in parameter.words:
-            return text
-    else:
-        expected = f"an integer in [{parameter.least}, {parameter.most}]"
-        if text.removeprefix("-").isdecimal() and parameter.least <= int(text) <= parameter.most:
-            return int(text)
-    raise ValueError(f"parameter {parameter.name} must be {expected}, got {text!r}")
+def _in_python(text: str) -> _core.PythonPlanner | None:
+    """The planner that the text asks for, where it is written in Python."""
+    row = _find(text)
+    return None if row.run is None else in_core(row)
 
 
 def solve_problem(
@@ -166,15 +130,8 @@ def solve_problem(
     `tell` is called with each plan that is found and peaks below all before it. The `plan` of an InfeasibleError is
     what would have been returned.
     """
-    row, settings = choose(planner)
-    if row.run is None:
-        return _core.solve_problem(problem, planner, time_limit, seed, threads, capacity, tell, True)
-    if capacity is not None:
-        _core.require_room(problem, capacity)
-    solution = solved(row, planner, problem, Options(time_limit, seed, threads, settings, capacity), tell)
-    if capacity is not None:
-        _core.require_fit(problem, capacity, solution)
-    return solution
+    options = (time_limit, seed, threads, capacity, tell, True)
+    return _core.solve_problem(problem, planner, *options, _in_python(planner))
 
 
 def solve_graph(
@@ -188,25 +145,5 @@ def solve_graph(
     tell: Callable[[_core.Buffers, _core.Solution], None] | None = None,
 ) -> tuple[_core.Buffers, _core.Solution]:
     """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
-    row, settings = choose(planner)
-    if row.run is None:
-        return _core.solve_graph(graph, planner, storage, time_limit, seed, threads, capacity, tell, True)
-    buffers = _core.buffers_of(graph, storage)
-    if capacity is not None:
-        _core.require_room(buffers.problem, capacity)
-
-    def replayed(solution: _core.Solution) -> None:
-        if faults := _core.replay(graph, buffers, solution.offsets, limit=20):
-            raise invalid_plan(f"the plan of {row.label}", faults)
-
-    def tell_replayed(solution: _core.Solution) -> None:
-        assert tell is not None
-        replayed(solution)
-        tell(buffers, solution)
-
-    options = Options(time_limit, seed, threads, settings, capacity)
-    solution = solved(row, planner, buffers.problem, options, tell_replayed if tell is not None else None)
-    replayed(solution)
-    if capacity is not None:
-        _core.require_fit(buffers.problem, capacity, solution, buffers)
-    return buffers, solution
+    options = (time_limit, seed, threads, capacity, tell, True)
+    return _core.solve_graph(graph, planner, storage, *options, _in_python(planner))

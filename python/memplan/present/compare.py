@@ -63,7 +63,8 @@ def _title(comparison: Comparison) -> str:
     if comparison.bound > (comparison.load or 0):
         figures.append(("proven bound", comparison.bound))
     said = [f"{label} {format_bytes(count)}" for label, count in figures if count is not None]
-    return f"{comparison.source}: {', '.join(said) or 'no plan'}{', interrupted' if comparison.interrupted else ''}"
+    ended = ", interrupted" if comparison.interrupted else ""
+    return f"{printable(comparison.source)}: {', '.join(said) or 'no plan'}{ended}"
 
 
 def _note(row: ComparisonRow) -> str:
@@ -175,7 +176,9 @@ def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[ComparisonRow
     for row, ax in zip(chosen, axes[0], strict=True):  # the highest last: it sets the scale of all
         assert row.plan is not None
         plot_plan(row.plan, ax)
-        ax.set_title(f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10)
+        ax.set_title(
+            f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10, parse_math=False
+        )
         if (legend := ax.get_legend()) is not None:
             legend.remove()
         for name in list(ax.texts):

@@ -168,14 +168,12 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
     largest = max((size for _, size in e.holes), default=0)
     saved = f", {1 - e.peak / e.naive:.1%} below naive" if e.naive else ""
     rows = [
-        ("every buffer its own bytes (naive)", format_bytes(e.naive), ""),
+        ("every tensor its own bytes (naive)", format_bytes(e.naive), ""),
         ("peak", format_bytes(e.peak), saved.removeprefix(", ")),
         (
             "lower bound",
             format_bytes(e.lower_bound),
-            "the load"
-            if e.lower_bound == e.load
-            else f"proven: no plan is smaller{', whatever is shared' * e.of_graph}",
+            _what_bounds(e),
         ),
         ("fragmentation (peak - load)", format_bytes(e.peak - e.load), _unavoidable(e)),
         (
@@ -192,6 +190,12 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
     return Table(
         "How far from the best possible", ("figure", "bytes", "which means"), tuple(rows), frozenset({"bytes"})
     )
+
+
+def _what_bounds(e: Explanation) -> str:
+    if e.lower_bound == e.load:
+        return "the load"
+    return "proven: no plan is smaller" + (", whatever is shared" if e.of_graph else "")
 
 
 def _unavoidable(e: Explanation) -> str:

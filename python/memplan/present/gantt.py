@@ -20,6 +20,7 @@ from ..files import replacing
 from ..text import printable
 from .colours import OTHERS, SCALE, Colouring, colouring, faded
 from .curve import load_shown
+from .given import checked_plans, checked_titles
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
@@ -95,7 +96,8 @@ def _plot(
     ax, strip = axes()
     _draw(plan, ax, strip, colours, found, steps, max(plan.peak, 1))
     _legend(ax, colours)
-    ax.set_title(title if title is not None else _title(plan, ", "), loc="left", fontsize="medium")
+    shown = title if title is not None else _title(plan, ", ")
+    ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
     return ax
 
 
@@ -126,9 +128,12 @@ def plot_plans(
 
     Raises
     ------
+    TypeError
+        `plans` is no list of plans, as a dict is none, or `titles` no list of strings.
     ValueError
         No plans, not as many titles as plans, or as `plot_plan`.
     """
+    plans, titles = checked_plans(plans), checked_titles(titles)
     if not plans or (titles is not None and len(titles) != len(plans)):
         got = f"{len(plans)} plans" if titles is None else f"{len(plans)} plans and {len(titles)} titles"
         raise ValueError(f"plot_plans needs at least one plan, and one title for each if any, got {got}")
@@ -170,7 +175,8 @@ def _plot_side_by_side(
         ax.label_outer()
         strip.label_outer()
         moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
-        ax.set_title(titles[k] if titles is not None else _title(plan, "\n") + moved, loc="left", fontsize="medium")
+        title = titles[k] if titles is not None else _title(plan, "\n") + moved
+        ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     boxes = [ax for ax, _ in axes]
     _legend(boxes[-1], first)
     return boxes
@@ -406,9 +412,11 @@ def _legend(ax: Axes, colours: Colouring) -> None:
         patches = [Patch(color=colour, label=printable(group)) for group, colour in entries]
         title = colours.title + (f", every {every}." if every > 1 else "")
         lines = ax.get_legend()
-        ax.legend(
+        groups = ax.legend(
             handles=patches, title=title, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small", frameon=False
         )
+        for text in groups.get_texts():
+            text.set_parse_math(False)
         if lines is not None:
             ax.add_artist(lines)
             lines.set_clip_on(False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
     ValueError
         The plan has none of that name, or does not place it.
     """
+    if isinstance(highlight, Mapping) or not isinstance(highlight, Iterable):
+        raise TypeError(f"highlight must be a name or a list of names, got {highlight!r}")
     names = [highlight] if isinstance(highlight, str) else list(highlight)
     found = (_mark(plan, full) for name in names for full in _names(plan, name))
     return list(dict.fromkeys(found))

@@ -22,6 +22,7 @@ from ..files import write_text
 from ..text import printable
 from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
+from .given import checked_plans, is_plan
 from .units import format_bytes
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
 
     Raises
     ------
+    TypeError
+        `plans` is neither a plan nor a list of plans.
     ValueError
         There are no plans.
     MissingDependencyError
         Bokeh is not installed, or is older than 3.8.
     """
-    plans = list(plans) if isinstance(plans, Sequence) else [plans]
+    plans = checked_plans([plans] if is_plan(plans) else plans)
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
     require_bokeh()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 720, 260  # of the chart, in pixels
 _LEFT, _TOP, _RIGHT, _BOTTOM = 86, 10, 12, 24  # around it
+_STRIP = 46  # the height of the load below the boxes, in pixels
 _MOST_BOXES = 800  # that are drawn one by one, with their names to point at; more are an image
 _LINE = {"fill": "none", "stroke": "currentColor", "stroke-width": "1.2"}
 
@@ -45,15 +46,15 @@ class _Scale:
 
 
 def gantt_svg(plan: Plan) -> Element:
-    """The boxes of a plan, its load and its peak."""
+    """The boxes of a plan and its peak, and below them its load, where it hides none."""
     scale = _Scale(steps_of(plan), plan.peak)
-    picture = _picture(f"{len(plan):,} buffers in {format_bytes(plan.peak)}")
+    picture = _picture(f"{len(plan):,} buffers in {format_bytes(plan.peak)}", _STRIP + 14)
     parts = plan.problem.parts
     if len(plan) + (0 if parts is None else len(parts)) <= _MOST_BOXES:
         _add_boxes(picture, plan, scale)
     else:
         _add_image(picture, plan, scale)
-    SubElement(picture, "path", {**_LINE, "d": _staircase(plan.problem, scale)})
+    _add_strip(picture, plan.problem, scale)
     peak = {**_LINE, "stroke-dasharray": "6 4", "d": f"M{scale.point(scale.first, plan.peak)}H{_LEFT + _WIDTH}"}
     SubElement(picture, "path", peak)
     _add_axes(picture, scale)
@@ -73,8 +74,24 @@ def curve_svg(problem: _core.Problem) -> Element:
     return picture
 
 
-def _picture(what: str) -> Element:
-    width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
+def _add_strip(picture: Element, problem: _core.Problem, scale: _Scale) -> None:
+    """The load below the chart, on its steps and much lower."""
+    bottom = _TOP + _HEIGHT + _BOTTOM + 10 + _STRIP
+    flat = _STRIP / _HEIGHT
+    strip = SubElement(
+        picture, "g", {"transform": f"translate(0 {bottom - flat * (_TOP + _HEIGHT):.2f}) scale(1 {flat:.4f})"}
+    )
+    curve = _staircase(problem, scale)
+    area = f"{curve}V{scale.y(0):.1f}H{scale.x(scale.first):.1f}Z"
+    SubElement(strip, "path", {"d": area, "fill": "currentColor", "fill-opacity": "0.25"})
+    SubElement(strip, "path", {**_LINE, "stroke-width": "1", "vector-effect": "non-scaling-stroke", "d": curve})
+    text = SubElement(picture, "text", {"x": str(_LEFT - 6), "y": str(bottom), "text-anchor": "end"})
+    text.set("fill", "currentColor")
+    text.text = "load"
+
+
+def _picture(what: str, below: int = 0) -> Element:
+    width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM + below
     attributes = {
         "viewBox": f"0 0 {width} {height}",
         "width": str(width),

@@ -169,13 +169,15 @@ def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
         ink = "white" if share > 0.4 * _MOST else "black"
         ax.text(column, line, _short(float(share)), ha="center", va="center", fontsize=7, color=ink)
     names = [printable(planner) for planner in planners]
-    ax.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.set_xticks(
+        range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8, parse_math=False
+    )
     ax.set_yticks(range(len(sweep)), [printable(c.source) for c in sweep], fontsize=8, parse_math=False)
     ax.hlines(np.arange(1, len(sweep)) - 0.5, -0.5, len(names) - 0.5, color="white", linewidth=1)
     ax.vlines(np.arange(1, len(names)) - 0.5, -0.5, len(sweep) - 0.5, color="white", linewidth=1)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title(title if title is not None else f"{TITLE} (%)", loc="left", fontsize=10)
+    ax.set_title(title if title is not None else f"{TITLE} (%)", loc="left", fontsize=10, parse_math=False)
     return ax
 
 

@@ -21,7 +21,8 @@ def import_onnx(
 ) -> dict[str, Any]:
     """Turn an ONNX model into a graph dict.
 
-    Shapes come from onnx's own shape inference; no payload is needed, and external data stays unread.
+    Shapes come from onnx's own shape inference, and from ONNX Runtime for its own operators, which a file has that it
+    has optimised. No payload is needed, and external data stays unread.
     Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
@@ -69,13 +70,13 @@ def import_onnx(
         import onnx
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, graph, payload, relations, schemas, scopes, shapes, symbols
+    from . import bodies, functions, graph, relations, schemas, scopes, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = source if isinstance(source, onnx.ModelProto) else _load(source)
     if not model.HasField("graph"):
         raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
-    working = _inline(payload.without_payload(model))
+    working = functions.inlined(_readable(model, source))
     bodies.normalise(working)
     schemas.check_nodes(working)
     symbols.bind(working, values)
@@ -83,6 +84,15 @@ def import_onnx(
     opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
     optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
     return scopes.with_scopes(graph.GraphWriter(working, working.graph, {}, optional).write(), working)
+
+
+def _readable(model: onnx.ModelProto, source: object) -> onnx.ModelProto:
+    """A copy without payload, all of whose names are text."""
+    from . import payload
+
+    if (field := payload.not_text(model)) is not None:
+        raise SourceError(f"{_title(source)}: {field} must be UTF-8 text")
+    return payload.without_payload(model)
 
 
 def _title(source: object) -> str:
@@ -120,23 +130,3 @@ def _checked_dimension(name: object, value: Any) -> int:
     if not 0 <= dimension < 2**63:
         raise SourceError(expected)
     return dimension
-
-
-def _inline(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Put the bodies of model-local functions in place of their calls."""
-    if not model.functions:
-        return model
-    import onnx.inliner
-
-    from .bodies import label, nested
-
-    try:
-        inlined = onnx.inliner.inline_local_functions(model, convert_version=True)
-    except Exception as error:
-        raise SourceError(f"onnx cannot inline the model's functions: {error}") from error
-    functions = {(function.domain, function.name, function.overload) for function in model.functions}
-    for graph in nested(inlined.graph):
-        for node in graph.node:
-            if (node.domain, node.op_type, node.overload) in functions:
-                raise SourceError(f"{label(node)} calls a function of the model that onnx cannot inline")
-    return inlined

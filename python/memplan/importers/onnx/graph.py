@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from ...dtypes import nbytes
 from ...errors import SourceError
 from ..nested import peak_of
+from . import runtime
 from .bodies import bodies, label, nested, states
 from .relations import Relations
 from .shapes import why_unknown
@@ -72,14 +73,16 @@ class GraphWriter:
         outputs = list(dict.fromkeys(value.name for value in self._graph.output))
         return {"tensors": list(self._tensors.values()), "ops": self._ops, "outputs": outputs}
 
-    def _add_tensor(self, name: str, kind: str, what: str) -> None:
+    def _add_tensor(self, name: str, kind: str, what: str, writer: NodeProto | None = None) -> None:
         if name in self._tensors:
             raise SourceError(f"{what} is defined a second time; expected one definition of each name")
         value = self._types.get(name, TypeProto())
-        dtype = _dtype(value, what)
         shape = static_shape(value)
+        if shape is None and runtime.is_its_own(writer or NodeProto()):
+            raise SourceError(self._unknown_size(value, what, writer))
+        dtype = _dtype(value, what)
         if shape is None:
-            raise SourceError(self._unknown_size(value, what))
+            raise SourceError(self._unknown_size(value, what, writer))
         try:
             size = nbytes(dtype, shape)
         except ValueError as error:
@@ -88,11 +91,13 @@ class GraphWriter:
             raise SourceError(f"{what} takes {size} bytes ({dtype} {shape}), more than 2**63 - 1")
         self._tensors[name] = {"name": name, "bytes": size, "kind": kind, "shape": shape, "dtype": dtype}
 
-    def _unknown_size(self, value: TypeProto, what: str) -> str:
+    def _unknown_size(self, value: TypeProto, what: str, writer: NodeProto | None) -> str:
         problem = f"{what} has no known size: its shape is {shape_text(value)}"
         named = symbols(value)
         if named:
             return f"{problem}; pass dims={{{', '.join(f'{name!r}: ...' for name in named)}}}"
+        if writer is not None and runtime.is_its_own(writer):
+            return f"{problem}; {runtime.remedy(writer)}"
         advice = "declare its full shape in the model's value_info, or make what it depends on constant"
         return f"{problem}; {advice}{why_unknown(self._model)}"
 
@@ -101,7 +106,7 @@ class GraphWriter:
         captured, workspace = self._plan_bodies(node)
         outputs = [value for value in node.output if value]
         for value in outputs:
-            self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},")
+            self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},", node)
         alias = self._aliases(node)
         op = {
             "name": node.name,

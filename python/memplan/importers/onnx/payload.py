@@ -40,6 +40,33 @@ def without_payload(model: ModelProto) -> ModelProto:
     return copy
 
 
+def not_text(message: Any, where: str = "model") -> str | None:
+    """The first text of a model that is no UTF-8, with its bytes: "model.graph.node[3].name, b'...',"; else None."""
+    if isinstance(message, TensorProto):  # its payload is not copied to be looked at
+        return _not_text([message.name], f"{where}.name", False) if message.name else None
+    try:
+        fields = message.ListFields()
+    except UnicodeDecodeError as error:  # some versions of protobuf raise, others give bytes
+        return f"{where}, {bytes(error.object[:80])!r},"
+    for field, value in fields:
+        if field.type in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            several = not isinstance(value, (str, bytes)) and hasattr(value, "__len__")
+            found = _not_text(value if several else [value], f"{where}.{field.name}", several)
+            if found is not None:
+                return found
+    return None
+
+
+def _not_text(values: Iterable[Any], where: str, several: bool) -> str | None:
+    for i, value in enumerate(values):
+        at = f"{where}[{i}]" if several else where
+        if isinstance(value, bytes):
+            return f"{at}, {value[:80]!r},"
+        if not isinstance(value, str) and (found := not_text(value, at)) is not None:
+            return found
+    return None
+
+
 def dense_stub(sparse: SparseTensorProto, name: str) -> TensorProto:
     """A dense tensor of the sparse one's dims and dtype, without payload."""
     stub = TensorProto(name=name, dims=sparse.dims, data_type=sparse.values.data_type)

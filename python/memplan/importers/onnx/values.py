@@ -1,6 +1,6 @@
 """Shapes that depend on values, found by walking the nodes of an inferred model in order.
 
-Exported models derive shapes by arithmetic (Shape, Gather, Mul, Concat, Range, Where, ... and at last a
+Exported models derive shapes by arithmetic (Shape, Gather, Mul, Concat, ScatterElements, Where, ... and at last a
 Reshape or Expand), which onnx's inference does not follow. Once the symbolic dimensions have values, that
 arithmetic is constant, and onnx's reference implementation evaluates it, one small node at a time; what
 depends on the results is inferred on the way. Values become initializers, which inference looks at;
@@ -22,15 +22,17 @@ import onnx.numpy_helper
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
+from . import runtime
 from .bodies import bodies, nested, small_constants
 from .payload import KEPT_ELEMENTS
 from .types import learn, static_shape, types, value_info
 
-_MOVES = "Cast CastLike Concat Expand Flatten Gather GatherElements Identity Reshape Slice Split Squeeze Tile"
-_MAKES = "ConstantOfShape CumSum NonZero Range ReduceMax ReduceMin ReduceProd ReduceSum Transpose Unsqueeze"
-_MATHS = "Abs Add Ceil Clip Div Floor Max Min Mod Mul Neg Pow Round Sign Sqrt Sub Sum Where"
-_LOGIC = "And Equal Greater GreaterOrEqual Less LessOrEqual Not Or Xor"
-_EVALUATED = frozenset(f"{_MOVES} {_MAKES} {_MATHS} {_LOGIC}".split())
+# What these write differs from run to run
+_RANDOM = frozenset(
+    ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+# What these write depends on values, and is little more than what they read
+_SELECTED = frozenset({"Compress", "NonZero", "Unique"})
 
 Types = ChainMap[str, TypeProto]
 Constants = ChainMap[str, TensorProto]
@@ -88,6 +90,9 @@ def _shapes(node: NodeProto, known: Types, constants: Constants, model: ModelPro
         return {}
     single = _single(node, {name: known[name] for name in inputs}, model)
     single.graph.initializer.extend(constants[name] for name in inputs if name in constants)
+    if runtime.is_its_own(node):
+        found = runtime.infer(single)
+        return {name: found[name] for name in unknown if name in found}
     try:
         found = types(onnx.shape_inference.infer_shapes(single).graph)
     except Exception:  # inference of the whole model reports what is wrong
@@ -102,12 +107,12 @@ def _results(node: NodeProto, known: Types, constants: Constants, model: ModelPr
         return []
     if node.op_type in ("Shape", "Size"):
         values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
-    elif node.op_type in _EVALUATED and all(name in constants for name in node.input if name):
+    elif node.op_type not in _RANDOM and not bodies(node) and all(name in constants for name in node.input if name):
         values = _run(node, constants, model) if _is_small(node, known) else []
     else:
         return []
     arrays = [np.asarray(value) for value in values]
-    if any(value.size > KEPT_ELEMENTS for value in arrays):
+    if any(value.size > KEPT_ELEMENTS or value.dtype.kind not in "biuf" for value in arrays):
         return []
     return [onnx.numpy_helper.from_array(value, name) for name, value in zip(written, arrays, strict=False)]
 
@@ -117,8 +122,8 @@ def _is_shaped(name: str, known: Types) -> bool:
 
 
 def _is_small(node: NodeProto, known: Types) -> bool:
-    """Whether a node writes few elements; NonZero, of unknown shape, writes little more than it reads."""
-    if node.op_type == "NonZero":
+    """Whether a node writes few elements."""
+    if node.op_type in _SELECTED:
         return True
     shapes = [static_shape(known.get(name, TypeProto())) for name in node.output if name]
     return all(shape is not None and math.prod(shape) <= KEPT_ELEMENTS for shape in shapes)

@@ -149,7 +149,12 @@ def import_pt2(
         first = str(error).strip().split("\n", 1)[0]
         reason = f"{type(error).__name__}: {first}"
         raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
-    return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops)
+    try:
+        return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops)
+    except (SourceError, TypeError, MemoryError):
+        raise
+    except Exception as error:  # a description of what no program is may fail anywhere
+        raise SourceError(f"{path}: its program cannot be imported ({type(error).__name__}: {error})") from error
 
 
 def _imported(

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ...dtypes import is_known, nbytes
 from .relations import NOTHING, Offers
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
@@ -66,15 +67,16 @@ class Op:
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
-    """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes."""
-    nbytes = 0 if outside else value.nbytes
-    return {
-        "name": value.name,
-        "bytes": nbytes,
-        "kind": value.kind,
-        "shape": value.shape,
-        "dtype": value.dtype,
-    }
+    """A tensor of the graph dict; one whose storage is counted elsewhere has no bytes.
+
+    A shape that takes more bytes than the tensor has, as of an expanded one, which shows the same bytes again, is left
+    out: in a graph dict a shape says what lies in memory.
+    """
+    size = 0 if outside else value.nbytes
+    entry: dict[str, Any] = {"name": value.name, "bytes": size, "kind": value.kind, "dtype": value.dtype}
+    if not is_known(value.dtype) or nbytes(value.dtype, value.shape) <= size:
+        entry["shape"] = value.shape
+    return entry
 
 
 def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:

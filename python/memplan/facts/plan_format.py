@@ -1,0 +1,6 @@
+"""What the JSON file of a plan is called, for those who write it and those who read it."""
+
+FORMAT = "memplan.plan"
+VERSION = 2  # of what is written; with it came parts, conflicts, pools, shares
+READABLE = (1, 2)
+PART_KEYS = ("begin", "end", "first", "last")
