@@ -269,7 +269,7 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--donate", "x"], "option donate applies to graphs"),
         ([LIFETIMES, "--disable-inplace-ops", "Add"], "option disable_inplace_ops applies to graphs"),
         (["example:resnet50_infer", "--donate", "nothing"], "donate must name graph inputs, got 'nothing'"),
-        ([LIFETIMES, "--alignment", "0"], "alignment must be >= 1"),
+        ([LIFETIMES, "--alignment", "0"], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
         ([LIFETIMES, "--alignment", str(2**63)], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),

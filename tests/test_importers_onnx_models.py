@@ -66,7 +66,7 @@ def justified(message):
         "optional type",
         "no known size",
         "no valid size",
-        "symbolic dimensions without a value",
+        "symbolic dimensions without a size",
         "only the bodies of If, Loop and Scan",
     )
     return any(reason in message for reason in reasons)

@@ -7,6 +7,7 @@ import json
 import pickle
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,22 @@ class Net(torch.nn.Module):
         return self.tied(self.fc(x)) * scale
 
 
-@pytest.fixture(scope="module")
-def program() -> Any:
+@cache
+def exported() -> Any:
     sizes = {"x": {0: torch.export.Dim("batch", min=2)}, "scale": None}
     x, scale = torch.zeros(3, 4), torch.ones(4)
     return torch.export.export(Net(), (x,), {"scale": scale}, dynamic_shapes=sizes)
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    return exported()
+
+
+def dims() -> dict[str, int]:
+    """The size of the dimension that the program leaves open, by its name in a file."""
+    symbol = exported().graph.find_nodes(op="placeholder")[-2].meta["val"].shape[0]
+    return {str(symbol): 3}
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +219,9 @@ LEFT_OUT = {"sample inputs": sample_inputs, "guards": described(guards)}
 
 def test_a_file_is_read_as_torch_reads_it(tmp_path: Path, program: Any, files: Files) -> None:
     path = written(tmp_path / "model.pt2", files)
-    assert import_pt2(path) == import_torch(program)
+    assert import_pt2(path, dims=dims()) == import_torch(program, dims=dims())
     for train in (False, True):
-        assert import_pt2(path, train=train) == import_pt2(path, train=train, trust=True)
+        assert import_pt2(path, train=train, dims=dims()) == import_pt2(path, train=train, trust=True, dims=dims())
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -219,7 +231,7 @@ def test_what_would_run_is_refused(tmp_path: Path, files: Files, what: str, trai
     HOSTILE[what](changed, target)
     path = written(tmp_path / "model.pt2", changed)
     with pytest.raises(SourceError, match=r"model\.pt2: .*trust=True") as raised:
-        import_pt2(path, train=train)
+        import_pt2(path, train=train, dims=dims())
     assert str(raised.value).isprintable()
     assert not target.exists()
 
@@ -229,8 +241,8 @@ def test_what_would_run_is_refused(tmp_path: Path, files: Files, what: str, trai
 def test_what_planning_does_not_need_is_left_out(tmp_path: Path, files: Files, what: str, train: bool) -> None:
     changed, target = dict(files), tmp_path / "made"
     LEFT_OUT[what](changed, target)
-    got = import_pt2(written(tmp_path / "model.pt2", changed), train=train)
-    assert got == import_pt2(written(tmp_path / "other.pt2", files), train=train)
+    got = import_pt2(written(tmp_path / "model.pt2", changed), train=train, dims=dims())
+    assert got == import_pt2(written(tmp_path / "other.pt2", files), train=train, dims=dims())
     assert not target.exists()
 
 
@@ -239,9 +251,9 @@ def test_with_trust_torch_reads_the_file_itself(tmp_path: Path, files: Files) ->
     HOSTILE["opaque object"](changed, target)
     path = written(tmp_path / "model.pt2", changed)
     with pytest.raises(SourceError, match="opaque_obj_0: 'c' is an object of a class of its own"):
-        memplan.plan(path)
+        memplan.plan(path, dims=dims())
     assert not target.exists()
-    memplan.plan(path, trust=True)
+    memplan.plan(path, trust=True, dims=dims())
     assert target.exists()
 
 
@@ -264,12 +276,14 @@ def old_layout(files: Files) -> Files:
 def test_files_of_the_old_layout(tmp_path: Path, program: Any, files: Files) -> None:
     old = old_layout(files)
     path = written(tmp_path / "old.pt2", old, "")
-    assert import_pt2(path) == import_torch(program)
+    assert import_pt2(path, dims=dims()) == import_torch(program, dims=dims())
     target = tmp_path / "made"
     for name in ("serialized_state_dict.pt", "serialized_constants.pt"):
         with pytest.raises(SourceError, match=f"{name}: .*trust=True"):
-            import_pt2(written(tmp_path / "changed.pt2", old | {name: pickled(target)}, ""))
-    import_pt2(written(tmp_path / "changed.pt2", old | {"serialized_example_inputs.pt": pickled(target)}, ""))
+            import_pt2(written(tmp_path / "changed.pt2", old | {name: pickled(target)}, ""), dims=dims())
+    import_pt2(
+        written(tmp_path / "changed.pt2", old | {"serialized_example_inputs.pt": pickled(target)}, ""), dims=dims()
+    )
     assert not target.exists()
 
 
@@ -280,7 +294,7 @@ def test_sizes_that_are_claimed(tmp_path: Path, files: Files) -> None:
     data[at - 22 : at - 18] = data[at - 26 : at - 22] = (2**31).to_bytes(4, "little")
     path.write_bytes(data)
     with pytest.raises(SourceError, match=r"weight_0: claims 2147483648 bytes in a file of"):
-        import_pt2(path)
+        import_pt2(path, dims=dims())
 
 
 def test_weights_that_are_pickled_tensors(tmp_path: Path, program: Any, files: Files) -> None:
@@ -289,14 +303,14 @@ def test_weights_that_are_pickled_tensors(tmp_path: Path, program: Any, files: F
     torch.save(torch.nn.Parameter(torch.ones(4, 4)), weight)
     changed["data/weights/weight_9"] = weight.getvalue()
     path = written(tmp_path / "model.pt2", changed)
-    assert import_pt2(path) == import_pt2(path, trust=True)
+    assert import_pt2(path, dims=dims()) == import_pt2(path, trust=True, dims=dims())
 
 
 def test_a_compiled_package_is_no_program(tmp_path: Path, files: Files) -> None:
     changed = {name: data for name, data in files.items() if name != MODEL}
     path = written(tmp_path / "model.pt2", changed | {"data/aotinductor/model/x.so": b""})
     with pytest.raises(SourceError, match="a package that was compiled"):
-        import_pt2(path)
+        import_pt2(path, dims=dims())
 
 
 def test_sizes_that_cannot_be(tmp_path: Path, files: Files) -> None:
@@ -305,7 +319,7 @@ def test_sizes_that_cannot_be(tmp_path: Path, files: Files) -> None:
     graph(model)["tensor_values"]["scale"]["sizes"] = [{"as_int": -8}]
     changed[MODEL] = json.dumps(model).encode()
     with pytest.raises(SourceError, match=r"model\.pt2: "):
-        import_pt2(written(tmp_path / "model.pt2", changed))
+        import_pt2(written(tmp_path / "model.pt2", changed), dims=dims())
 
 
 def test_what_torch_adds_to_errors_is_not_shown() -> None:
@@ -316,6 +330,6 @@ def test_what_torch_adds_to_errors_is_not_shown() -> None:
     sizes = {"x": {0: torch.export.Dim("batch", min=2)}}
     program = torch.export.export(Branch(), (torch.zeros(5, 4),), dynamic_shapes=sizes)
     with pytest.raises(SourceError, match="cond cannot be imported from a module") as raised:
-        import_torch(program, train=True)
+        import_torch(program, train=True, dims={"batch": 5})
     assert str(raised.value).isprintable()
     assert "While executing" not in str(raised.value)

@@ -88,7 +88,7 @@ def test_make_fx(mode: str) -> None:
         return torch.nn.functional.layer_norm(x @ y, (4,)).chunk(2)
 
     module = make_fx(function, tracing_mode=mode)(torch.zeros(6, 8), torch.zeros(8, 4))
-    graph = import_torch(module)
+    graph = import_torch(module, args=(torch.zeros(6, 8), torch.zeros(8, 4)))
     assert [entry["name"] for entry in graph["ops"]] == ["mm", "native_layer_norm", "split"]
     assert aliases(graph) == {"split.0": ("native_layer_norm.0", 0), "split.1": ("native_layer_norm.0", 48)}
     assert len(graph["outputs"]) == 2
@@ -123,9 +123,8 @@ def test_training_an_exported_program() -> None:
     assert import_torch(keywords, train=True)["outputs"][0] == "loss"
 
 
-def test_symbols_are_hints_or_dims_or_arguments() -> None:
+def test_symbols_are_dims_or_arguments() -> None:
     program = dynamic()
-    assert tensor(import_torch(program), "fc.linear")["shape"] == [6, 4]
     assert tensor(import_torch(program, dims={"batch": 9}), "fc.linear")["shape"] == [9, 4]
     assert tensor(import_torch(program, dims={symbol(): 9}), "fc.linear")["shape"] == [9, 4]
     assert tensor(import_torch(program, args=(torch.zeros(9, 8),)), "fc.linear")["shape"] == [9, 4]
@@ -157,21 +156,54 @@ def test_dims_need_symbols() -> None:
         import_torch(dynamic(), args=(torch.zeros(6, 8),), dims={"batch": 3})
 
 
-def test_a_symbol_without_a_hint_is_named() -> None:
+def test_a_symbol_without_a_size_is_refused_with_what_to_pass(tmp_path: Path) -> None:
+    program = dynamic()
+    torch.export.save(program, tmp_path / "model.pt2")
+    place = r"dimension 0 of 'x', 2 to 64, 6 when it was traced"
+    named = rf"'batch' or 's\d+' \({place}\); pass dims={{'batch': 6}} \(--dims batch=6\)$"
+    nameless = rf"'s\d+' \({place}\); pass dims={{'s\d+': 6}} \(--dims s\d+=6\)$"
+    graph = make_fx(lambda x: x + 1, tracing_mode="symbolic")(torch.zeros(6, 8))
+    for source, options, expected in (
+        (program, {}, named),
+        (program, {"train": True}, named),
+        (program.module(), {}, named),
+        (tmp_path / "model.pt2", {}, nameless),
+        (graph, {}, r"2 or more, 6 when it was traced\); 's\d+' \(dimension 1 of .*, 's\d+': 8}"),
+    ):
+        with pytest.raises(SourceError, match=r"symbolic dimensions without a size: .*" + expected):
+            memplan.plan(source, **options)
+    assert tensor(import_torch(program.module(), args=(torch.zeros(9, 8),)), "fc.linear")["shape"] == [9, 4]
+
+
+def test_a_size_that_nothing_was_traced_with() -> None:
     program = dynamic()
     shape_env = program.graph_module.graph.find_nodes(op="placeholder")[-1].meta["val"].shape[0].node.shape_env
     shape_env.backed_var_to_val.clear()
-    with pytest.raises(SourceError, match=r"symbol 's\d+' has no number; give it one with dims"):
+    with pytest.raises(
+        SourceError, match=r"'batch' or 's\d+' \(dimension 0 of 'x', 2 to 64\); pass dims={'batch': \.\.\."
+    ):
         import_torch(program)
     assert tensor(import_torch(program, dims={"batch": 7}), "fc.linear")["shape"] == [7, 4]
+
+
+def test_arguments_tell_the_size_that_another_is_made_of() -> None:
+    """Dimension 0 of y is 2*s0, and no dimension is s0 alone."""
+
+    class Pairs(nn.Module):
+        def forward(self, y: Tensor) -> Tensor:
+            return y.view(2, -1, 8).sum(0)
+
+    half = Dim("half", min=1, max=64)
+    program = export(Pairs(), (torch.zeros(6, 8),), dynamic_shapes={"y": {0: 2 * half}})
+    assert tensor(import_torch(program, args=(torch.zeros(10, 8),)), "sum_1")["shape"] == [5, 8]
 
 
 def test_pt2_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "model.pt2"
     torch.export.save(dynamic(), path)
-    assert import_pt2(path) == import_torch(dynamic())
+    assert import_pt2(path, dims={symbol(): 6}) == import_torch(dynamic(), dims={"batch": 6})
     assert tensor(import_pt2(path, dims={symbol(): 9}), "fc.linear")["shape"] == [9, 4]
-    assert import_pt2(str(path), train=True)["outputs"][0] == "loss"
+    assert import_pt2(str(path), train=True, dims={symbol(): 6})["outputs"][0] == "loss"
     with pytest.raises(SourceError, match=r"the source has 's\d+' \(dimension 0 of 'x'\)"):
         import_pt2(path, dims={"batch": 9})
 

@@ -3,6 +3,7 @@
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/happens_before.hpp"
 
 namespace memplan::bindings {
 
@@ -190,6 +191,22 @@ void bind_op(py::module_& m) {
           }));
 }
 
+void bind_order(py::module_& m) {
+  struct Order {
+    HappensBefore order;
+    Index ops;
+  };
+  const auto before = [](const Order& self, Index a, Index b) {
+    for (const Index op : {a, b})
+      if (op < 0 || op >= self.ops) throw py::index_error("the graph has no op " + std::to_string(op));
+    return self.order.before(a, b);
+  };
+  py::class_<Order>(m, "HappensBefore", "Which ops have ended when others begin, in every order in which they may run.")
+      .def(py::init([](const Graph& graph) { return Order{HappensBefore(graph), graph.op_count()}; }), py::arg("graph"))
+      .def("before", before, py::arg("a"), py::arg("b"),
+           "Whether op a has ended when op b begins, by their positions.");
+}
+
 }  // namespace
 
 void bind_graph(py::module_& m) {
@@ -232,6 +249,7 @@ void bind_graph(py::module_& m) {
                         return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
                                     s[2].cast<std::vector<std::string>>());
                       }));
+  bind_order(m);
 }
 
 }  // namespace memplan::bindings

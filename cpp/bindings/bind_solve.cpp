@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "memplan/liveness.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "python_planner.hpp"
@@ -182,6 +183,14 @@ void bind_buffers(py::module_& m) {
                            s[6].cast<std::vector<Index>>(),
                            s[7].cast<Bytes>()};
           }));
+  m.def(
+      "lives_of",
+      [](const Graph& graph) {
+        std::vector<std::pair<Step, Step>> lives;
+        for (const Span& life : lives_of(graph)) lives.emplace_back(life.first, life.last);
+        return lives;
+      },
+      py::arg("graph"), "Per tensor, the steps [first, last) from its write to its last read.");
   m.def(
       "buffers_of", [](const Graph& graph, const StorageOptions& options) { return buffers_of(graph, options); },
       py::arg("graph"), py::arg("options") = StorageOptions{}, py::call_guard<py::gil_scoped_release>(),

@@ -12,6 +12,7 @@ __all__: list[str] = [
     "Buffers",
     "Graph",
     "GraphError",
+    "HappensBefore",
     "InvalidPlanError",
     "Op",
     "Parameter",
@@ -26,6 +27,7 @@ __all__: list[str] = [
     "UnsupportedError",
     "Violation",
     "buffers_of",
+    "lives_of",
     "peak_of",
     "planners",
     "refute",
@@ -205,6 +207,18 @@ class Graph:
     def tensors(self) -> list[Tensor]:
         """
         All tensors, as declared.
+        """
+
+class HappensBefore:
+    """
+    Which ops have ended when others begin, in every order in which they may run.
+    """
+    def __init__(self, graph: Graph) -> None: ...
+    def before(
+        self, a: typing.SupportsInt | typing.SupportsIndex, b: typing.SupportsInt | typing.SupportsIndex
+    ) -> bool:
+        """
+        Whether op a has ended when op b begins, by their positions.
         """
 
 class Problem:
@@ -542,6 +556,11 @@ class ReplayFault:
 def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     """
     The problem of a graph: storages, lifetimes and conflicts.
+    """
+
+def lives_of(graph: Graph) -> list[tuple[int, int]]:
+    """
+    Per tensor, the steps [first, last) from its write to its last read.
     """
 
 def peak_of(problem: Problem, offsets: typing.Any) -> int:

@@ -37,32 +37,36 @@ def capture(
     Parameters
     ----------
     source
-        A graph dict, Graph, Problem, (size, first, last) arrays; a path to .onnx, .json (graph dict), .csv
-        (lifetimes) or .pt2; an onnx.ModelProto; a torch.nn.Module, torch.fx.GraphModule or
-        torch.export.ExportedProgram; ``"example:NAME"`` for a graph shipped with memplan.
+        One of these:
+
+        - a Graph, a Problem, a graph dict, or (size, first, last) arrays
+        - a path to .onnx, .json (graph dict), .csv (lifetimes) or .pt2
+        - an onnx.ModelProto
+        - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
+        - ``"example:NAME"``, a graph shipped with memplan
     args, kwargs
         Example arguments for a torch source; only their shapes and dtypes matter.
     train
-        For a torch source: trace forward and backward jointly; the loss and the gradients are the outputs.
+        For a torch source: trace forward and backward jointly. The loss and the gradients are the outputs.
     dims
-        Sizes of symbolic dimensions, by name.
+        Sizes of symbolic dimensions, by name. All need one, unless `args` have the sizes; the error lists them.
     inclusive
-        For a .csv source: the ends of lifetimes are the last step alive, not the step after it.
+        For a .csv source: the end of a lifetime is the last step alive, not the step after it.
     inplace_ops
-        Types of ops that may write their first output over an input of as many bytes; a name stands for every type
-        that it is the beginning of, up to a dot. From ONNX and torch, besides `INPLACE_OPS`, and only over inputs
-        that lie in memory as the output does; in graphs and graph dicts, ops that have no `inplace` of their own.
+        Types of ops that may write their first output over an input of as many bytes. "aten.add" stands for all types
+        that begin with "aten.add." too. For ONNX and torch, these types are added to `INPLACE_OPS`, and the input must
+        have the layout of the output. For graphs and graph dicts, they apply to ops that list no `inplace`.
     trust
-        For a .pt2 source, which torch reads by running parts of it, as Python pickles. False: torch gets only what
-        cannot run, and a file that needs more is refused. True: torch reads the file as it is, and its author can run
-        any command. Only for files of people you trust. No other kind of file is run.
+        For a .pt2 source, parts of which torch runs to read it, as Python pickles. False: torch gets only what cannot
+        run, and memplan refuses a file that needs more. True: torch reads the file as it is, and the author of the
+        file can run any command. Give True only for files of people you trust. No other kind of file is ever run.
 
     Raises
     ------
     TypeError
-        An unknown kind of source, or an option that this kind does not take; lists what is accepted.
+        An unknown kind of source, or an option that this kind does not take. The message lists what is accepted.
     SourceError, GraphError, ProblemError
-        Bad input; the message names the thing, what was expected and what came. All are ValueErrors.
+        Bad input. The message names what is wrong, what was expected and what came. All are ValueErrors.
     """
     return capture_source(
         source,
@@ -109,40 +113,40 @@ def plan(
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
     alignment
-        Bytes, >= 1, as an integer or text such as "1KiB": every offset is a multiple of it. A Problem or a .csv that
-        brings alignments of its own keeps them where they are stricter (the least common multiple is used).
+        Bytes, >= 1, as an integer or text such as "1KiB". Every offset is a multiple of it. If a Problem or a .csv has
+        alignments of its own, the least common multiple holds.
     place
         Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
         "output", "workspace".
     inplace
-        Let an op's output take the bytes of an input, where the op allows it, nothing reads them again, and the load
+        Let an op's output take the bytes of an input, if the op allows it, nothing reads the input later, and the load
         does not rise.
     disable_inplace_ops
-        Types of ops that may not: "Add", "aten.add.Tensor"; "aten.add" stands for all its overloads.
+        Types of ops that may not write in place: "Add", "aten.add.Tensor". "aten.add" stands for all its overloads.
     donate
-        Names of graph inputs whose bytes may be taken; what takes them lives where the input lives.
+        Names of graph inputs whose bytes may be taken. An output that takes them lies where the input lies.
     zero_copy
-        Let slices live inside what they are cut from, and the parts of a concatenation inside the whole, where that
-        is safe and the load does not rise; the others are copies. Where "auto" does better with nothing in place and
-        nothing inside another, it keeps that plan.
+        Let a slice lie in the tensor that it is cut from, and the parts of a concatenation in the whole, if that is
+        safe and the load does not rise. Other slices and parts are copied. "auto" also tries a plan in which nothing
+        shares bytes by choice, and keeps it if it is better.
     time_limit
-        Seconds after which planners that search keep their best plan so far: auto, valley, squeaky_wheel, beam,
-        exhaustive, hill_climb, somas, cp_sat. The others run to their end. Without it "auto" ends after its effort,
+        Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
+        hill_climb, somas, cp_sat. The others run to their end. Without a time limit, "auto" ends after its effort,
         counted in work, as in "auto:effort=100000000".
     capacity
-        Bytes, >= 0, as an integer or text such as "1.5GiB": the first plan that peaks at most there is enough. auto,
-        valley, squeaky_wheel, exhaustive, hill_climb, somas and cp_sat end there; the others run to their end.
+        Bytes, >= 0, as an integer or text such as "1.5GiB". The first plan that peaks at or below it is enough: auto,
+        valley, squeaky_wheel, exhaustive, hill_climb, somas and cp_sat end there. The others run to their end.
     on_improvement
-        Called with each plan that a search finds and that peaks below all before it, verified like the one that is
-        returned, on the thread that called; the last one peaks as that does. Planners that do not search call it once.
-        What it raises ends the search and is raised here.
+        A function that is called with each plan that peaks below all plans before it. The plan is verified. The call
+        is on the thread that called `plan`. The last such plan has the peak of the plan that is returned. Planners
+        that do not search call it once. An exception that it raises ends the search, and is raised here.
     on_interrupt
-        What Ctrl-C does to a search: "keep" ends it with the best plan until then, whose `interrupted` is True; with
-        "raise", KeyboardInterrupt is raised, as it is in either case where there is no plan yet, the second time, and
-        after planners that do not search. Signals reach the main thread only.
+        What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise" raises
+        KeyboardInterrupt. So does "keep" if there is no plan yet, at the second Ctrl-C, and with planners that do not
+        search. Signals reach the main thread only.
     seed, threads
-        For planners that use chance, or several threads; the plan for a seed is the same for any `threads`, but for
-        "cp_sat", which finds another of equal peak, or searches on where a time limit ends it.
+        For planners that use chance, or several threads. For one seed, the plan is the same for any `threads`. With
+        "cp_sat" only the peak is the same, and not even that if a time limit ends the search.
 
     Returns
     -------
@@ -154,12 +158,12 @@ def plan(
     TypeError, ValueError
         Bad input, an unknown planner, or a feature that the planner does not support.
     InfeasibleError
-        No plan fits the capacity, or none was found that does: with the bound, the best plan found, and the buffers
-        alive at the tightest step. Where the load alone exceeds the capacity, nothing is searched.
+        No plan fits the capacity, or none was found. The error has the bound, the best plan found, and the buffers
+        alive at the tightest step. If the load alone exceeds the capacity, nothing is searched.
     KeyboardInterrupt
         See `on_interrupt`.
     MissingDependencyError
-        The planner needs a package that is not installed; names the extra that brings it.
+        The planner needs a package that is not installed. The message names the extra that brings it.
     PlannerError
         A planner of another package cannot be used, or does not do what a planner has to.
     """
@@ -210,23 +214,22 @@ def plan(
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
-    """The proof that no plan of a problem fits a capacity, written down, for `Refutation.check`.
+    """Prove that no plan of a problem fits a capacity. `Refutation.check` checks the proof.
 
-    Made for small problems, some dozens of buffers: a search that leaves a proof does not remember what it has refuted
-    before, and a proof has at most a million nodes. Alignments are supported. The problem of a graph is
-    ``plan.problem``.
+    This is for small problems, of some dozens of buffers: the search does not remember what it has refuted before, and
+    a proof has at most a million nodes. Alignments are supported. The problem of a graph's plan is ``plan.problem``.
 
     Parameters
     ----------
     capacity
         Bytes, >= 0, as an integer or text such as "1.5GiB".
     work
-        Steps of work after which the search gives up, each of some nanoseconds; see "valley:work=N".
+        Steps of work after which the search gives up. A step takes some nanoseconds; see "valley:work=N".
 
     Returns
     -------
     Refutation or None
-        None where there is a plan that fits, or where neither was found within the work or a million nodes.
+        None if a plan fits. None too if neither a plan nor a proof was found within the work and a million nodes.
 
     Raises
     ------

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostPieces = 1'000'000;
 
 // Bytes [begin, end) of a storage show bytes of an origin, from `from` on.
-struct Shown {
+struct ShownPiece {
   Bytes begin;
   Bytes end;
   Index origin;  // the storage whose content it is
@@ -42,8 +42,9 @@ class Contents {
   template <class F>
   void for_each(Index storage, Bytes begin, Bytes end, F&& f) const {
     if (!known_[at(storage)]) return;
-    const std::vector<Shown>& pieces = pieces_[at(storage)];
-    auto piece = std::partition_point(pieces.begin(), pieces.end(), [&](const Shown& p) { return p.end <= begin; });
+    const std::vector<ShownPiece>& pieces = pieces_[at(storage)];
+    auto piece =
+        std::partition_point(pieces.begin(), pieces.end(), [&](const ShownPiece& p) { return p.end <= begin; });
     for (; piece != pieces.end() && piece->begin < end; ++piece) {
       const Bytes from = std::max(begin, piece->begin), to = std::min(end, piece->end);
       if (begin < from) f(storage, begin, from);
@@ -59,10 +60,10 @@ class Contents {
   // What an output shows, of which op says that it may be a slice of one input or a concatenation of some. Where it may
   // be several things at once, it is not known.
   void show(Index output, std::span<const Shared> choices) {
-    std::vector<Shown> pieces;
+    std::vector<ShownPiece> pieces;
     for (const Shared& choice : choices) known_[at(output)] = known_[at(output)] && add(choice, pieces);
-    const auto overlap = [](const Shown& a, const Shown& b) { return b.begin < a.end; };
-    std::sort(pieces.begin(), pieces.end(), [](const Shown& a, const Shown& b) { return a.begin < b.begin; });
+    const auto overlap = [](const ShownPiece& a, const ShownPiece& b) { return b.begin < a.end; };
+    std::sort(pieces.begin(), pieces.end(), [](const ShownPiece& a, const ShownPiece& b) { return a.begin < b.begin; });
     if (std::adjacent_find(pieces.begin(), pieces.end(), overlap) != pieces.end()) known_[at(output)] = false;
     pieces_count_ += pieces.size();
     if (pieces_count_ > kMostPieces) known_[at(output)] = false;
@@ -70,7 +71,7 @@ class Contents {
   }
 
   // Adds the pieces that the output shows with this choice; false where their content is not known.
-  bool add(const Shared& choice, std::vector<Shown>& pieces) const {
+  bool add(const Shared& choice, std::vector<ShownPiece>& pieces) const {
     const bool slice = choice.how == Sharing::slice;
     const View& view = choice.view;
     const Bytes size = graph_.tensor(slice ? view.output : view.input).bytes;
@@ -85,8 +86,8 @@ class Contents {
 
   const Graph& graph_;
   const Storages& storages_;
-  std::vector<std::vector<Shown>> pieces_;  // per storage, by begin; the bytes between are its own
-  std::vector<bool> known_;                 // per storage
+  std::vector<std::vector<ShownPiece>> pieces_;  // per storage, by begin; the bytes between are its own
+  std::vector<bool> known_;                      // per storage
   std::size_t pieces_count_ = 0;
 };
 

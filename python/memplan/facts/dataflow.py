@@ -7,10 +7,9 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .slots import tensor_lifetimes
+from .. import _core
 
 if TYPE_CHECKING:
-    from .. import _core
     from .plan import Plan
 
 
@@ -43,9 +42,13 @@ class Dataflow:
 
     @cached_property
     def lives(self) -> list[tuple[int, int]]:
-        """The steps [first, last) of each tensor, as of `tensor_lifetimes`."""
-        lives = tensor_lifetimes(self.graph)
-        return [lives.get(tensor.name, (0, 0)) for tensor in self.tensors]
+        """The steps [first, last) of each tensor, from its write to its last read."""
+        return _core.lives_of(self.graph)
+
+    @cached_property
+    def order(self) -> _core.HappensBefore:
+        """Which ops have ended when others begin."""
+        return _core.HappensBefore(self.graph)
 
     @cached_property
     def mutated(self) -> dict[int, int]:

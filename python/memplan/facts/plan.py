@@ -34,36 +34,37 @@ class Plan:
     problem : Problem
         The buffers that were placed.
     offsets : (n,) int64
-        Bytes from the beginning of the arena, in the order of the problem's buffers; read-only.
+        Where each buffer begins, in bytes from the beginning of the arena. In the order of the problem's buffers;
+        read-only.
     peak : int
         Bytes that the arena needs: the highest offset + size.
     lower_bound : int
-        Bytes below which no plan can peak: of a graph, in its order and with the given options, whatever tensors share
-        bytes; of a problem, wherever its buffers lie.
+        Bytes below which no plan can peak. For a problem, it holds for every placement of its buffers. For a graph, it
+        holds in its order of ops and with the given options, whichever tensors share bytes.
     optimal : bool
-        Proven: the peak equals the lower bound.
+        True if the peak equals the lower bound: no plan peaks lower.
     placement_bound : int
-        Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, since it holds only
-        for the tensors that share bytes in this plan.
+        Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, because it holds
+        only for the tensors that share bytes in this plan.
     pools : int
-        For planners that think in pools, which are laid end to end: how many; 0 for the others.
+        Number of pools, for planners that use pools, laid end to end; 0 for the others.
     planner, winner : str
-        The planner asked for with its parameters, and the one whose offsets these are (they differ for "auto").
+        The planner asked for, with its parameters, and the planner that found these offsets. They differ for "auto".
     seconds : float
         Wall time of planning, without import and verification.
     found_after : float
-        Seconds of those until these offsets were found; the rest went into looking for better ones, or the proof.
+        Seconds of planning until these offsets were found. The rest of the time went into looking for better ones, or
+        for the proof.
     interrupted : bool
-        Ctrl-C ended the search, which might have gone on.
+        Ctrl-C ended the search before its end.
     graph : Graph or None
         The graph that was planned, when the source was one.
     buffers : Buffers or None
         For a graph: which tensor lies in which buffer, and where in it.
     storage : StorageOptions or None
-        For a graph: what was asked of its memory.
+        For a graph: the options that say what is placed and what may share bytes.
     unshared : int or None
-        Bytes of the tensors if nothing shared bytes by choice, where the graph says so, or the file that a plan was
-        read from.
+        Bytes of all tensors if nothing shared bytes by choice. None if neither a graph nor the file of the plan says.
     """
 
     problem: _core.Problem
@@ -117,7 +118,7 @@ class Plan:
 
     @property
     def placement_optimal(self) -> bool:
-        """Proven: no plan of `problem` peaks lower, whether another choice of sharing could or not."""
+        """Whether it is proven that no plan of `problem` peaks lower. Another choice of sharing still might."""
         return self.peak == self.placement_bound
 
     @property
@@ -127,10 +128,10 @@ class Plan:
 
     @property
     def naive(self) -> int:
-        """Bytes that would be needed if nothing shared bytes: neither in time, nor in place, nor without a copy.
+        """Bytes that would be needed if nothing shared bytes: neither over time, nor in place, nor without a copy.
 
-        The sum of all tensors that own bytes, without padding. Of a plan without a graph it is the sum of its buffers;
-        the JSON of `to_json` holds what the graph said, a CSV does not.
+        It is the sum of all tensors that own bytes, without padding. For a plan without a graph, it is the sum of the
+        buffers. A JSON file keeps the figure of the graph, a CSV does not.
         """
         return int(self.problem.size.sum()) if self.unshared is None else self.unshared
 
@@ -141,7 +142,7 @@ class Plan:
 
     @cached_property
     def sharing(self) -> tuple[Sharing, ...]:
-        """Which tensors of a graph share bytes by choice, by op; see the options `inplace` and `zero_copy`."""
+        """The tensors of a graph that share bytes by choice, op by op; see the options `inplace` and `zero_copy`."""
         if self.graph is None or self.buffers is None:
             return ()
         tensors, ops = self.graph.tensors, self.graph.ops
@@ -171,10 +172,11 @@ class Plan:
     def __getitem__(self, key: str | int) -> Slot:
         """The slot of a tensor or buffer by name, or of a buffer by position.
 
-        A tensor of a graph lives from the op that writes it to the op that reads it last, inputs from step 0 and
-        outputs and weights to the end. Tensors that share its bytes may keep them longer: its buffer, whose slot has
-        the same name as the tensor that owns the bytes, lives as long as any of them. ``plan["t"]`` is the tensor;
-        iteration and positions give buffers. ``plan.reuse("t")`` says who has its bytes before and after it.
+        A tensor of a graph lives from the op that writes it to the op that reads it last. Inputs live from step 0;
+        outputs and weights live to the end. The buffer of a tensor may live longer: as long as any tensor in its bytes.
+
+        A name gives the slot of the tensor. Iteration and positions give the slots of buffers; a buffer has the name of
+        the tensor that owns its bytes. ``plan.reuse("t")`` says who has the bytes before and after.
         """
         return self._slots.named(key) if isinstance(key, str) else self._slots.at(key)
 
@@ -186,7 +188,7 @@ class Plan:
             return False
 
     def buffer_of(self, key: str | int) -> int:
-        """The position of the buffer in which a tensor lies, or of a buffer; as in `plan[key]`."""
+        """The position of a buffer, or of the buffer in which a tensor lies. `key` is as in `plan[key]`."""
         return self._slots.buffer_named(key) if isinstance(key, str) else range(len(self))[operator.index(key)]
 
     def reuse(self, key: str | int) -> Reuse:
@@ -210,24 +212,25 @@ class Plan:
         return explain(self)
 
     def diff(self, other: Plan) -> PlanDiff:
-        """What is different in another plan, of a new version of a model perhaps, or by another planner.
+        """What differs in another plan: of a new version of a model, or by another planner.
 
-        Tensors are matched by name, or buffers where one of the plans has no graph, as those read from files.
+        Tensors are matched by name. If a plan has no graph, as a plan from a file, buffers are matched instead.
         """
         from .diff import diff
 
         return diff(self, other)
 
     def reuse_edges(self) -> list[tuple[str, str]]:
-        """Orderings of ops that the plan newly relies on: pairs (before, after) of names.
+        """Orderings of ops that the plan adds: pairs (before, after) of names.
 
-        What neither data nor `after` nor overwrites imply, reduced to the fewest that imply the others: a runtime that
-        keeps them, and these, may run all other ops side by side, whatever the order of the list.
+        Data, `after` and overwrites already order some ops. These are the orderings that the plan needs besides, and
+        only the fewest that imply the others. A runtime that keeps both may run all other ops side by side, whatever
+        the order of the list.
 
         Raises
         ------
         ValueError
-            The plan is of a problem: lifetimes do not say which op they belong to.
+            The plan is of a problem, which has no ops.
         """
         if self.graph is None or self.buffers is None:
             raise ValueError("reuse_edges needs the plan of a graph; this one is of a problem, which has no ops")
@@ -241,13 +244,13 @@ class Plan:
         Parameters
         ----------
         limit
-            Violations that are listed at most; None for all, however many.
+            How many violations are listed at most; None for all.
 
         Raises
         ------
         InvalidPlanError
-            With the violations in the message and in its attribute `violations`: on the problem (pairs alive
-            together that share bytes, alignment, offsets outside the arena), and for a graph on its replay.
+            The plan breaks its problem: buffers alive together share bytes, or a buffer is not aligned, or lies outside
+            of the arena. Or the replay of its graph fails. The message and the attribute `violations` say where.
         """
         more = None if limit is None else limit + 1
         faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak, limit=more))
@@ -270,11 +273,11 @@ class Plan:
         Parameters
         ----------
         ax
-            Where to draw; a new figure when not given.
+            Where to draw. By default, a new figure.
         title
-            By default planner, peak and gap.
+            By default, the planner, peak and gap.
         highlight
-            Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade.
+            Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade.
         colour_by
             "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
         zoom
@@ -283,12 +286,13 @@ class Plan:
         Returns
         -------
         matplotlib.axes.Axes
-            What was drawn into; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several plans.
+            The axes with the picture; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several
+            plans.
 
         Raises
         ------
         ValueError
-            An unknown name or option, or one that needs a graph; it says which, and what is expected.
+            An unknown name or option, or an option that needs a graph. The message says what is expected.
         """
         from ..present.gantt import plot_plan
 
@@ -303,7 +307,7 @@ class Plan:
     def layout(self, limit: int | None = None) -> str:
         """Where each tensor lies, as a table: one row per buffer and view, sorted by birth.
 
-        With a `limit` it has at most that many rows, and is made for a terminal; names that are too long are cut.
+        With a `limit`, the table is for a terminal: it has at most that many rows, and long names are cut.
         """
         from ..present.layout import layout_text
 
@@ -316,8 +320,11 @@ class Plan:
         return summary_text(self)
 
     def to_csv(self, path: str | os.PathLike[str], *, form: str = "minimalloc") -> None:
-        """Write the plan as CSV; `form` is "minimalloc" (id,lower,upper,size,alignment,offset) or "gantt"
-        (tensor_name,size,offset,start_time,end_time). Half-open ends in both."""
+        """Write the plan as CSV.
+
+        `form` is "minimalloc" (id,lower,upper,size,alignment,offset) or "gantt"
+        (tensor_name,size,offset,start_time,end_time). Lifetimes are half-open in both.
+        """
         from ..export.csv import write_plan_csv
 
         write_plan_csv(self, path, form=form)
@@ -335,21 +342,26 @@ class Plan:
         write_text(path, self.layout())
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write a trace (JSON) that Perfetto and chrome://tracing open: ops, buffers in rows by address, and the load
-        and the top of the arena as counters. One step is one microsecond."""
+        """Write a trace (JSON) that Perfetto and chrome://tracing open.
+
+        It has the ops, the buffers in rows by address, and counters of the load and of the top of the arena. One step
+        is one microsecond.
+        """
         from ..export.chrome_trace import write_chrome_trace
 
         write_chrome_trace(self, path)
 
     def to_memory_viz(self, path: str | os.PathLike[str]) -> None:
-        """Write a memory snapshot (pickle) as torch does, for the page pytorch.org/memory_viz: the arena is a segment,
-        buffers are allocated and freed in it at their addresses. Torch is not needed."""
+        """Write a memory snapshot (pickle) like torch's, for the page pytorch.org/memory_viz.
+
+        The arena is a segment, in which buffers are allocated and freed at their addresses. Torch is not needed.
+        """
         from ..export.memory_viz import write_memory_viz
 
         write_memory_viz(self, path)
 
     def __str__(self) -> str:
-        """The peak, how good it is, and who found it, in one line; `summary` has all figures, `layout` the table."""
+        """The peak, how good it is, and its planner, in one line. `summary` has all figures, `layout` the table."""
         from ..present.layout import line_text
 
         return line_text(self)

@@ -176,16 +176,4 @@ def tensor_lifetimes(graph: _core.Graph) -> dict[str, tuple[int, int]]:
 
     Inputs and weights live from 0; outputs and weights to the end.
     """
-    ops, end = graph.ops, max(len(graph.ops), 1)
-    uses: list[tuple[str, int]] = []
-    for tensor in graph.tensors:
-        uses += [(tensor.name, 0)] * (tensor.kind in ("input", "weight"))
-        uses += [(tensor.name, end - 1)] * (tensor.kind == "weight")
-    for step, op in enumerate(ops):
-        uses += [(name, step) for name in (*op.inputs, *op.outputs)]
-    uses += [(name, end - 1) for name in graph.outputs]
-    lifetimes: dict[str, tuple[int, int]] = {}
-    for name, step in uses:
-        first, last = lifetimes.get(name, (step, step + 1))
-        lifetimes[name] = min(first, step), max(last, step + 1)
-    return lifetimes
+    return {tensor.name: life for tensor, life in zip(graph.tensors, _core.lives_of(graph), strict=True)}

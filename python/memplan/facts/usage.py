@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
+
 if TYPE_CHECKING:
-    from .. import _core
     from .plan import Plan
 
 Ints = npt.NDArray[np.int64]
@@ -43,17 +44,17 @@ def parts_by_buffer(problem: _core.Problem) -> dict[int, list[Part]]:
 
 def load_curve(rows: Ints) -> tuple[Ints, Ints]:
     """The load of rectangles as a staircase: bytes[k] are in use in the steps [step[k], step[k + 1])."""
-    ends = np.concatenate([rows[:, FIRST], rows[:, LAST]])
-    size = rows[:, END] - rows[:, BEGIN]
-    step, at = np.unique(ends, return_inverse=True)
-    change = np.zeros(len(step), dtype=np.int64)
-    np.add.at(change, at, np.concatenate([size, -size]))
-    return step, np.cumsum(change)
+    return _as_buffers(rows).load_curve()
 
 
 def load_of(rows: Ints) -> int:
     """The largest sum of bytes in use at one step."""
-    return int(load_curve(rows)[1].max(initial=0))
+    return _as_buffers(rows).load
+
+
+def _as_buffers(rows: Ints) -> _core.Problem:
+    """A problem whose buffers are the rectangles."""
+    return _core.Problem(rows[:, END] - rows[:, BEGIN], rows[:, FIRST], rows[:, LAST])
 
 
 def at_step(rows: Ints, step: int) -> Ints:

@@ -1,4 +1,4 @@
-"""Rows of the registry of planners, and what a planner written in Python is given and gives back."""
+"""Rows of the registry of planners; what a planner written in Python gets, and what it returns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Parameter:
     ----------
     name, title : str
     standard : int or str
-        The value unless another is given.
+        The default value.
     least, most : int
-        What a number can be, both included.
+        For a number: the least and the greatest value.
     words : tuple of str
-        What a word can be; empty for a number.
+        For a word: the possible values. Empty for a number.
 
     Raises
     ------
     TypeError, ValueError
-        A name that is no word, or a standard that it cannot be.
+        The name is not a word, or the default is not a possible value.
     """
 
     name: str
@@ -55,16 +55,16 @@ class Options:
     Attributes
     ----------
     time_limit : float or None
-        Seconds after which the best plan so far is kept.
+        Seconds after which the planner should return its best plan so far.
     seed, threads : int
-        For chance, and for planners that can use several.
+        The seed for random numbers, and the number of threads that a planner may use.
     settings : dict
         The values of all parameters of the planner, by name.
     capacity : int or None
-        Bytes: a search may end once it has a plan that peaks at most there, or a proof that there is none.
+        Bytes. A search may end when it has a plan that peaks at or below it, or a proof that there is none.
     tell : callable or None
-        To be called with the offsets of each better plan that a search finds, and what is proven until then of every
-        peak, 0 if nothing; on the thread that called the planner. What it raises ends the planner.
+        A search calls ``tell(offsets, lower_bound)`` with each better plan, on the thread that called the planner. The
+        bound is what the search has proven so far, or 0. Let an exception of it pass.
     """
 
     time_limit: float | None = None
@@ -77,24 +77,24 @@ class Options:
 
 @dataclass(frozen=True)
 class Placement:
-    """What a planner gives back.
+    """What a planner returns.
 
     Attributes
     ----------
     offsets : (n,) integers
-        Bytes from the beginning of the arena, in the order of the problem's buffers.
+        Where each buffer begins, in bytes from the beginning of the arena. In the order of the problem's buffers.
     lower_bound : int
-        For exact planners: proven, no plan of the problem peaks below it; else 0.
+        For exact planners: bytes below which it is proven that no plan of the problem peaks. Otherwise 0.
     pools : int
-        For planners that think in pools, which are laid end to end: how many; else 0.
+        For planners that use pools, laid end to end: their number. Otherwise 0.
     interrupted : bool
-        A KeyboardInterrupt ended the search, and these are its best offsets until then. A planner that has none yet
-        lets it pass.
+        A KeyboardInterrupt ended the search, and these are its best offsets so far. A planner that has no plan yet lets
+        the KeyboardInterrupt pass.
 
     Raises
     ------
     TypeError
-        A bound or number of pools that is no integer.
+        A bound or number of pools is not an integer.
     """
 
     offsets: Sequence[int]
@@ -115,26 +115,27 @@ class PlannerInfo:
     ----------
     name, title : str
     exact : bool
-        Whether it finds an optimum, given time.
+        Whether the planner finds an optimum, given time.
     supports : tuple of str
-        What a problem may ask of it beyond sizes and lifetimes: "alignment", "shapes", "conflicts".
+        Features of problems that the planner supports: any of "alignment", "shapes", "conflicts".
     complexity : str
         For n buffers and r separate byte ranges in use at a time.
     source : str
         Document, paper or project.
     parameters : tuple of Parameter
     run : callable or None
-        For a planner written in Python: from a Problem and Options to a Placement. None for the core's.
+        For a planner written in Python: a function from a Problem and Options to a Placement. None for planners of the
+        core.
     package : str
-        The package that brings it, with its version; empty for memplan's own, and for what `register` adds. It is
-        filled in where the planner is found.
+        The package that brings the planner, with its version; memplan fills it in. Empty for memplan's own planners,
+        and for those that `register` adds.
     alias : str
-        Another name that it goes by, of memplan's own only; empty for none.
+        Another name of the planner, or empty. Only memplan's own planners have one.
 
     Raises
     ------
     TypeError, ValueError
-        A field that is not of its type, or a name that is no word.
+        A field is not of its type, or the name is not a word.
     """
 
     name: str

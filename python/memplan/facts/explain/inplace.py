@@ -57,27 +57,38 @@ def blocked_at(dataflow: Dataflow, step: int) -> list[Blocked]:
     return sorted(found, key=lambda blocked: -blocked.bytes)
 
 
+def rules_of(dataflow: Dataflow, step: int, output: int, source: int) -> list[str]:
+    """The names of the rules that keep an output out of the bytes of an input; the load comes last."""
+    return [rule for rule, _ in _rules(dataflow, step, output, source)]
+
+
 def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
     """The rules that keep an output out of the bytes of an input, and how each applies; the first says it best."""
     op, root = dataflow.ops[step], dataflow.root[source]
     name, kind = dataflow.tensors[source].name, dataflow.tensors[root].kind
-    if dataflow.tensors[source].bytes < dataflow.tensors[output].bytes:
+    relations = [offset for out, inp, offset in op.inplace if (out, inp) == (dataflow.tensors[output].name, name)]
+    offset, size = next(iter(relations), 0), dataflow.tensors[output].bytes
+    if dataflow.tensors[source].bytes < offset + size:
         yield "too small", f"{name} has {dataflow.tensors[source].bytes:,} bytes"
     if kind == "weight":
         yield "kept", f"{name} is a weight"
-    begin, end = dataflow.span(source)
-    others = [t for t in dataflow.tensors_of_root[root] if _meet(dataflow.span(t), (begin, end))]
+    begin = dataflow.offset[source] + offset
+    others = [t for t in dataflow.tensors_of_root[root] if _meet(dataflow.span(t), (begin, begin + size))]
     for t in others:
         if t in dataflow.kept:
             yield "kept", f"{_as(dataflow, source, t)} is a graph output"
-    last = max(others, key=lambda t: dataflow.lives[t][1], default=source)
-    if dataflow.lives[last][1] > step + 1:
-        yield "read later", f"{_as(dataflow, source, last)} is read by {dataflow.ops[dataflow.lives[last][1] - 1].name}"
-    if any(t != source and t in _read(dataflow, step) and dataflow.span(t) != (begin, end) for t in others):
-        yield "harmful", f"the op also reads another part of {name}"
+    uses = [
+        (use, t) for t in others for use in dataflow.uses[t] if not (use == step or dataflow.order.before(use, step))
+    ]
+    if uses:
+        use, t = max(uses)
+        how = "is" if use > step else "may still be"
+        yield "read later", f"{_as(dataflow, source, t)} {how} read by {dataflow.ops[use].name}"
+    if any(_in_the_way(dataflow, step, t, source) for t in others if t != source):
+        yield "harmful", f"the op also uses another part of {name}"
     if kind == "input" and root not in dataflow.donated:
         yield "not donated", f"{dataflow.tensors[root].name} is a graph input that is not donated"
-    if not any((out, inp) == (dataflow.tensors[output].name, name) for out, inp, _ in op.inplace):
+    if not relations:
         if reads_for_others(op.type) and not matches(op.type, INPLACE_OPS):
             yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
         has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
@@ -94,8 +105,10 @@ def reads_for_others(type: str) -> bool:
     return word.startswith(_READS_FOR_OTHERS)
 
 
-def _read(dataflow: Dataflow, step: int) -> set[int]:
-    return {dataflow.index[name] for name in dataflow.ops[step].inputs}
+def _in_the_way(dataflow: Dataflow, step: int, other: int, source: int) -> bool:
+    """Whether an op uses a tensor in the bytes of an input otherwise than as that very input."""
+    as_source = dataflow.span(other) == dataflow.span(source) and dataflow.maker[other] != step
+    return step in dataflow.uses[other] and not as_source
 
 
 def _as(dataflow: Dataflow, source: int, other: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from onnx import ModelProto, ValueInfoProto
 
 from ...errors import SourceError
+from ..unbound import Dimension, no_sizes
 from .bodies import nested
 
 
@@ -24,9 +25,13 @@ def bind(model: ModelProto, dims: Mapping[str, int]) -> None:
     """
     for value in model.graph.input:
         _name_dimensions(value)
-    needed = dict.fromkeys(d.dim_param for value in model.graph.input for d in _symbols(value))
-    known = needed | dict.fromkeys(d.dim_param for value in _values(model) for d in _symbols(value))
-    _check_symbols(dims, list(needed), list(known))
+    needed: dict[str, str] = {}
+    for value in model.graph.input:
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.dim_param:
+                needed.setdefault(dimension.dim_param, f"dimension {axis} of {value.name!r}")
+    known = dict.fromkeys([*needed, *(d.dim_param for value in _values(model) for d in _symbols(value))])
+    _check_symbols(dims, needed, list(known))
     for value in _values(model):
         for dimension in _symbols(value):
             if dimension.dim_param in dims:
@@ -49,15 +54,12 @@ def _name_dimensions(value: ValueInfoProto) -> None:
             dimension.dim_param = f"{value.name}[{axis}]"
 
 
-def _check_symbols(dims: Mapping[str, int], needed: list[str], known: list[str]) -> None:
+def _check_symbols(dims: Mapping[str, int], needed: Mapping[str, str], known: list[str]) -> None:
     unknown = [name for name in dims if name not in known]
     if unknown:
         has = f"the model has {', '.join(map(repr, known))}" if known else "the model has none"
         names = ", ".join(map(repr, unknown))
         raise SourceError(f"dims names no symbolic dimension of the model: {names}; {has}")
-    missing = [name for name in needed if name not in dims]
+    missing = [Dimension((name,), place) for name, place in needed.items() if name not in dims]
     if missing:
-        example = ", ".join(f"{name!r}: ..." for name in missing)
-        raise SourceError(
-            f"symbolic dimensions without a value: {', '.join(map(repr, missing))}; pass dims={{{example}}}"
-        )
+        raise no_sizes(missing)

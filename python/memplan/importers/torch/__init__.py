@@ -60,9 +60,8 @@ def import_torch(
         False: one forward, under no_grad. True: forward and backward jointly; the loss is the result's
         `loss`, or else the sum of all floating tensors of the result that require a gradient.
     dims : mapping of str to int, optional
-        Numbers for the symbolic sizes of a graph or an exported program, by the symbol's name (`s77`) or the
-        name of its torch.export.Dim where torch still knows it. Symbols left out have the sizes that they
-        were traced with.
+        Numbers for all symbolic sizes of a graph or an exported program, by the symbol's name (`s77`) or the name
+        of its torch.export.Dim where torch still knows it, unless args and kwargs have the sizes.
     inplace_ops : collection of str
         Types of ops, besides those of `importers.inplace`, that may write their first output over any input of
         the same shape, strides and width of elements.

@@ -231,6 +231,11 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
+def depends_on_data(error: BaseException) -> bool:
+    """Whether torch could not run something because a size or a branch depends on data."""
+    return isinstance(error, (DynamicOutputShapeException, DataDependentOutputException))
+
+
 def explain(error: BaseException) -> str:
     """Why torch could not run something without data, in a few words: the end of a sentence."""
     if isinstance(error, DynamicOutputShapeException):
@@ -238,6 +243,6 @@ def explain(error: BaseException) -> str:
     if isinstance(error, DataDependentOutputException):
         return "it reads the value of a tensor, and values are not known when planning"
     if isinstance(error, UnsupportedOperatorException):
-        return "it has no fake (meta) implementation to tell the sizes of its outputs"
+        return "it has no fake (meta) kernel to tell the sizes of its outputs; torch.library.register_fake gives it one"
     first = str(error).strip().split("\n", 1)[0].rstrip(". ")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

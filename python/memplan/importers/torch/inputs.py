@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import sympy
 import torch
 from torch import Tensor, fx
 from torch.export.graph_signature import InputKind
@@ -96,9 +97,22 @@ def sizes_given(nodes: list[fx.Node], values: list[Any]) -> dict[str, int]:
             found.setdefault(str(traced), value)
         if isinstance(traced, Tensor) and isinstance(value, Tensor):
             for old, new in zip(traced.shape, value.shape, strict=False):
-                if isinstance(old, torch.SymInt) and old.node.expr.is_symbol:
-                    found.setdefault(str(old), int(new))
+                if isinstance(old, torch.SymInt):
+                    _solve(old.node.expr, int(new), found)
     return found
+
+
+def _solve(size: Any, number: int, found: dict[str, int]) -> None:
+    """Note the number of a symbol of which a size is made, if the size alone says it: 2*s0 is 8."""
+    symbols = list(size.free_symbols)
+    if len(symbols) == 1 and str(symbols[0]) not in found:
+        try:
+            solutions = sympy.solve(size - number, symbols[0])
+        except NotImplementedError:  # of rounding, say
+            return
+        wholes = [value for value in solutions if value.is_Integer and value >= 0]
+        if len(wholes) == 1:
+            found[str(symbols[0])] = int(wholes[0])
 
 
 def in_spec(module: fx.GraphModule) -> pytree.TreeSpec | None:

@@ -17,7 +17,7 @@ from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
-from .fake import Fakes, describe, explain, tensors_in
+from .fake import Fakes, depends_on_data, describe, explain, tensors_in
 from .inputs import declared, in_spec
 from .logs import silenced
 from .recorder import GraphRecorder
@@ -91,7 +91,9 @@ def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[st
                 return super().run_node(n)
 
     leaves = args if in_spec(module) is None else pytree.tree_leaves((args, dict(kwargs)))
-    return module.graph.process_outputs(Run(module).run(*leaves, enable_io_processing=False))
+    run = Run(module)
+    run.extra_traceback = False
+    return module.graph.process_outputs(run.run(*leaves, enable_io_processing=False))
 
 
 @contextmanager
@@ -107,7 +109,16 @@ def _watched(
         raise
     except Exception as error:
         where = f"{trace.failed[1]}: " if trace.failed and trace.failed[0] is error else ""
-        raise SourceError(f"{_label(module)}: {where}{explain(error)}; it was given {given}") from error
+        reason = f"{where}{explain(error)}{_remedy(module, error)}"
+        raise SourceError(f"{_label(module)}: {reason}; it was given {given}") from error
+
+
+def _remedy(module: torch.nn.Module, error: Exception) -> str:
+    """What makes a model of transformers run without data: its experts, by a kernel that takes all tokens at once."""
+    experts = any(hasattr(part, "set_experts_implementation") for part in module.modules())
+    if experts and depends_on_data(error):
+        return "; model.set_experts_implementation('grouped_mm') runs experts without"
+    return ""
 
 
 def _named(values: Mapping[str, Any]) -> list[tuple[str, Tensor]]:

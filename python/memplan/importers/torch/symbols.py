@@ -1,4 +1,4 @@
-"""Symbolic sizes of a traced graph: numbers from the caller, or the hints that the trace was made with."""
+"""Symbolic sizes of a traced graph, and the numbers that the caller gives to them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..unbound import Dimension, no_sizes
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -32,7 +33,7 @@ class Symbols:
     ------
     SourceError
         If dims names something else (the message lists the symbols), gives a number outside its symbol's
-        range, or leaves a symbol without a hint unbound; or if a size depends on data.
+        range, or leaves a symbol without one; or if a size depends on data.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Symbols:
         self._shape_env: Any = None
         self._find(graph)
         self._labels = {symbol: self._dim_name(symbol) for symbol in self._where}
+        self._ranges = ranges if ranges is not None else getattr(self._shape_env, "var_to_range", {})
         self._value = self._bound(dims or {})
         self._check_ranges(dims or {}, ranges or {})
 
@@ -56,7 +58,7 @@ class Symbols:
         expression = size.node.expr.subs(self._value) if isinstance(size, torch.SymInt) else size
         unknown = sorted(map(str, getattr(expression, "free_symbols", ())))
         if unknown:
-            raise SourceError(f"size {size}: symbol '{unknown[0]}' has no number; {self._advice(unknown[0])}")
+            raise SourceError(f"size {size}: symbol '{unknown[0]}' is not in the sizes of the inputs")
         if expression != int(expression):
             raise SourceError(f"size {size} is {expression}, not a whole number, with {self._bindings()}")
         return int(expression)
@@ -94,20 +96,24 @@ class Symbols:
                 raise SourceError(f"dims['{name}']: no such symbolic size; {self._known()}")
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise SourceError(f"dims['{name}'] must be an int >= 0, got {number!r}")
-        hints = getattr(self._shape_env, "backed_var_to_val", {})
-        value = {symbol: hints[symbol] for symbol in self._where if hints.get(symbol) is not None}
-        value |= {by_name[name]: number for name, number in dims.items()}
-        for symbol in self._where.keys() - value.keys():
-            raise SourceError(f"symbol '{symbol}' has no number; {self._advice(str(symbol))}")
+        value = {by_name[name]: number for name, number in dims.items()}
+        missing = [symbol for symbol in self._where if symbol not in value]
+        if missing:
+            raise no_sizes([self._dimension(symbol) for symbol in missing])
         return value
+
+    def _dimension(self, symbol: Any) -> Dimension:
+        label, example = self._labels[symbol], getattr(self._shape_env, "backed_var_to_val", {}).get(symbol)
+        names = (str(symbol),) if label is None else (label, str(symbol))
+        span = _span(self._ranges.get(symbol))
+        return Dimension(names, self._where[symbol], span, None if example is None else int(example))
 
     def _check_ranges(self, dims: Mapping[str, int], ranges: Mapping[Any, Any]) -> None:
         for symbol, number in self._value.items():
             given = {str(symbol), self._labels[symbol]} & dims.keys()
             allowed = ranges.get(symbol)
             if given and allowed is not None and not allowed.lower <= number <= allowed.upper:
-                span = f"{allowed.lower} to {allowed.upper}"
-                raise SourceError(f"dims['{given.pop()}']: the export holds for {span}, got {number}")
+                raise SourceError(f"dims['{given.pop()}']: the export holds for {_span(allowed)}, got {number}")
 
     def _known(self) -> str:
         if not self._where:
@@ -118,11 +124,6 @@ class Symbols:
         label = self._labels.get(symbol)
         named = f"'{symbol}' or '{label}'" if label else f"'{symbol}'"
         return f"{named} ({self._where[symbol]})"
-
-    def _advice(self, symbol: str) -> str:
-        places = [place for known, place in self._where.items() if str(known) == symbol]
-        where = f", {places[0]}" if places else ""
-        return f"give it one with dims={{'{symbol}': ...}}{where}"
 
     def _bindings(self) -> str:
         return ", ".join(f"{symbol}={number}" for symbol, number in self._value.items())
@@ -135,6 +136,13 @@ def _symbolic(value: Any) -> Iterable[tuple[str, Any]]:
         for axis, size in enumerate(value.shape):
             if isinstance(size, torch.SymInt):
                 yield f"dimension {axis}", size
+
+
+def _span(allowed: Any) -> str:
+    """A range of sizes in words; empty if it is not known."""
+    if allowed is None:
+        return ""
+    return f"{allowed.lower} to {allowed.upper}" if allowed.upper.is_Integer else f"{allowed.lower} or more"
 
 
 def _refuse_data_dependent(graph: fx.Graph) -> None:

@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
+from . import kernels
 from .effects import flat_tensors, generator, mutated
 from .fake import Fakes
 from .recorder import GraphRecorder
@@ -70,7 +71,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
-            return func(*args, **kwargs)
+            return kernels.run(func, args, kwargs)
         except Exception as error:
             self.failed = (error, f"op '{self._name(_short_name(func))}' ({func})")
             raise
