@@ -25,6 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
+    config.addinivalue_line(
+        "markers", "no_cover: not traced, which doubles the time of many examples; others reach the same lines"
+    )
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

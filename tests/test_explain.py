@@ -6,6 +6,7 @@ import copy
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -512,6 +513,20 @@ def test_types_whose_kernels_would_have_to_allow_it_come_last() -> None:
     e = memplan.plan(source).explain()
     assert [(a.kind, a.names, a.load, a.bytes) for a in e.advice] == [("inplace_ops", ("Softmax",), 8, 8)]
     assert "Softmax in place, if its kernel may write over what it reads" in str(e)
+
+
+def test_a_saving_too_small_to_say_gives_way_to_a_kernel_that_would_help() -> None:
+    tensors = [tensor(name, 10_000) for name in ("t", "y")]
+    source = {
+        "tensors": tensors,
+        "ops": [op("make", "", "t"), op("soft", "t", "y", type="Softmax")],
+        "outputs": ["y"],
+    }
+    e = memplan.plan(source).explain()
+    (softmax,) = e.advice
+    said = str(replace(e, advice=(Advice("recompute", ("t",), e.load - 1, 1), softmax)))
+    (helps,) = re.findall(r"The load would be lower with [^.]*", said)
+    assert helps.startswith("The load would be lower with Softmax in place")
 
 
 def test_two_changes_that_help_together_only_are_found() -> None:

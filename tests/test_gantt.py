@@ -368,6 +368,19 @@ def test_a_tensor_is_drawn_over_the_buffer_that_it_lies_in(ax: Axes) -> None:
     assert names(ax) == {"view, 4 B"}
 
 
+def test_of_many_in_a_module_the_largest_are_named_within_the_picture(ax: Axes) -> None:
+    names_ = [f"encoder.0.attention.output_{k}" for k in range(40)] + ["rest"]
+    problem = memplan.Problem([*range(1, 41), 10_000], [0] * 41, [2] * 40 + [100], 1, names_)
+    plan = memplan.plan(problem)
+    plan.plot(ax, highlight=names_[:40])
+    FigureCanvasAgg(ax.figure).draw()
+    beside = [text for text in ax.texts if text.get_text().startswith("encoder")]
+    assert {text.get_text().split(",")[0] for text in beside} == set(names_[32:40])
+    for text in beside:
+        area, room = text.get_window_extent(), ax.get_window_extent()
+        assert room.y0 - 2 <= area.y0 <= area.y1 <= room.y1 + 2
+
+
 def test_names_of_what_is_small_stand_beside_and_apart(ax: Axes) -> None:
     names_ = [f"encoder.layer.{k}.attention.output" for k in range(8)] + ["rest"]
     problem = memplan.Problem([1] * 8 + [10_000], [0] * 9, [2] * 8 + [100], 1, names_)

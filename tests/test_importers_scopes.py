@@ -127,13 +127,15 @@ def test_nodes_of_torchs_exporter_have_the_path_in_their_metadata() -> None:
         scoped("Neg", ["relu"], ["neg"], space=": Net/layers.0: Block/neg: aten.neg.default"),
         scoped("Exp", ["neg"], ["exp"], scopes="['', 'exp']"),
         scoped("Abs", ["exp"], ["abs"], scopes="__import__('os')", space="abs: aten.abs"),
-        scoped("Sin", ["abs"], ["y"], scopes="['', 'head', 'sin']"),
+        scoped("Cos", ["abs"], ["cos"], scopes="['_empty_nn_module_stack_from_metadata_hook', 'sym_size_int_1']"),
+        scoped("Sin", ["cos"], ["y"], scopes="['', 'head', 'sin']"),
     ]
     graph = memplan.capture(model(nodes, [value("x", [4])], [value("y", [4])]))
     assert isinstance(graph, memplan.Graph)
-    names = ["layers.0.act.node_relu", "layers.0.node_neg", "node_exp", "node_abs", "head.node_y"]
+    names = ["layers.0.act.node_relu", "layers.0.node_neg", "node_exp", "node_abs", "node_cos", "head.node_y"]
     assert [op.name for op in graph.ops] == names
-    assert [op.outputs for op in graph.ops] == [["layers.0.act.relu"], ["layers.0.neg"], ["exp"], ["abs"], ["y"]]
+    tensors = ["layers.0.act.relu", "layers.0.neg", "exp", "abs", "cos", "y"]
+    assert [op.outputs for op in graph.ops] == [[tensor] for tensor in tensors]
     assert graph.ops[1].inplace == [("layers.0.neg", "layers.0.act.relu", 0)]
     assert memplan.plan(graph)["neg"].name == "layers.0.neg"
 

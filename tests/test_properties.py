@@ -17,6 +17,8 @@ from registered import PLANNERS as NAMES
 from registered import brief
 from strategies import BOUNDED, columns, graph_dicts, places, shaped_problems
 
+pytestmark = pytest.mark.no_cover
+
 Columns = tuple[list[int], list[int], list[int], list[int]]
 PLANNERS = st.sampled_from(NAMES)
 

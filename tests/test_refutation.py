@@ -166,6 +166,7 @@ def changed(proof: memplan.Refutation, k: int, **fields: Any) -> memplan.Refutat
 Proofs = list[tuple[memplan.Problem, memplan.Refutation]]
 
 
+@pytest.mark.no_cover
 def test_without_a_child_that_places_a_buffer(proofs: Proofs) -> None:
     for problem, proof in proofs[:16]:
         for k, node in enumerate(proof.nodes):
@@ -187,6 +188,7 @@ def test_without_a_child_in_which_all_lie_higher(proofs: Proofs) -> None:
     assert rejected > spared
 
 
+@pytest.mark.no_cover
 def test_a_buffer_placed_higher_or_lower(proofs: Proofs) -> None:
     for problem, proof in proofs[:8]:
         for k, node in enumerate(proof.nodes):
@@ -205,6 +207,7 @@ def test_more_ruled_out_than_there_is_reason_for(proofs: Proofs) -> None:
     assert rejected > changes / 2  # the others can be spared as well
 
 
+@pytest.mark.no_cover
 def test_another_buffer(proofs: Proofs) -> None:
     for problem, proof in proofs[:1]:
         for k, node in enumerate(proof.nodes):
@@ -212,6 +215,7 @@ def test_another_buffer(proofs: Proofs) -> None:
                 assert not holds(changed(proof, k, buffer=other), problem)
 
 
+@pytest.mark.no_cover
 def test_a_leaf_that_is_alive(proofs: Proofs) -> None:
     for problem, proof in proofs[:12]:
         parents = {node.parent for node in proof.nodes}
@@ -301,6 +305,7 @@ class Prover:
             self.expand(Node(me, None, rise, 0), p.raised(step, rise, base))
 
 
+@pytest.mark.no_cover
 def test_the_rules_prove_what_is_so_and_nothing_else_wherever_one_branches() -> None:
     chance = random.Random(4)
     branched = 0

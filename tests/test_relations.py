@@ -15,6 +15,8 @@ import oracle
 from memplan import _core
 from strategies import BOUNDED, places, relation_graphs
 
+pytestmark = pytest.mark.no_cover
+
 Dict = dict[str, Any]
 ORDERS = 40  # that are tried at most
 

@@ -1,5 +1,5 @@
 // Random problems and graphs through every planner, against plain checks written here. Bounded: the first argument
-// is the number of rounds, 500 by default; with "graphs" as the second only graphs are tried; the third is the seed.
+// is the number of rounds, 250 by default; with "graphs" as the second only graphs are tried; the third is the seed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -249,7 +249,7 @@ void check_graph() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 500;
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 250;
   const bool graphs_only = argc > 2 && std::string(argv[2]) == "graphs";
   if (argc > 3) generator.seed(static_cast<std::uint64_t>(std::atoll(argv[3])));
   int round = 0;

@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   Met met;
   const auto start = std::chrono::steady_clock::now();
   std::int64_t k = 0;
-  for (; k < problems && check::failures < 20; ++k) {
+  for (; k < problems && check::failures == 0; ++k) {
     Round round(seed + static_cast<std::uint64_t>(k));
     met.count(round);
     for (Tally& row : rows) round.check(row);

@@ -1,8 +1,8 @@
 // Occupancy: which bytes of the arena are taken at any step of a span, by the buffers placed so far.
 //
-// A tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: those taken
-// at some step below it, and those taken at every step below it. Ranges that touch become one, and where a plan
-// is dense that leaves few of them, however many buffers there are:
+// It is a tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: those taken
+// at some step below it, and those taken at every step below it. Ranges that touch become one. In a dense plan, few
+// ranges are left, however many buffers there are:
 //
 //     offset ▲   ┌──────┐┌───┐                    at some step of the node: [0, 5) and [7, 9)
 //          5 │ ┌─┴──┐┌──┴┴───┤                    at every step of it:      [0, 2)

@@ -1,9 +1,13 @@
 // Refute: the proof that no plan fits a capacity, written down so that others can check it without this search.
 //
-// The proof is a tree. A node is what its parent is and one thing more, and says that what is left to place has no plan
-// then. One with children names the step at which every plan is in one of them: the lowest buffer there lies at the
-// lowest height that is left, and is one of those; or all there lie higher. One without names a step that overflows,
-// or has placed a buffer above the capacity. docs/optimiser.md has what follows from what.
+// The proof is a tree. A node adds one thing to its parent: a buffer is placed, or buffers are ruled out below a
+// height. The node claims that the remaining buffers have no plan then.
+//
+//   - A node with children names a step. In every plan, either the lowest buffer at that step lies at the lowest height
+//     that is left, and a child places it there; or all buffers at the step lie higher, which is the last child.
+//   - A node without children names a step that overflows, or has placed a buffer above the capacity.
+//
+// docs/optimiser.md has the argument.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,17 @@
 // Sharing bound: bytes that a graph needs in its order, whatever its tensors share by choice.
 //
-// The load of one choice of sharing bounds the plans of that choice alone: another may keep a buffer alive for less
-// long. This bound counts what every choice has to hold. At step k these are the bytes of all tensors in use, where
+// The load of one choice of sharing bounds the plans of that choice alone. Another choice may keep a buffer alive for a
+// shorter time. This bound counts what every choice has to hold: at step k, the bytes of all tensors in use. Three
+// rules keep it below every choice:
 //
-//   - bytes that show the same content count once: a slice and what it is cut from, a part and the whole that shows it;
-//   - outputs that may be written over inputs of op k count only as far as they exceed those inputs;
-//   - what may lie outside of the arena does not count: slices of inputs that are not placed, and as many bytes as
-//     donated inputs have, of what may take them.
+//   - Bytes that show the same content count once: a slice and the tensor that it is cut from, a part and its whole.
+//   - Outputs that may be written over inputs of op k count only by as much as they are larger than those inputs.
+//   - Bytes that may lie outside of the arena do not count: slices of inputs that are not placed, and, of outputs that
+//     may take donated inputs, as many bytes as those inputs have.
 //
 //     a ──▶ op ──▶ y (in place over a, or apart)        at op: max(a, y);  with another choice a + y
 //
-// Where no tensors may share bytes by choice, a graph has one problem, whose load is the bound.
+// If no tensors may share bytes by choice, a graph has one problem, and the load of that problem is the bound.
 #pragma once
 
 #include <span>

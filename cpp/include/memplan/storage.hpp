@@ -7,19 +7,20 @@
 //          ├── view ──┤                          offset_of[view] = 6
 //              ├─ view of the view ┤             offsets add up along the chain
 //
-// What an op says MUST share bytes does: aliases and overwrites. What it says MAY share bytes does so where that is
-// safe and does no harm: an output takes an input's bytes (in place), is a slice of an input, or is the concatenation
-// that its inputs have been written into.
+// Tensors that an op says MUST share bytes do: aliases and overwrites. Tensors that it says MAY share bytes do if that
+// is safe and does no harm: an output takes an input's bytes (in place), an output is a slice of an input, or inputs
+// have been written into the concatenation that is the output.
 //
-// Safe: nothing that is lost is read again. In place, all that lies in the bytes taken over has been used for the last
-// time before the op, save by the op itself through that same view; it is no weight, no graph output, and no graph
-// input that was not donated. A slice or a part of a concatenation keeps its value, so nothing may overwrite what they
-// share.
+// Safe: no value is lost that is read again.
 //
-// Does no harm: the load with every storage kept whole from the first write to the last read does not rise. A small
-// output that would keep a large input alive across the peak therefore gets bytes of its own. Where all that ops make
-// is placed, the load with bytes that are free as soon as nothing reads them again can only fall too; where it is not,
-// what has no place of its own may prolong the life of what has.
+//   - In place: all tensors in the bytes that the output takes have been used for the last time before the op. Only the
+//     op itself may use them, through that same view. None is a weight, a graph output, or a graph input not donated.
+//   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share.
+//
+// Does no harm: the load does not rise, counted with every storage whole from its first write to its last read. So a
+// small output that would keep a large input alive across the peak gets bytes of its own. The load of shapes, whose
+// bytes are free as soon as nothing reads them again, can only fall too if all that ops make is placed. Otherwise, a
+// tensor without a place of its own may prolong the life of one that has a place.
 #pragma once
 
 #include <initializer_list>

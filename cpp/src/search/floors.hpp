@@ -1,4 +1,5 @@
-// Floors: how low the buffers that are not placed yet can still lie, while others are placed, and placed no more.
+// Floors: how low the buffers that are not placed yet can still lie, kept up to date as buffers are placed and taken
+// back.
 //
 //     height ▲                      the base of an item: the lowest aligned height above all that was placed, or ruled
 //            │ ┌────┐      ┌──┐     out, in its life. The floor of a section: the least base of those that cover it,
@@ -6,9 +7,9 @@
 //            │ │    │▒▒▒▒▒▒│  │     slack: capacity - floor - the bytes still to come there
 //            └─┴────┴──────┴──┴─▶ section
 //
-// When an item is placed at its base, the bases of others rise to its top; a section whose floor no base reaches any
-// more rises to the least base that is left, and that costs slack. Where slack would be negative, no plan is left. The
-// bases determine the floors, so one pass is enough: a floor that rises never raises a base.
+// When an item is placed at its base, the bases of others rise to its top. If no base reaches the floor of a section
+// any more, the floor rises to the least base that is left. That costs slack. If slack would be negative, no plan is
+// left. The bases determine the floors, and a floor that rises never raises a base, so one pass is enough.
 //
 // The items that cover a section are those on a path of a tree over the sections: an item is on O(log S) of its nodes.
 // A node remembers a bound of the least base of its items, and looks again only when it is asked and the bound fails.

@@ -1,10 +1,13 @@
-// Refutations: states of the search that no plan follows from, kept within a fixed memory. A state is the multiset of
-// items still to come, each with its base; a refuted one is refuted for every lower capacity too, and so is one with
-// the same items and bases that are nowhere lower. Of a few sections the floors are kept, which the bases follow from
-// (the base of an item is the highest floor that it covers, rounded up), and compared one by one.
+// Refutations: states of the search that have no plan, kept within a fixed memory.
 //
-// A state is known by a fingerprint of 128 bits, the sum of one for each item: that two of the states ever met share
-// theirs by chance has a probability of about 2^-68 for a million million of them, since about a million are kept.
+// A state is the multiset of items still to come, each with its base. A refuted state is refuted for every lower
+// capacity too. So is a state with the same items and bases that are nowhere lower. For states of a few sections, the
+// floors are kept and compared one by one; the bases follow from them (the base of an item is the highest floor that it
+// covers, rounded up).
+//
+// A state is known by a fingerprint of 128 bits, the sum of one for each item. Two different states may have the same
+// fingerprint by chance. About a million states are kept, so for a million million states met, the probability of that
+// is about 2^-68.
 #pragma once
 
 #include <algorithm>

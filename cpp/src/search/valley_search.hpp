@@ -8,24 +8,25 @@
 //   - take the most constrained section t of all valleys; its floor is f
 //   - one child for each item that may lie at f there: it is placed. Nothing can come below it any more, for the floors
 //     of all that it covers are f. Of identical items one is tried.
-//   - one more child: nothing lies at f there. Then the lowest item at t has a base above f; or it might lie at f, so
-//     is inside the valley, and lies on another one that does not cover t. So the floor of t rises to the least of the
-//     bases above f of what covers t, of base + size of what begins in the valley and meets one of those
-//     that might lie at f, and of the lower neighbour on the left, for what comes in over that end.
+//   - one more child: nothing lies at f there. Then the lowest item at t has a base above f, or it lies on an item that
+//     does not cover t. So the floor of t rises to the least of
+//       - the bases above f of items that cover t,
+//       - base + size of items that begin in the valley and meet an item that might lie at f,
+//       - the floor of the lower neighbour on the left, if an item crosses that end.
 //
-// A state is dead where slack would be negative (floors.hpp). Children are tried before they are entered: the dead are
-// dropped, and the others ordered by the slack that they waste. States that were searched to their end are remembered.
-// When what is still to come falls apart in time, the parts are searched one after the other, and none that is done is
-// searched again when a later one fails.
+// A state is dead if slack would be negative (floors.hpp). The search tries children before it enters one: it drops the
+// dead ones, and orders the others by the slack that they waste. It remembers states that it has searched to their end.
+// If the items still to come fall apart in time, it searches the parts one after the other. When a part fails, it does
+// not search those again that are done.
 //
-// A search that is very deep forgets the oldest half of what is left to try, so that its memory stays small; it proves
-// nothing then.
+// A very deep search forgets the oldest half of what is left to try, so that its memory stays small. It proves nothing
+// then.
 //
-// A search may keep a record of the tree of its last run, nodes found dead included. It then neither remembers refuted
+// A search may keep a record of the tree of its last run, with the nodes found dead. Then it neither remembers refuted
 // states nor searches parts on their own, so that the tree is all there is to check.
 //
-// A run is one depth-first search of limited length; every run but the first draws noise, so that it goes elsewhere.
-// The same seed and number of the run give the same search.
+// A run is one depth-first search of limited length. Every run but the first draws noise, so that it goes elsewhere.
+// The same seed and the same number of the run give the same search.
 //
 // Complexity: exponential; a node costs what its children change (floors.hpp, valleys.hpp).
 // Guarantee: exact, for items without shapes and without conflicts beyond lifetimes.

@@ -43,27 +43,27 @@ class ComparisonRow:
     Attributes
     ----------
     planner : str
-        As asked for, with its parameters.
+        The planner's name as it was given, with its parameters.
     peak, load, naive : int or None
-        Of its plan; None where there is none.
+        Figures of the plan. None if there is no plan.
     lower_bound : int or None
-        What this planner has proven that no plan peaks below; the load, unless it is exact.
+        Bytes below which this planner has proven that no plan peaks.
     bound : int
-        The best that any planner of the comparison has proven; what gaps are measured from.
+        The best lower bound that any planner of the comparison has proven. Gaps are measured from it.
     seconds : float or None
         Wall time of planning, without import and verification.
     pools : int
-        For planners that think in pools: how many; 0 for the others.
+        Number of pools, for planners that use pools; 0 for the others.
     winner : str
-        The planner whose offsets these are; another than `planner` for "auto".
+        The planner that found these offsets. It differs from `planner` for "auto".
     interrupted : bool
-        Ctrl-C ended the search, which might have gone on.
+        Ctrl-C ended the search before its end.
     error, reason : str
-        Why there is no plan, or none that fits the capacity: the class of the error and its message; else empty.
+        Why there is no plan, or none that fits the capacity: the class of the error, and its message. Empty otherwise.
     problem : str
-        A digest of the buffers that were placed, which "auto" may choose among those that share bytes or not.
+        A digest of the buffers that were placed. "auto" may have chosen buffers that share less.
     plan : Plan or None
-        None where there is none, and in rows that come from a sweep.
+        None if there is no plan, and in rows of a sweep.
     """
 
     planner: str
@@ -90,31 +90,32 @@ class ComparisonRow:
 
     @property
     def saved(self) -> float | None:
-        """The share of the naive bytes that the plan does without: 1 - peak / naive."""
+        """How much the plan saves, as a fraction of the naive bytes: 1 - peak / naive."""
         if self.peak is None or self.naive is None:
             return None
         return 1 - self.peak / self.naive if self.naive else 0.0
 
     @property
     def optimal(self) -> bool:
-        """Proven, by whichever planner: the peak equals the bound."""
+        """Whether the peak equals the bound. Any planner of the comparison may have proven it."""
         return self.peak is not None and self.peak == self.bound
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Rows by peak, the same for every run; those without a plan come last.
+    """What each planner makes of one source: a row per planner, sorted by peak.
 
-    Of equal peaks, those that the planner itself has proven to be optimal come first, then "auto" and its searches,
-    then the others in the order of the registry.
+    Rows with equal peaks come in this order: planners that have proven the peak optimal themselves, "auto" and its
+    searches, the others in the order of the registry. Rows without a plan come last. The order is the same in every
+    run.
 
     Attributes
     ----------
     source : str
-        What was planned, for people.
+        A name or description of what was planned.
     rows : tuple of ComparisonRow
     interrupted : bool
-        Ctrl-C ended it: a search is cut short, and the planners after it were not run.
+        Ctrl-C cut a search short, and the planners after it were not run.
     """
 
     source: str
@@ -131,17 +132,17 @@ class Comparison:
 
     @property
     def bound(self) -> int:
-        """Bytes that no plan peaks below, proven by any of the planners; 0 where there is no plan."""
+        """The best lower bound that any planner has proven, in bytes; 0 if there is no plan."""
         return self.rows[0].bound if self.rows else 0
 
     @property
     def load(self) -> int | None:
-        """The largest sum of bytes alive at one step, the least of any row; None where there is no plan."""
+        """The largest sum of bytes alive at one step, in the row where it is least; None if there is no plan."""
         return min((row.load for row in self.rows if row.load is not None), default=None)
 
     @property
     def naive(self) -> int | None:
-        """Bytes without any reuse; None where there is no plan."""
+        """Bytes without any reuse; None if there is no plan."""
         return min((row.naive for row in self.rows if row.naive is not None), default=None)
 
     def __len__(self) -> int:
@@ -164,10 +165,10 @@ class Comparison:
         return any(row.planner == key for row in self.rows)
 
     def plot(self, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None) -> Axes:
-        """Draw peaks as bars, and some of the plans below them; returns the Axes of the bars.
+        """Draw the peaks as bars, and some of the plans below them. Returns the Axes of the bars.
 
         ``comparison.plot().figure.savefig("planners.svg")`` writes the whole picture. With `ax`, only the bars are
-        drawn, into it. `layouts` names the planners whose plans are drawn, by default three of different peaks.
+        drawn, into that Axes. `layouts` names the planners whose plans are drawn; by default, three of different peaks.
 
         Raises
         ------
@@ -245,24 +246,25 @@ def compare(
     source
         What to plan, imported once; see `capture`.
     planners
-        Names from `planners()`, with parameters as in "beam:k=16" where they take some. By default all of the
-        registry: the exact ones end after 10 seconds each, unless `time_limit` says otherwise, the other searches after
-        their own effort, and one whose package is not installed has a row that says so.
+        Names from `planners()`, with parameters as in "beam:k=16". By default, all planners of the registry. Then exact
+        planners end after 10 seconds each, unless you give `time_limit`; other searches end after their own effort.
     time_limit
         Seconds for each planner that searches; see `plan`.
     on_row
-        Called with each row when its planner has ended, in their order; its `bound` is not known yet, and 0.
+        A function that is called with each row, as soon as its planner has ended. The row's `bound` is not known yet;
+        it is 0.
     on_interrupt
-        What Ctrl-C does: "keep" ends the comparison with the rows until then; the search that it ended has a row with
-        its best plan, marked `interrupted`, and planners that were not run have rows that say so. With "raise", or
-        where there is no plan yet, KeyboardInterrupt is raised.
+        What Ctrl-C does. "keep" ends the comparison and keeps its rows. The search that was cut short has a row with
+        its best plan, marked `interrupted`. The planners after it have rows that say that they were not run. "raise"
+        raises KeyboardInterrupt. So does "keep" if there is no plan yet.
     options
         The other options of `plan`.
 
     Returns
     -------
     Comparison
-        A row per planner. One that refuses the problem, does not fit the capacity or lacks its package says why.
+        A row per planner. If a planner refuses the problem, does not fit the capacity, or lacks its package, its row
+        says why.
 
     Raises
     ------

@@ -73,9 +73,10 @@ def without(rows: Ints, buffer: int, first: int, last: int) -> Ints:
 
 
 def step_of_peak(plan: Plan) -> int | None:
-    """The step that makes the peak: of those at which bytes that end there are in use, the first with the highest load.
+    """The step that makes the peak.
 
-    None in a plan without bytes.
+    The buffers that end at the peak use their bytes at some steps. Of these steps, it is the first with the highest
+    load. None in a plan without bytes.
     """
     rows = rectangles(plan.problem)
     if len(rows) == 0:

@@ -17,33 +17,37 @@ ALIGNMENT = 64  # bytes, of the buffers in torch's pools
 class InductorCapture(Wrapper):
     """One graph that torch.compile made, and what its wrapper code holds in memory, in bytes.
 
-    A step is a stretch of the wrapper between two runs of lines about memory, as torch's memory planner counts. Counted
-    are the buffers that the wrapper allocates, the results that kernels allocate themselves, and donated inputs from
-    where a buffer takes their bytes over. Other inputs and parameters are not, nor what a kernel frees again, nor how
-    an allocator rounds. A buffer that Inductor writes in place of another is in the same block.
+    A step is the code of the wrapper between two runs of lines about memory, as torch's memory planner counts steps.
+
+    These bytes are counted: the buffers that the wrapper allocates, the results that kernels allocate themselves, and
+    donated inputs from the step at which a buffer takes over their bytes. These are not: other inputs and parameters,
+    what a kernel frees again, and the rounding of an allocator. A buffer that Inductor writes in place of another is in
+    the same block.
 
     Attributes
     ----------
     name : str
         "inference 0", "forward 1", "backward 1": what the graph is, and torch's number for it.
     inference : bool
-        Compiled without a backward: only there does torch use pools.
+        Compiled without a backward. Torch uses pools only then.
     steps : int
         Steps of the wrapper; all blocks live within [1, steps).
     needed : list of Block
-        What is alive by need: from where it is allocated to where it is freed or, if returned, to the end.
+        The blocks as long as they are needed: from their allocation to where they are freed or, if returned, to the
+        end.
     held : list of Block
-        The blocks of torch's default (``memory_planning=False``): when freed, some are kept for a later buffer of the
+        The blocks of torch's default (``memory_planning=False``). It keeps some freed blocks for a later buffer of the
         same size and dtype.
     in_place, handed_on : list of (str, str)
-        Who takes bytes from whom: written in place, which both planners keep, and by the default's reuse.
+        Pairs of buffers, of which the first takes the bytes of the second: written in place, which both planners keep,
+        and by the default's reuse.
     pools : list of Pool
-        What torch's memory planner (``memory_planning=True``) allocates for the buffers of the wrapper, held from the
-        first use of the pool to the last. Made for training too, where torch would not use them.
+        The pools that torch's memory planner (``memory_planning=True``) allocates for the buffers of the wrapper. A
+        pool is held from its first use to its last. They are made for training too, where torch would not use them.
     pools_error : str or None
-        Why there are none: it recurses by the depth of its pools, and fails on large ones.
+        Why there are no pools: torch's planner recurses by the depth of its pools, and fails on large ones.
     code : str
-        The wrapper as torch would have run it by its default.
+        The wrapper as torch would have run it by default.
     """
 
     @property
@@ -53,14 +57,14 @@ class InductorCapture(Wrapper):
 
     @property
     def whole(self) -> _core.Problem:
-        """Those, and what kernels allocate themselves: what could be placed if kernels were told where to write."""
+        """The buffers of `problem`, and what kernels allocate: all that could be placed if kernels took addresses."""
         return self._problem({"wrapper", "kernel"})
 
     @property
     def load(self) -> int:
-        """The most bytes that are alive by need at one step, of all blocks: no planner holds less.
+        """The most bytes of all blocks that are needed at one step. No planner holds less.
 
-        What `plan` places is less where kernels allocate, or inputs are donated: its load is ``problem.load``.
+        `plan` places less if kernels allocate, or inputs are donated. The load of what it places is ``problem.load``.
         """
         return _load(self.needed)
 
@@ -76,7 +80,7 @@ class InductorCapture(Wrapper):
 
     @property
     def pool_peak(self) -> int | None:
-        """The most bytes held at one step with pools, what kernels allocate and inputs bring included."""
+        """The most bytes held at one step with pools, including what kernels allocate and donated inputs."""
         others = [block for block in self.needed if block.source != "wrapper"]
         return None if self.pools_error else _load([*self.pools, *others])
 

@@ -87,19 +87,19 @@ def plot_comparison(
     Parameters
     ----------
     ax
-        Where to draw the bars, without plans; when not given, a new figure that is high enough for all.
+        Where to draw the bars; then no plans are drawn. By default, a new figure that is high enough for all.
     layouts
-        Planners whose plans are drawn side by side on the same axes; by default the best, the worst that is not far
+        Planners whose plans are drawn side by side, at the same scale. By default, the best, the worst that is not far
         off, and one between.
     title
-        By default the source and its figures.
+        By default, the source and its figures.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Of the bars: a bar per planner in the comparison's order, the load as a line, and the best proven bound where
-        it is higher. Bars beyond 2.5 times the bound are broken, as is the axis below them; their labels say how long
-        they are. ``.figure.savefig("planners.svg")`` writes it, plans included.
+        The axes of the bars. They have a bar per planner in the comparison's order, the load as a line, and the best
+        proven bound if it is higher. Bars beyond 2.5 times the bound are broken, as is the axis below them; their
+        labels say how long they are. ``.figure.savefig("planners.svg")`` writes the figure, plans included.
 
     Raises
     ------

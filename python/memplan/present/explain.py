@@ -91,7 +91,8 @@ def _how_far(e: Explanation) -> str:
 def _what_helps(e: Explanation) -> str:
     """What would lower the load, and by how much: the best option, and the best that can be done with idle tensors."""
     certain = [a for a in e.advice if a.kind != "inplace_ops"] or list(e.advice)
-    worth = [a for a in certain if a.load <= (1 - _WORTH) * e.load] or certain[:1]
+    enough = (1 - _WORTH) * e.load
+    worth = [a for a in certain if a.load <= enough] or [a for a in e.advice if a.load <= enough] or certain[:1]
     options = [a for a in worth if a.kind in _OPTIONS]
     changes = [a for a in worth if a.kind not in _OPTIONS]
     best = [*options[:1], *changes[: 1 if options else 2]]

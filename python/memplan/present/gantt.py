@@ -53,30 +53,30 @@ def plot_plan(
     Parameters
     ----------
     ax
-        Where to draw, the load behind the boxes; when not given, a new figure of 12 by 7 inches, with the load in a
-        strip below them.
+        Where to draw; the load is then drawn behind the boxes. By default, a new figure of 12 by 7 inches, with the
+        load in a strip below the boxes.
     title
-        By default planner, peak and gap.
+        By default, the planner, peak and gap.
     highlight
-        Names of tensors or buffers to bring out: they keep their colour and are labelled, the others fade. A tensor
-        that lies in a buffer with others is drawn over it.
+        Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade. A tensor
+        that lies in a buffer with others is drawn over that buffer.
     colour_by
         "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first come
         with a legend or a colour bar.
     zoom
-        "peak" for the steps around the peak, or the steps (first, last) to show, half-open; all when None.
+        "peak" for the steps around the peak, or the half-open range of steps (first, last). None shows all steps.
 
     Returns
     -------
     matplotlib.axes.Axes
-        That of the boxes: one collection for all buffers in sight, a path for each, names where they fit, and the peak
-        as a line with a mark at its step. A shaped buffer is the union of its parts, and its name is in the largest.
-        ``.figure.savefig("plan.svg")`` writes the whole figure.
+        The axes of the boxes. They have one collection, with a path for each buffer in sight, the names that fit, and
+        the peak as a line with a mark at its step. A shaped buffer is the union of its parts; its name is in the
+        largest part. ``.figure.savefig("plan.svg")`` writes the whole figure.
 
     Raises
     ------
     ValueError
-        An unknown name or option, or one that needs a graph; it says which, and what is expected.
+        An unknown name or option, or an option that needs a graph. The message says what is expected.
     """
     return _plot(
         plan, lambda: _axes_in(_new_figure(1), 1)[0] if ax is None else (ax, None), title, highlight, colour_by, zoom
@@ -109,15 +109,16 @@ def plot_plans(
     colour_by: str = "order",
     zoom: str | Sequence[int] | None = None,
 ) -> list[Axes]:
-    """Draw plans of one network side by side, on the same axes: a buffer has the same colour in all of them.
+    """Draw plans of one network side by side, at the same scale. A buffer has the same colour in all plans.
 
     Parameters
     ----------
     plans
-        One or more. The first says colours and, for ``zoom="peak"``, the steps; a buffer that it does not have, by
-        name, is grey in the others.
+        One or more. The first plan decides the colours and, for ``zoom="peak"``, the steps. A buffer whose name the
+        first plan does not have is grey.
     titles
-        One for each plan; by default its planner, peak and gap, and how many buffers lie elsewhere than in the first.
+        One for each plan. By default, its planner, peak and gap, and how many buffers lie elsewhere than in the first
+        plan.
     highlight, colour_by, zoom
         As in `plot_plan`.
 
@@ -129,9 +130,9 @@ def plot_plans(
     Raises
     ------
     TypeError
-        `plans` is no list of plans, as a dict is none, or `titles` no list of strings.
+        `plans` is not a list of plans (a dict is not), or `titles` is not a list of strings.
     ValueError
-        No plans, not as many titles as plans, or as `plot_plan`.
+        There are no plans, or not as many titles as plans, or `plot_plan` would raise it.
     """
     plans, titles = checked_plans(plans), checked_titles(titles)
     if not plans or (titles is not None and len(titles) != len(plans)):

@@ -24,6 +24,7 @@ Area = tuple[float, float, float, float]  # left, bottom, width, height
 
 _FONT = 7.0
 _MOST_LABELS = 300
+_MOST_BESIDE = 8  # texts with a line: more would hide what they speak of
 
 
 def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
@@ -49,13 +50,14 @@ def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axe
 def label_marks(marks: Sequence[Mark], ax: Axes) -> None:
     """Write name and bytes of each mark: into its box, or near it with a line where that is too small.
 
+    Of many that are too small, as those of a module may be, the largest are named, as many as there is room for.
     Of what is out of sight, its steps are written near the edge behind which it lies.
     """
     font = 9.0
     across, up = _points_per_unit(ax)
     (low, high), (floor, ceiling) = ax.get_xlim(), ax.get_ylim()
     taken: list[Area] = []
-    for slot in (mark.slot for mark in marks):
+    for slot in sorted((mark.slot for mark in marks), key=lambda slot: -slot.bytes):
         first, last = min(max(slot.first, low), high), max(min(slot.last, high), low)
         text = f"{printable(slot.name)}, {format_bytes(slot.bytes)}"
         text += f", in steps {slot.first:,} to {slot.last - 1:,}" if first == last else ""
@@ -66,24 +68,33 @@ def label_marks(marks: Sequence[Mark], ax: Axes) -> None:
             continue
         room = ((high - low) * across, (ceiling - floor) * up)
         there = ((middle[0] - low) * across, (middle[1] - floor) * up)
-        taken.append(_free_area(there, (length, 2 * font), room, taken))
-        x, y, _, _ = taken[-1]
+        area = _free_area(there, (length, 2 * font), room, taken)
+        if area is None or len(taken) == _MOST_BESIDE:
+            continue
+        taken.append(area)
+        x, y, _, _ = area
         at = (low + (x + length / 2) / across, floor + (y + font) / up)
         _write_beside(ax, middle, at, text, font)
 
 
 def _free_area(
     point: tuple[float, float], size: tuple[float, float], room: tuple[float, float], taken: list[Area]
-) -> Area:
-    """Where a text of this size stands near a point, towards the middle of the room, off the other texts; in points."""
+) -> Area | None:
+    """Where a text of this size stands near a point, towards the middle of the room, off the other texts; in points.
+
+    None where others take all the room above and below.
+    """
     width, height = size
     x = point[0] + 30 if point[0] < room[0] / 2 else point[0] - 30 - width
     x = min(max(x, 6), max(room[0] - width - 6, 6))
-    up = 1 if point[1] < room[1] / 2 else -1
-    y = point[1] + 30 * up
-    while any(x < a + w and a < x + width and y < b + h and b < y + height for a, b, w, h in taken):
-        y += height * up
-    return x, y, width, height
+    step = height if point[1] < room[1] / 2 else -height
+    highest = max(room[1] - height, 0)
+    start = min(max(point[1] + (30 if step > 0 else -30), 0), highest)
+    ways = (start + k * way for way in (step, -step) for k in range(int(room[1] / height) + 1))
+    for y in (y for y in ways if 0 <= y <= highest):
+        if not any(x < a + w and a < x + width and y < b + h and b < y + height for a, b, w, h in taken):
+            return x, y, width, height
+    return None
 
 
 def _write_beside(ax: Axes, point: tuple[float, float], at: tuple[float, float], text: str, font: float) -> None:

@@ -35,12 +35,14 @@ _HERE = Path(__file__).parent
 
 
 def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, title: str = "memory plan") -> None:
-    """Write plans into one interactive HTML file, side by side: those of several planners, or of several networks.
+    """Write plans into one interactive HTML file, side by side: plans of several planners, or of several networks.
 
-    Steps go across and addresses up, one box per buffer, with the load below; all charts zoom and pan together. A
-    tooltip says what a buffer is and which ops make and read it, a search finds tensors by a part of their name, and
-    colours tell the order of birth, size, lifetime, kind, type of op or layer, the same as in `plot_plans`. The file
-    opens from a disk and never uses a network.
+    - Steps go across, addresses go up, each buffer is a box, and the load is below. All charts zoom and pan together.
+    - A tooltip says what a buffer is, and which ops make and read it.
+    - A search finds tensors by a part of their name.
+    - Colours show the order of birth, size, lifetime, kind, type of op or layer, as in `plot_plans`.
+
+    The file opens from a disk and never uses a network.
 
     Parameters
     ----------

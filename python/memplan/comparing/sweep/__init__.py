@@ -34,20 +34,20 @@ def sweep(
     Parameters
     ----------
     sources
-        A list of paths and "example:NAME", called by their stem or NAME, or a dict {name: source} of anything that
-        `capture` takes. Files are read by the workers, which must see them; other sources are captured here and sent.
+        A list of paths and "example:NAME", which are called by their stem or NAME. Or a dict {name: source} of anything
+        that `capture` takes. The workers read files, so they must see them. Other sources are captured here, and sent.
     planners
         As in `compare`.
     executor
-        Any executor of `concurrent.futures`, such as one of threads (planning releases the GIL) or the
-        ``get_executor()`` of a Client of Dask. It is left running. Or a number of processes, by default one for each
-        core, started as the platform does it: where that is not by fork, a script needs its
-        ``if __name__ == "__main__"``. Seconds are those of planners that run beside each other.
+        A number of processes; by default, one for each core. They start as the platform starts processes. If that is
+        not by fork, a script needs its ``if __name__ == "__main__"``. Or any executor of `concurrent.futures`, such as
+        one of threads (planning releases the GIL), or the ``get_executor()`` of a Client of Dask. It is left running.
+        Planners that run at the same time slow each other down, and their seconds show it.
     csv
-        A file that gets each row when it is done. Where it has rows, these are not computed again; it may be extended
-        by sources and planners. Rows that were interrupted, or short of a package or of memory, are not kept.
+        A file that gets each row as soon as it is done. Rows that it has already are not computed again. You may add
+        sources and planners. Rows that were interrupted, or that lacked a package or memory, are not kept.
     progress
-        Show a bar on stderr, where that is a terminal.
+        Show a bar on stderr, if that is a terminal.
     time_limit
         Seconds for each planner that searches, as in `compare`.
     options
@@ -57,8 +57,8 @@ def sweep(
     Returns
     -------
     Sweep
-        A Comparison per source, whose rows have no plans. A source that cannot be read has rows that say why. Where
-        Ctrl-C ended it, rows that were not run say so; one in a worker that the interrupt does not reach is waited for.
+        A Comparison per source. Its rows have no plans. A source that cannot be read has rows that say why. After
+        Ctrl-C, rows that were not run say so. The sweep waits for a worker that the interrupt does not reach.
 
     Raises
     ------

@@ -35,39 +35,44 @@ class Moment:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What makes the peak of a plan, what its tensors share, and what would lower it; bytes and half-open steps.
+    """What makes the peak of a plan, what its tensors share, and what would lower the load.
+
+    Sizes are in bytes; ranges of steps are half-open.
 
     Attributes
     ----------
     peak, load, lower_bound, naive, optimal, planner, buffers
-        Of the plan; ``buffers`` is their number.
+        Figures of the plan; ``buffers`` is the number of buffers.
     of_graph : bool
-        It is about tensors and ops; otherwise, about a plain problem, about buffers and steps.
-    peak_step, load_step : Moment or None
-        The step that makes the peak, of those at which a buffer that ends there is alive the one with the highest
-        load; and that at which the load
-        is highest, the same if it can be. None in a plan without bytes.
+        True if the plan is of a graph: then this is about tensors and ops. False if it is of a plain problem: then this
+        is about buffers and steps.
+    peak_step : Moment or None
+        The step that makes the peak. The buffers that end at the peak are alive at some steps; this is the one of these
+        steps with the highest load. None in a plan without bytes.
+    load_step : Moment or None
+        The step with the highest load. If several have it, and `peak_step` is one of them, it is `peak_step`.
     alive, alive_at_load : tuple of Alive
-        What is in use at these steps, the largest first; together the bytes in use there.
+        The tensors in use at these two steps, the largest first. Their bytes add up to all bytes in use there.
     holes : tuple of (offset, bytes)
-        What is free below the peak at its step.
+        The bytes below the peak that are free at `peak_step`.
     next_step : Moment or None
-        The highest step outside the hill of the load around its highest step: what is changed at that hill alone wins
-        at most ``load - next_step.load``.
+        The highest step of another hill of the load. Changes to the highest hill alone save at most
+        ``load - next_step.load``.
     steps, crowded : int
-        Steps from the first birth to the last death, and those of them with at least nine tenths of the load.
+        The number of steps from the first birth to the last death, and how many of them have at least nine tenths of
+        the load.
     shared : tuple of Shared
-        What shares bytes by choice, that with most bytes first.
+        Tensors that share bytes by choice, the largest first.
     chains : tuple of Chain
-        Buffers that take over each other's bytes, those that save most first.
+        Buffers that take over each other's bytes. The chain that saves most comes first.
     blocked : tuple of Blocked
-        Outputs, of the ops where the load is highest, that could lie in an input's bytes were it not for a rule.
+        Outputs of the ops where the load is highest that a rule keeps out of the bytes of an input.
     idle : tuple of Idle
-        What is alive where the load is highest although nothing uses it there.
+        Tensors that are alive where the load is highest, although nothing uses them there.
     advice : tuple of Advice
-        What would lower the load, that which lowers it most first.
+        Changes that would lower the load. The change that lowers it most comes first.
     curve : tuple of (step, bytes)
-        The load over time, a staircase.
+        The load over time, as a staircase.
     """
 
     planner: str

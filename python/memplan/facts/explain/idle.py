@@ -52,8 +52,10 @@ class _Window:
 def idle_at(
     problem: _core.Problem, dataflow: Dataflow | None, rows: Ints, step: int
 ) -> tuple[tuple[Idle, ...], list[Advice]]:
-    """What is idle at a step, by byte_steps, and what would be won if all of it were away: recomputed, elsewhere until
-    its next use, or, of what is kept for the caller, elsewhere to the end."""
+    """The idle tensors of a step, by byte_steps, and what would be won if all of them were away.
+
+    They may be recomputed, kept elsewhere until their next use, or, if they are kept for the caller, to the end.
+    """
     windows = sorted(_windows(problem, dataflow, rows, step), key=lambda w: (-w.byte_steps, w.buffer))
     alone = _Alone(rows)
     again = _recomputed(dataflow, windows) if dataflow is not None else []
@@ -133,8 +135,10 @@ def _without_all(rows: Ints, windows: Sequence[_Window]) -> Ints:
 
 
 def _recomputed(dataflow: Dataflow, windows: Sequence[_Window]) -> list[_Window]:
-    """Those that can be recomputed right before their next use from what is there then, none of it away; chosen one by
-    one: convolutions and the like, which take long, last, and what frees most first."""
+    """The idle tensors that can be recomputed right before their next use, from tensors that are there then.
+
+    They are chosen one by one: the tensor that frees most first, but convolutions and the like, which take long, last.
+    """
     chosen: list[_Window] = []
     away: dict[int, tuple[int, int]] = {}  # per buffer, when it is
     for w in sorted(windows, key=lambda w: w.tensor >= 0 and reads_for_others(dataflow.type_of(w.tensor))):
@@ -151,8 +155,11 @@ def _recomputed(dataflow: Dataflow, windows: Sequence[_Window]) -> list[_Window]
 
 
 def _needs(dataflow: Dataflow, window: _Window) -> list[int] | None:
-    """What the op of an idle tensor reads, where it is all still there at the next use; None where it is not, and
-    where it has no next use, draws random numbers, or what it reads or has written was changed since."""
+    """What the op of an idle tensor reads, if all of it is still there at the tensor's next use.
+
+    None if it is not. None too if there is no next use, if the op draws random numbers, or if what it reads or has
+    written was changed since.
+    """
     step = dataflow.maker[window.tensor] if window.tensor >= 0 else -1
     if step < 0 or window.last >= dataflow.end:
         return None

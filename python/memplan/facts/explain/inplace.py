@@ -22,10 +22,11 @@ _READS_FOR_OTHERS = (
 
 @dataclass(frozen=True)
 class Blocked:
-    """An output of an op that lies apart from the op's inputs, and the rule that forbids it the bytes of one.
+    """An output that lies apart from the inputs of its op, and the rule that keeps it out of their bytes.
 
-    ``bytes`` is what its step would need less. ``rule`` is one of `RULES`: of all inputs the one that comes closest,
-    "" where the op has none. ``rules`` are all that keep the output out of the bytes of that input.
+    ``bytes`` is how much less the step would need without the rule. ``input`` is the input that comes closest to
+    giving its bytes. ``rule`` is the first of `RULES` that keeps the output out of it, or "" if the op has no input.
+    ``rules`` are all rules that do.
     """
 
     step: int

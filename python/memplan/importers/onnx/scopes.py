@@ -14,6 +14,8 @@ from onnx import ModelProto, NodeProto
 
 Graph = dict[str, Any]
 
+_NO_STACK = "_empty_nn_module_stack_from_metadata_hook"  # torch's word for a node of no module, such as a size
+
 
 def with_scopes(graph: Graph, model: ModelProto) -> Graph:
     """The graph dict with longer names for ops and tensors, where the nodes of its model tell their modules."""
@@ -45,7 +47,8 @@ def scope_of(node: NodeProto) -> str:
     scopes = _listed(metadata.get("pkg.torch.onnx.name_scopes", ""))
     if not scopes:  # ": Net/layers.0: Block/layers.0.up: Linear/linear: aten.linear.default"
         scopes = [part.partition(":")[0].strip() for part in metadata.get("namespace", "").split("/")]
-    return scopes[-2].partition("@")[0] if len(scopes) > 1 else ""
+    path = scopes[-2].partition("@")[0] if len(scopes) > 1 else ""
+    return "" if path == _NO_STACK else path
 
 
 def _listed(text: str) -> list[str]:
