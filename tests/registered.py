@@ -12,6 +12,7 @@ NEEDS = {"cp_sat": "ortools"}  # packages of extras
 PLANNERS = [name for name in NAMES if name not in NEEDS or find_spec(NEEDS[name])]
 
 SEARCHES = {"cp_sat"}  # until the time limit, where there is no proof
+END_WITH_THEIR_BEST = {"auto", "beam", "cp_sat", "exhaustive", "hill_climb", "somas", "squeaky_wheel", "valley"}
 SHORT = {"auto": "auto:effort=20000000", "valley": "valley:work=20000000"}  # searches that hard problems keep busy
 SEEDED_BY_THREADS = {"cp_sat"}  # may find another plan of the same peak with another number of threads
 
