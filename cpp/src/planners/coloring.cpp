@@ -156,9 +156,8 @@ Placement coloring(const Problem& problem, const PlanOptions& options) {
   if (chosen == kDsatur) refuse_beyond(kMostForDsatur, "buffers by dsatur", static_cast<std::int64_t>(order.size()));
   const Neighbours neighbours(problem, deadline);
   const std::size_t count = problem.size().size();
-  const Colors color =
-      chosen == kDsatur ? Dsatur(order, neighbours, count).run(deadline)
-                        : color_in_order(order, neighbours, count, deadline);
+  const Colors color = chosen == kDsatur ? Dsatur(order, neighbours, count).run(deadline)
+                                         : color_in_order(order, neighbours, count, deadline);
   return pool_by_color(problem, order, color);
 }
 
