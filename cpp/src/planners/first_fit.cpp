@@ -9,9 +9,8 @@
 namespace memplan {
 
 Placement first_fit(const Problem& problem, const PlanOptions& options) {
-  return simulate(problem, options, [](const FreeBlocks& blocks, Bytes size, Bytes alignment) {
-    return blocks.lowest(size, alignment);
-  });
+  return simulate(problem, options,
+                  [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.lowest(size, alignment); });
 }
 
 }  // namespace memplan

@@ -94,7 +94,8 @@ Placement mxnet(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
   Simulation simulation(problem, options.get(kMxnet[0]));
   live_through(
-      problem, by_request(problem, deadline), deadline, [&](Index i) { simulation.release(i); }, [&](Index i) { simulation.request(i); });
+      problem, by_request(problem, deadline), deadline, [&](Index i) { simulation.release(i); },
+      [&](Index i) { simulation.request(i); });
   return simulation.end_to_end();
 }
 

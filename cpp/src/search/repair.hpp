@@ -37,8 +37,8 @@ class Repair {
 
   // From now on: these offsets and ranks, one per buffer, and these buffers, which are nowhere, to be given a place.
   // Others that are nowhere stay there.
-  void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target,
-             Fit fit, const Deadline& deadline);
+  void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target, Fit fit,
+             const Deadline& deadline);
 
   // Takes back all turns since then; given the same `out` and ranks.
   void begin_again(std::vector<Index> out, std::span<const Rank> ranks);
@@ -87,7 +87,7 @@ class Repair {
   const Problem& problem_;
   const SectionLives& lives_;
   const Deadline* deadline_ = nullptr;  // of the call in progress
-  const bool plain_;  // neither shapes nor conflicts beyond lifetimes
+  const bool plain_;                    // neither shapes nor conflicts beyond lifetimes
   ByOffset placed_;
   std::vector<Rank> rank_;
   std::vector<std::int64_t> price_;  // of pushing a buffer out
