@@ -356,7 +356,7 @@ FAULTS = (
 def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
     """What is to find the faults of a folder of the core: the cheapest first. The last row is for all others."""
     return {
-        "search": (Check("test_search"), Check("random_search", (20000, 1, "valley"))),
+        "search": (Check("test_search"), Check("random_search", (100_000, 1, "valley"))),
         "": (Check("random_run", (graphs, "graphs")),),
     }
 
