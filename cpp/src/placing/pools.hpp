@@ -15,8 +15,6 @@
 
 namespace memplan {
 
-inline constexpr std::size_t kTicksPerLife = 16;  // of the deadline, for a birth and a death
-
 class Pools {
  public:
   explicit Pools(const Problem& problem) : problem_(problem) {}
@@ -49,12 +47,13 @@ class Pools {
 template <class Dead, class Born>
 void live_through(const Problem& problem, const std::vector<Index>& births, const Deadline& deadline, Dead&& dead,
                   Born&& born) {
+  constexpr std::size_t kTicksPerBirth = 16;
   const std::vector<Index> deaths = by_death(problem);
   auto next = deaths.begin();
   for (Index i : births) {
     for (; next != deaths.end() && problem.last(*next) <= problem.first(i); ++next) dead(*next);
     born(i);
-    deadline.tick(kTicksPerLife);
+    deadline.tick(kTicksPerBirth);
   }
 }
 
