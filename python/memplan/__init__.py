@@ -5,6 +5,7 @@ together never overlap; every plan is verified before it is returned.
 """
 
 from . import generate as generate
+from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute
 from .comparing.comparison import Comparison, ComparisonRow, compare

@@ -1,0 +1,21 @@
+"""Programs that run inside a plan. A file or a package per runtime, imported when it is asked for.
+
+Nothing of memplan imports this package, but for the methods and names that hand over to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_DOORS: dict[str, str] = {}  # a public name -> the module below that has it
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DOORS:
+        return getattr(importlib.import_module(f".{_DOORS[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_DOORS])
