@@ -8,7 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_DOORS: dict[str, str] = {}  # a public name -> the module below that has it
+_DOORS: dict[str, str] = {
+    "CompiledPlan": "inductor.compiled",
+    "clear_compiled_plans": "inductor.compiled",
+    "compiled_plans": "inductor.compiled",
+}  # a public name -> the module below that has it
 
 
 def __getattr__(name: str) -> Any:
