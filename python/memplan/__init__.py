@@ -4,6 +4,8 @@
 together never overlap; every plan is verified before it is returned.
 """
 
+from typing import Any
+
 from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
@@ -74,6 +76,7 @@ __all__ = [
     "capture",
     "capture_inductor",
     "compare",
+    "compiled_plans",
     "plan",
     "planner_names",
     "planners",
@@ -85,3 +88,15 @@ __all__ = [
     "sweep",
     "write_page",
 ]
+
+_FROM_RUN = ("compiled_plans",)  # names of programs that run, which are imported when they are asked for
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FROM_RUN:
+        return getattr(run, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_FROM_RUN])

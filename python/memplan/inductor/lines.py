@@ -103,4 +103,4 @@ def number_of(size: Any, name: str) -> int:
     try:
         return int(size)
     except TypeError as error:
-        raise SourceError(f"the size of {name} is {size}, which depends on data") from error
+        raise SourceError(f"the size of {name} is {size}, which is not known before it runs") from error

@@ -60,12 +60,17 @@ def arenas_on(device: str, placed: Sequence[Block], others: Sequence[Block], set
 
 def _arena(device: str, blocks: list[Block], settings: Settings) -> Arena:
     alignment = settings.alignment_on(device.partition(":")[0])
-    columns = [[block.bytes for block in blocks], [block.first for block in blocks], [block.last for block in blocks]]
-    problem = _core.Problem(*columns, [alignment] * len(blocks), names=[block.name for block in blocks])
+    problem = _core.Problem(
+        [block.bytes for block in blocks],
+        [block.first for block in blocks],
+        [block.last for block in blocks],
+        alignment=alignment,
+        names=[block.name for block in blocks],
+    )
     return Arena(device, blocks, planned(problem, settings.planner))
 
 
 def held(arenas: Sequence[Arena], others: Sequence[Block]) -> int:
     """The most bytes at one step of arenas and of other blocks."""
-    rows = [(row.bytes, row.first, row.last) for row in [*arenas, *others]]
-    return _core.Problem(*map(list, zip(*rows, strict=True))).load if rows else 0
+    rows: list[Arena | Block] = [*arenas, *others]
+    return _core.Problem([r.bytes for r in rows], [r.first for r in rows], [r.last for r in rows]).load

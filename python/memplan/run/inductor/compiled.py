@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -90,7 +89,7 @@ def compiled_plans() -> list[CompiledPlan]:
 
 
 def clear_compiled_plans() -> None:
-    """Forget the plans listed so far. Code that torch has in memory is not listed again when torch reuses it."""
+    """Forget the plans listed so far. Code that torch compiles, or finds in a cache, is listed from then on."""
     with _lock:
         _loaded.clear()
 
@@ -108,13 +107,10 @@ def columns(plan: Plan, device: str) -> dict[str, Any]:
 
 
 def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
-    problem = _core.Problem(*_lists(arena, "size", "first", "last", "alignment"), names=arena["names"])
+    lives = arena["size"], arena["first"], arena["last"]
+    problem = _core.Problem(*lives, alignment=arena["alignment"], names=arena["names"])
     offsets = np.array(arena["offsets"], np.int64)
     offsets.flags.writeable = False
     facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
     plan = Plan(problem=problem, offsets=offsets, seconds=0.0, **facts)
     return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]])
-
-
-def _lists(arena: dict[str, Any], *names: str) -> Sequence[list[int]]:
-    return [arena[name] for name in names]

@@ -1,8 +1,8 @@
 """Inductor with planned arenas: its compiler, and what changes in the wrappers that it writes.
 
 A wrapper is a list of lines before it is code: some allocate, free or take over a buffer, the others call kernels.
-Inductor plans memory by changing the lines (`PythonWrapperCodegen.run_wrapper_ir_passes`). That method is replaced here, once and
-for good; it does as before unless the thread is compiling for the backend of memplan.
+Inductor plans memory by changing the lines (`PythonWrapperCodegen.run_wrapper_ir_passes`). That method is replaced
+here, once and for good; it does as before unless the thread is compiling for the backend of memplan.
 
 All of this is private to torch, and may look different in any other version.
 """
@@ -10,6 +10,7 @@ All of this is private to torch, and may look different in any other version.
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import threading
 import time
@@ -20,13 +21,12 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch._inductor.config
-import torch.compiler.config
 from torch._inductor import list_mode_options
 from torch._inductor.codegen import wrapper
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.virtualized import V
 
-from ...errors import UnsupportedError
+from ...errors import SourceError, UnsupportedError
 from .rewriting import rewritten
 from .settings import Settings
 
@@ -34,6 +34,7 @@ log = logging.getLogger("memplan.run")
 _SETTINGS: ContextVar[Settings | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
 _Pass = Callable[[Any, bool], None]
+_CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
 
 
 def known_options() -> set[str]:
@@ -51,15 +52,16 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
 
     Backward graphs are compiled later, out of this call, perhaps on another thread: the settings go along.
     """
-    _install()
-    tag = f"{torch.compiler.config.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
+    tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
 
     def inner(*args: Any, **kwargs: Any) -> Any:
-        with torch.compiler.config.patch(cache_key_tag=tag), _planning(settings):
+        _install()
+        with _CONFIG.patch(cache_key_tag=tag), _planning(settings):
             return compile_fx_inner(*args, **kwargs)
 
-    with torch.compiler.config.patch(cache_key_tag=tag):
-        return compile_fx(graph, inputs, inner_compile=inner, config_patches=patches)  # type: ignore[no-any-return]
+    with _CONFIG.patch(cache_key_tag=tag):
+        found: Any = compile_fx(graph, inputs, inner_compile=inner, config_patches=patches)
+        return found  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -74,9 +76,9 @@ def _planning(settings: Settings) -> Iterator[None]:
 def _install() -> None:
     """Replace the pass that plans memory, unless that was done."""
     with _ONCE:
-        by_torch = wrapper.PythonWrapperCodegen.run_wrapper_ir_passes
-        if not hasattr(by_torch, "_by_memplan"):
-            wrapper.PythonWrapperCodegen.run_wrapper_ir_passes = _in_place_of(by_torch)
+        owner: Any = wrapper.PythonWrapperCodegen
+        if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
+            owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
 
 
 def _in_place_of(by_torch: _Pass) -> _Pass:
@@ -97,7 +99,7 @@ def _plan(codegen: Any, inference: bool, settings: Settings, by_torch: _Pass) ->
     begin = time.perf_counter()
     try:
         found = rewritten(codegen, name, settings, by_torch)
-    except UnsupportedError as reason:
+    except (UnsupportedError, SourceError) as reason:
         log.warning("%s is left to torch: %s", name, reason)
         return False
     except Exception as error:

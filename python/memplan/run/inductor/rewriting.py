@@ -64,9 +64,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, by_torch: Callable[[A
     return True
 
 
-def _on(
-    device: str, blocks: list[Block], to_place: list[Block], settings: Settings
-) -> tuple[list[Arena], list[Block]]:
+def _on(device: str, blocks: list[Block], to_place: list[Block], settings: Settings) -> tuple[list[Arena], list[Block]]:
     """The arenas on a device, and the blocks there that lie in none."""
     placeable = {id(block) for block in to_place}
     placed = [block for block in blocks if id(block) in placeable]
@@ -123,7 +121,9 @@ def _texts(codegen: Any, name: str, arena: Arena, nodes: list[Any]) -> list[list
     size = arena.bytes // own.itemsize
     begin = [codegen.make_allocation(of_dtype[own], nodes[0].get_device(), own, (size,), (1,))]
     begin += [f"{of_dtype[dtype]} = {of_dtype[own]}.view({dtype})" for dtype in of_dtype if dtype != own]
-    texts = [[_cut(codegen, node, of_dtype, int(at), arena)] for node, at in zip(nodes, arena.plan.offsets, strict=True)]
+    texts = [
+        [_cut(codegen, node, of_dtype, int(at), arena)] for node, at in zip(nodes, arena.plan.offsets, strict=True)
+    ]
     texts[0] = begin + texts[0]
     texts[-1].append(f"del {', '.join(of_dtype.values())}")
     return texts

@@ -9,7 +9,6 @@ from typing import Any
 from ... import _core
 from ...planning.registry import solve_problem
 from ...sizes import in_bytes
-from ...text import one_line
 
 FORMAT = 1  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")

@@ -16,6 +16,7 @@ peak first, then the fewest arenas.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ def split(placed: Sequence[Block], others: Sequence[Block]) -> list[list[Block]]
             inside = (first >= cuts[begin]) & (last <= cuts[end])
             peaks[begin, end] = _peak(need, size[inside], first[inside], last[inside], cuts[begin], cuts[end])
     path = _path(peaks)
-    parts = [(cuts[begin], cuts[end]) for begin, end in zip(path, path[1:], strict=False)]
+    parts = [(cuts[begin], cuts[end]) for begin, end in pairwise(path)]
     groups = [[block for block in placed if begin <= block.first and block.last <= end] for begin, end in parts]
     return [group for group in groups if group]
 
