@@ -24,11 +24,13 @@ from .errors import (
 from .facts.diff import PlanDiff
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
+from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
+from .importers.snapshot import Snapshot, read_snapshot
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
@@ -43,6 +45,7 @@ __all__ = [
     "Comparison",
     "ComparisonRow",
     "Explanation",
+    "Fragmentation",
     "Graph",
     "GraphError",
     "InductorCapture",
@@ -57,6 +60,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "PoolUse",
     "Problem",
     "ProblemError",
     "Refutation",
@@ -64,6 +68,7 @@ __all__ = [
     "Reuse",
     "Sharing",
     "Slot",
+    "Snapshot",
     "SourceError",
     "Sweep",
     "Tensor",
@@ -80,6 +85,7 @@ __all__ = [
     "plot_plans",
     "read_plan",
     "read_problem",
+    "read_snapshot",
     "refute",
     "register",
     "sweep",
