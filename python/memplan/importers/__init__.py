@@ -41,7 +41,7 @@ def capture_source(
         "inplace_ops": bool(types),
         "trust": trust,
     }
-    kind = _kind_of(source)
+    kind = kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]
@@ -77,7 +77,8 @@ def _refuse_options(kind: str, used: set[str]) -> None:
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
 
 
-def _kind_of(source: Any) -> str:
+def kind_of(source: Any) -> str:
+    """What kind of source it is: "torch", ".pt2", "onnx", ".onnx", ...; TypeError lists what is accepted."""
     if isinstance(source, _core.Graph):
         return "graph"
     if isinstance(source, _core.Problem):
