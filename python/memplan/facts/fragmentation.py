@@ -1,4 +1,4 @@
-"""What an allocator that grows as it goes reserved, beside what was in use, and what a plan of the same blocks needs."""
+"""What an allocator reserved, what was in use at most, and what a plan of the same blocks needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Fragmentation:
     Attributes
     ----------
     reserved : int
-        The most bytes that segments held at once.
+        The most bytes that segments held at once; 0 if the snapshot has no segments.
     allocated : int
         The most bytes in use at once, each block rounded up as the allocator does.
     requested : int
@@ -67,8 +67,11 @@ class Fragmentation:
 
     @property
     def lost(self) -> int | None:
-        """Bytes that were reserved beyond what the plan needs; below 0 where the plan needs more."""
-        return None if self.planned is None else self.reserved - self.planned
+        """Bytes that were reserved beyond what the plan needs; below 0 where the plan needs more.
+
+        None without a plan, and where the snapshot does not say what was reserved.
+        """
+        return None if self.planned is None or not self.reserved else self.reserved - self.planned
 
     def __str__(self) -> str:
         from ..present.fragmentation import fragmentation_text

@@ -108,7 +108,9 @@ def _kind_of_path(path: str) -> str:
     if suffix == ".pkl":
         return ".pickle"
     if suffix not in (".onnx", ".json", ".csv", ".pt2", ".pickle"):
-        raise TypeError(f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got {path!r}; source must be {ACCEPTED}")
+        raise TypeError(
+            f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got {path!r}; source must be {ACCEPTED}"
+        )
     return suffix
 
 

@@ -10,6 +10,8 @@ from .units import counted, format_bytes
 if TYPE_CHECKING:
     from ..facts.fragmentation import Fragmentation
 
+_UNKNOWN = "unknown: the snapshot has no segments"
+
 
 def fragmentation_text(found: Fragmentation) -> str:
     """A line for each figure, a table of the pools if there are several, and the notes."""
@@ -22,15 +24,21 @@ def fragmentation_text(found: Fragmentation) -> str:
 def _rows(found: Fragmentation) -> list[tuple[str, str]]:
     blocks = counted(sum(pool.blocks for pool in found.pools), "blocks")
     rows = [
-        ("reserved", f"{_bytes(found.reserved)}: the most that segments held at once"),
+        ("reserved", f"{_bytes(found.reserved)}: the most that segments held at once" if found.reserved else _UNKNOWN),
         ("allocated", f"{_bytes(found.allocated)}: the most in use at once, of {blocks}"),
         ("requested", f"{_bytes(found.requested)}: the same without rounding"),
     ]
-    if found.planned is None or found.lost is None:
-        return rows
-    share = f", {found.lost / found.reserved:.1%} of what was reserved" if found.reserved and found.lost > 0 else ""
-    cost = f"{_bytes(found.lost)}{share}" if found.lost >= 0 else f"none: the plan needs {_bytes(-found.lost)} more"
-    return [*rows, ("static plan", _bytes(found.planned)), ("fragmentation", cost)]
+    if found.planned is not None:
+        rows.append(("static plan", _bytes(found.planned)))
+    if found.lost is not None:
+        rows.append(("fragmentation", _cost(found.lost, found.reserved)))
+    return rows
+
+
+def _cost(lost: int, reserved: int) -> str:
+    if lost < 0:
+        return f"none: the plan needs {_bytes(-lost)} more"
+    return f"{_bytes(lost)}, {lost / reserved:.1%} of what was reserved"
 
 
 def _pools(found: Fragmentation) -> Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from reprlib import repr
 from typing import Any
 
 from ...errors import SourceError
@@ -77,7 +78,7 @@ def _device(segment: Any) -> int:
 
 
 def _listed(data: Mapping[str, Any]) -> str:
-    keys = [str(key) for key in list(data)[:8]]
+    keys = [repr(key) for key in list(data)[:8]]
     return ", ".join(keys) or "of an empty dict"
 
 

@@ -15,7 +15,7 @@ _NODE = re.compile(r"(\w+Backward\d*)::apply\b")  # a node of autograd, whose th
 _CALLED = re.compile(r"\bat::_ops::(\w+)::")
 
 
-_USER, _BACKWARD, _WITHIN, _OPERATOR, _NONE = range(5)  # what a frame says, the best first
+_USER, _BACKWARD, _WITHIN, _OPERATOR, _OTHER, _NONE = range(6)  # what a frame says, the best first
 
 
 class Namer:
@@ -65,4 +65,4 @@ def _said_by(frame: Any) -> tuple[int, str]:
     for rank, pattern in ((_BACKWARD, _NODE), (_OPERATOR, _CALLED)):
         if found := pattern.search(function):
             return rank, found[1]
-    return _NONE, ""
+    return (_NONE, "") if "/" in file or "?" in file else (_OTHER, function)  # a frame of a tool, not of a program

@@ -42,6 +42,7 @@ class Snapshot:
 
     source: str
     notes: tuple[str, ...]
+    _traced: frozenset[int] = field(repr=False)  # devices with events of blocks
     _keys: tuple[tuple[int, Pool], ...] = field(repr=False)  # of the pools: device, (stream, id)
     _pool: Ints = field(repr=False)
     _size: Ints = field(repr=False)
@@ -64,7 +65,8 @@ class Snapshot:
             base = len(keys)
             keys += [(walked.device, pool) for pool in walked.pools]
             held += [walked.held.get(number, 0) for number in walked.pools.values()]
-            reserved.append(np.array(walked.reserved, dtype=np.int64).reshape(-1, 2) + [base, 0])
+            reserved.append(np.array(walked.reserved, dtype=np.int64).reshape(-1, 2))
+            reserved[-1][:, 0] += base
             made = np.array([walked.pool, walked.size, walked.first, walked.last], dtype=np.int64).reshape(4, -1)
             made[0] += base
             made[2:] -= made[2].min(initial=1)
@@ -74,10 +76,18 @@ class Snapshot:
                 for frames, first in zip(walked.frames, walked.first, strict=True)
             ]
         pool, size, first, last = np.concatenate([np.zeros((4, 0), np.int64), *columns], axis=1)
-        changes = np.concatenate([np.zeros((0, 2), np.int64), *reserved])
-        notes = tuple(note for walked in devices for note in walked.notes)
         return Snapshot(
-            source, notes, tuple(keys), pool, size, first, last, names, changes, np.array(held, dtype=np.int64)
+            source,
+            tuple(note for walked in devices for note in walked.notes),
+            frozenset(walked.device for walked in devices if walked.traced),
+            tuple(keys),
+            pool,
+            size,
+            first,
+            last,
+            names,
+            np.concatenate([np.zeros((0, 2), np.int64), *reserved]),
+            np.array(held, dtype=np.int64),
         )
 
     @property
@@ -174,7 +184,7 @@ class Snapshot:
 
     def _chosen(self, device: int | None, stream: int | None, pool: tuple[int, int] | None) -> list[int]:
         """The pools asked for that have blocks."""
-        filled = sorted(set(self._pool.tolist()))
+        filled = [n for n in np.unique(self._pool).tolist() if self._keys[n][0] in self._traced]
         if not filled:
             raise SourceError(
                 f"{self.source}: expected a trace of allocations, which "
@@ -188,10 +198,11 @@ class Snapshot:
         ]
         there = "; ".join(self._use(n).name for n in filled)
         if not chosen:
-            raise SourceError(f"{self.source}: no blocks of device {device}, stream {stream}, pool {pool}; it has {there}")
+            wanted = f"device {device}, stream {stream}, pool {pool}"
+            raise SourceError(f"{self.source}: has no blocks of {wanted}; it has {there}")
         if len({self._keys[n][0] for n in chosen}) > 1:
             raise SourceError(
-                f"{self.source}: has blocks of several devices; choose one with read_snapshot(...).problem(device=...); "
+                f"{self.source}: has blocks of several devices; choose with read_snapshot(...).problem(device=...); "
                 f"it has {there}"
             )
         return chosen
@@ -259,5 +270,3 @@ def _covered(begin: Ints, end: Ints) -> int:
     begin, end = begin[order], end[order]
     before = np.concatenate([[0], np.maximum.accumulate(end)])[:-1]
     return int(np.maximum(end - np.maximum(begin, before), 0).sum())
-
-

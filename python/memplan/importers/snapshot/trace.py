@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from reprlib import repr
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,7 +76,7 @@ class _Segment:
         for i, block in enumerate(_blocks(entry, at)):
             inside = f"{at}.blocks[{i}]"
             if not isinstance(block, Mapping) or not isinstance(block.get("state"), str):
-                raise SourceError(f"{inside}: expected a dict with size and state, got {block!r:.80}")
+                raise SourceError(f"{inside}: expected a dict with size and state, got {repr(block)}")
             size = _number(block, "size", inside)
             address = _address(block, "address", inside, otherwise=address)
             if block["state"].startswith("active"):
@@ -95,7 +96,7 @@ class _Walk:
         self._step = 0
         self._live: dict[int, int] = {}  # address -> block
         self._asked: dict[int, int] = {}  # block -> the step at which its free was requested
-        self._completes = False
+        self._requests = self._completes = False
         self._lost = self._out_of_memory = 0
         self._at = ""
 
@@ -118,7 +119,7 @@ class _Walk:
             except SourceError as error:
                 raise SourceError(f"{where}[{i}]: {error}") from None
             except (KeyError, TypeError, IndexError):
-                raise SourceError(f"{where}[{i}]: expected an event, a dict with action, got {event!r:.80}") from None
+                raise SourceError(f"{where}[{i}]: expected an event, a dict with action, got {repr(event)}") from None
         self._finish()
         return self.found
 
@@ -134,6 +135,7 @@ class _Walk:
         self._live[address] = self._add(self._pool_of(event, address), address, size, self._step, event.get("frames"))
 
     def _free_requested(self, event: Any) -> None:
+        self._requests = True
         self._asked[self._freed(event)] = self._step
 
     def _free_completed(self, event: Any) -> None:
@@ -206,8 +208,8 @@ class _Walk:
         for pool, address, size, frames in standing:
             found.last[self._add(pool, address, size, 0, frames)] = self._step + 1
         for segment in self._segments:
-            pool = found.number(segment.pool)
-            found.held[pool] = found.held.get(pool, 0) + segment.size
+            number = found.number(segment.pool)
+            found.held[number] = found.held.get(number, 0) + segment.size
         self._say(before + len(standing), before_bytes + sum(s[2] for s in standing), later)
 
     def _standing(self) -> tuple[list[tuple[Pool, int, int, Any]], int]:
@@ -227,18 +229,20 @@ class _Walk:
         return [block for block, later in zip(unknown, moved, strict=True) if not later], sum(moved)
 
     def _say(self, before: int, size: int, later: int) -> None:
-        say = self.found.notes.append
-        device = f"device {self.found.device}"
-        if before and self.found.traced:
-            say(f"{device}: {before:,} blocks ({size:,} bytes) lived before the trace begins; they live from its first step")
-        if later:
-            say(f"{device}: {later:,} blocks came after the end of the trace; they are left out")
-        if self._lost:
-            say(f"{device}: {self._lost:,} frees are not in the trace; such a block ends where its address is given out again")
-        if self.found.traced and not self._completes and any(last <= self._step for last in self.found.last):
-            say(f"{device}: the trace has no free_completed; blocks end where their free was requested")
-        if self._out_of_memory:
-            say(f"{device}: memory ran out {self._out_of_memory:,} times")
+        device, traced = f"device {self.found.device}", self.found.traced
+        asked_only = self._requests and not self._completes
+        said = {
+            f"{before:,} blocks ({size:,} bytes) lived before the trace begins: they live from its first step": (
+                before and traced
+            ),
+            f"{later:,} blocks came after the end of the trace: they are left out": later,
+            f"{self._lost:,} frees are not in the trace: such a block ends where its address is given out again": (
+                self._lost
+            ),
+            "the trace has no free_completed: blocks end where their free was requested": asked_only,
+            f"memory ran out {self._out_of_memory:,} times": self._out_of_memory,
+        }
+        self.found.notes += [f"{device}: {text}" for text, holds in said.items() if holds]
 
 
 def _meets(begin: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64], found: Walked) -> npt.NDArray[np.bool_]:
@@ -264,24 +268,24 @@ def _blocks(entry: Mapping[str, Any], at: str) -> Sequence[Any]:
 
 def _number(entry: Any, key: str, at: str = "", otherwise: int | None = None) -> int:
     value = entry.get(key, otherwise)
-    if type(value) is not int or not 0 <= value < _MOST:
-        raise SourceError(f"{at}: expected {key!r}, an integer >= 0 and below 2^62, got {value!r:.80}".removeprefix(": "))
-    return value
+    if type(value) is int and 0 <= value < _MOST:
+        return value
+    raise _expected(at, key, "an integer >= 0 and below 2^62", value)
 
 
 def _address(entry: Any, key: str, at: str = "", otherwise: int | None = None) -> int:
     """An address, which some devices have above 2^63, and some traces write as a negative number then."""
     value = entry.get(key, otherwise)
-    if type(value) is not int or not -(2**63) <= value < 2**64:
-        raise SourceError(f"{at}: expected {key!r}, an address, got {value!r:.80}".removeprefix(": "))
-    return value % 2**64
+    if type(value) is int and -(2**63) <= value < 2**64:
+        return value % 2**64
+    raise _expected(at, key, "an address", value)
 
 
 def _stream(entry: Mapping[str, Any], at: str) -> int:
     value = entry.get("stream", 0)
-    if type(value) is not int:
-        raise SourceError(f"{at}: expected 'stream', an integer, got {value!r:.80}".removeprefix(": "))
-    return value
+    if type(value) is int:
+        return value
+    raise _expected(at, "stream", "an integer", value)
 
 
 def _pool(entry: Mapping[str, Any], key: str, at: str) -> Pool | None:
@@ -289,6 +293,11 @@ def _pool(entry: Mapping[str, Any], key: str, at: str) -> Pool | None:
     value = entry.get(key)
     if value is None:
         return None
-    if not isinstance(value, (list, tuple)) or len(value) != 2 or not all(type(part) is int for part in value):
-        raise SourceError(f"{at}: expected {key!r}, two integers, got {value!r:.80}".removeprefix(": "))
-    return _stream(entry, at), (value[0], value[1])
+    if isinstance(value, (list, tuple)) and len(value) == 2 and all(type(part) is int for part in value):
+        return _stream(entry, at), (value[0], value[1])
+    raise _expected(at, key, "two integers", value)
+
+
+def _expected(at: str, key: str, what: str, value: Any) -> SourceError:
+    got = "nothing" if value is None else f"{repr(value)}"
+    return SourceError(f"{at}{': ' if at else ''}expected {key!r}, {what}, got {got}")
