@@ -10,10 +10,12 @@ from typing import Any
 
 from .. import _core
 from ..inplace_ops import checked, with_inplace
+from .tape import Tape
 
 ACCEPTED = (
-    "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "
-    ".pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram"
+    "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .json, "
+    ".csv or .pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or "
+    "torch.export.ExportedProgram"
 )
 
 
@@ -43,6 +45,8 @@ def capture_source(
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]
+    if kind == "tape":
+        return source.problem()  # type: ignore[no-any-return]
     if kind == "arrays":
         return _core.Problem(*source)
     if kind == ".csv":
@@ -79,6 +83,8 @@ def kind_of(source: Any) -> str:
         return "graph"
     if isinstance(source, _core.Problem):
         return "problem"
+    if isinstance(source, Tape):
+        return "tape"
     if isinstance(source, Mapping):
         return "dict"
     if isinstance(source, str) and source.startswith("example:"):
