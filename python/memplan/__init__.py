@@ -31,6 +31,7 @@ from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
 from .importers.snapshot import Snapshot, read_snapshot
+from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
@@ -39,6 +40,7 @@ from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
+from .run.eager.recording import record
 
 __all__ = [
     "INPLACE_OPS",
@@ -71,6 +73,7 @@ __all__ = [
     "Snapshot",
     "SourceError",
     "Sweep",
+    "Tape",
     "Tensor",
     "Tensors",
     "TimeLimitError",
@@ -86,6 +89,8 @@ __all__ = [
     "read_plan",
     "read_problem",
     "read_snapshot",
+    "read_tape",
+    "record",
     "refute",
     "register",
     "sweep",

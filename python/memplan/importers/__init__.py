@@ -11,11 +11,12 @@ from typing import Any
 from .. import _core
 from ..inplace_ops import checked, with_inplace
 from .snapshot import Snapshot, is_snapshot, read_snapshot
+from .tape import Tape
 
 ACCEPTED = (
-    "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv, .pt2 or "
-    ".pickle, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule, torch.export.ExportedProgram or "
-    "a memory snapshot of torch"
+    "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .json, "
+    ".csv, .pt2 or .pickle, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule, "
+    "torch.export.ExportedProgram or a memory snapshot of torch"
 )
 
 
@@ -45,6 +46,8 @@ def capture_source(
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]
+    if kind == "tape":
+        return source.problem()  # type: ignore[no-any-return]
     if kind == "arrays":
         return _core.Problem(*source)
     if kind == ".csv":
@@ -85,6 +88,8 @@ def kind_of(source: Any) -> str:
         return "problem"
     if isinstance(source, Snapshot):
         return "snapshot"
+    if isinstance(source, Tape):
+        return "tape"
     if isinstance(source, Mapping):
         return "snapshot" if is_snapshot(source) else "dict"
     if isinstance(source, str) and source.startswith("example:"):
