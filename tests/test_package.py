@@ -50,7 +50,7 @@ HAND_OVER = {
     "comparing/comparison",
     "comparing/sweep/result",
 }
-SHOWN_BY = {"present", "export"}
+SHOWN_BY = {"present", "export", "run"}
 # Files of importers that may look at plans; the others read networks.
 READ_PLANS = {"importers/plan_files", "importers/plan_json"}
 

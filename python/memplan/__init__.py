@@ -29,6 +29,7 @@ from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
+from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
@@ -37,6 +38,7 @@ from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
+from .run.eager.recording import record
 
 __all__ = [
     "INPLACE_OPS",
@@ -66,6 +68,7 @@ __all__ = [
     "Slot",
     "SourceError",
     "Sweep",
+    "Tape",
     "Tensor",
     "Tensors",
     "TimeLimitError",
@@ -80,6 +83,8 @@ __all__ = [
     "plot_plans",
     "read_plan",
     "read_problem",
+    "read_tape",
+    "record",
     "refute",
     "register",
     "sweep",

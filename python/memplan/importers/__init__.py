@@ -10,10 +10,12 @@ from typing import Any
 
 from .. import _core
 from ..inplace_ops import checked, with_inplace
+from .tape import Tape
 
 ACCEPTED = (
-    "a graph dict, memplan.Graph, memplan.Problem, (size, first, last) arrays, a path to .onnx, .json, .csv or "
-    ".pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram"
+    "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .json, "
+    ".csv or .pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or "
+    "torch.export.ExportedProgram"
 )
 
 
@@ -39,10 +41,12 @@ def capture_source(
         "inplace_ops": bool(types),
         "trust": trust,
     }
-    kind = _kind_of(source)
+    kind = kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]
+    if kind == "tape":
+        return source.problem()  # type: ignore[no-any-return]
     if kind == "arrays":
         return _core.Problem(*source)
     if kind == ".csv":
@@ -73,11 +77,14 @@ def _refuse_options(kind: str, used: set[str]) -> None:
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
 
 
-def _kind_of(source: Any) -> str:
+def kind_of(source: Any) -> str:
+    """What kind of source it is: "torch", ".pt2", "onnx", ".onnx", ...; TypeError lists what is accepted."""
     if isinstance(source, _core.Graph):
         return "graph"
     if isinstance(source, _core.Problem):
         return "problem"
+    if isinstance(source, Tape):
+        return "tape"
     if isinstance(source, Mapping):
         return "dict"
     if isinstance(source, str) and source.startswith("example:"):

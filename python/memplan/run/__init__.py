@@ -8,7 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_DOORS: dict[str, str] = {}  # a public name -> the module below that has it
+_DOORS: dict[str, str] = {
+    "Arena": "eager.replaying",
+    "arena": "eager.replaying",
+}  # a public name -> the module below that has it
 _RUNTIMES = ("executorch",)  # packages below with names of their own
 
 
