@@ -21,6 +21,7 @@ pytest.importorskip("torch")
 import torch
 import torch._inductor.config
 from torch import nn
+from torch._dynamo.backends.registry import lookup_backend
 from torch._dynamo.utils import counters
 from torch._inductor.utils import run_and_get_code
 
@@ -78,6 +79,11 @@ def by_inductor() -> tuple[torch.Tensor, list[torch.Tensor]]:
     with torch.no_grad():
         result = run(x)
     return result, gradients(model, run, x)
+
+
+def test_the_name_of_the_backend() -> None:
+    """An editable install from before this entry point lacks it: ``pip install -e .`` again."""
+    assert lookup_backend("memplan") is backend
 
 
 def test_inference() -> None:

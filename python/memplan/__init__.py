@@ -4,8 +4,6 @@
 together never overlap; every plan is verified before it is returned.
 """
 
-from typing import Any
-
 from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
@@ -26,11 +24,14 @@ from .errors import (
 from .facts.diff import PlanDiff
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
+from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
+from .importers.snapshot import Snapshot, read_snapshot
+from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
@@ -39,12 +40,15 @@ from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
+from .run.eager.recording import record
+from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
     "Comparison",
     "ComparisonRow",
     "Explanation",
+    "Fragmentation",
     "Graph",
     "GraphError",
     "InductorCapture",
@@ -59,6 +63,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "PoolUse",
     "Problem",
     "ProblemError",
     "Refutation",
@@ -66,8 +71,10 @@ __all__ = [
     "Reuse",
     "Sharing",
     "Slot",
+    "Snapshot",
     "SourceError",
     "Sweep",
+    "Tape",
     "Tensor",
     "Tensors",
     "TimeLimitError",
@@ -83,20 +90,11 @@ __all__ = [
     "plot_plans",
     "read_plan",
     "read_problem",
+    "read_snapshot",
+    "read_tape",
+    "record",
     "refute",
     "register",
     "sweep",
     "write_page",
 ]
-
-_FROM_RUN = ("compiled_plans",)  # names of programs that run, which are imported when they are asked for
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FROM_RUN:
-        return getattr(run, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_FROM_RUN])
