@@ -77,7 +77,7 @@ Bytes largest_size(const Problem& problem) {
 SqueakyWheel::SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline)
     : problem_(problem),
       bound_(std::max(bound, largest_size(problem))),  // a shape may leave its highest bytes unused
-      lives_(section_lives(problem)),
+      lives_(section_lives(problem, deadline)),
       repair_(problem, lives_, deadline),
       chance_(seed) {
   left_out_.fill(problem.size().size());
@@ -90,6 +90,7 @@ std::vector<Rank> SqueakyWheel::ranks_of(std::size_t start, const Deadline& dead
   const std::vector<Bytes> covered = load_covered(lives_, deadline);
   std::vector<Key> keys(count);
   for (std::size_t i = 0; i < count; ++i) {
+    deadline.tick();
     const Bytes size = problem_.size()[i];
     const std::int64_t length = lives_.end[i] - lives_.begin[i];
     switch (kStart[start].order) {
