@@ -45,14 +45,15 @@ HAND_OVER = {
     "facts/plan",
     "facts/tensors",
     "facts/diff",
+    "facts/fragmentation",
     "facts/explain/explanation",
     "facts/explain/reuse",
     "comparing/comparison",
     "comparing/sweep/result",
 }
-SHOWN_BY = {"present", "export"}
+SHOWN_BY = {"present", "export", "run"}
 # Files of importers that may look at plans; the others read networks.
-READ_PLANS = {"importers/plan_files", "importers/plan_json"}
+READ_PLANS = {"importers/plan_files", "importers/plan_json", "importers/snapshot/recorded"}
 
 
 class Import(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,13 @@ import numpy.typing as npt
 from .. import _core
 from ..errors import LISTED, invalid_plan
 from .slots import Sharing, Slot, Slots
+from .source import Source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ..run.program import Program
+    from ..run.result import Run
     from .diff import PlanDiff
     from .explain.explanation import Explanation
     from .explain.reuse import Reuse
@@ -65,6 +68,11 @@ class Plan:
         For a graph: the options that say what is placed and what may share bytes.
     unshared : int or None
         Bytes of all tensors if nothing shared bytes by choice. None if neither a graph nor the file of the plan says.
+    source : Source or None
+        For a network of torch or ONNX: what was planned, which `run` runs. For a tape: the tape. It holds the network,
+        and is left out of pickles and of comparisons.
+    placed : mapping of str to (int, int, int) or None
+        For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
     """
 
     problem: _core.Problem
@@ -83,6 +91,8 @@ class Plan:
     storage: _core.StorageOptions | None = None
     unshared: int | None = None
     placement_bound: int = -1  # that of `lower_bound`
+    source: Source | None = None
+    placed: Mapping[str, tuple[int, int, int]] | None = None
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
@@ -95,6 +105,7 @@ class Plan:
         graph: _core.Graph | None = None,
         buffers: _core.Buffers | None = None,
         storage: _core.StorageOptions | None = None,
+        source: Source | None = None,
     ) -> Plan:
         """The plan that a planner found for a problem, with the graph that the problem came from."""
         return Plan(
@@ -114,6 +125,7 @@ class Plan:
             storage=storage,
             placement_bound=solution.placement_bound,
             unshared=None if buffers is None else buffers.unshared,
+            source=source,
         )
 
     @property
@@ -259,6 +271,64 @@ class Plan:
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
+    def run(
+        self,
+        *inputs: Any,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Any] | None = None,
+        check: bool = False,
+        views: bool = False,
+        source: Any = None,
+        train: bool = False,
+        dims: Mapping[str, int] | None = None,
+        inplace_ops: Collection[str] = (),
+        trust: bool = False,
+    ) -> Run:
+        """Run the network that was planned, in one arena of `peak` bytes: every placed tensor lies where the plan says.
+
+        Plan with ``alignment=64``, so that every tensor begins where its elements may.
+
+        Parameters
+        ----------
+        inputs, args, kwargs
+            What the network is called with: ``run(x)``, or ``run(args=(x,))`` as for `memplan.plan`. For ONNX,
+            arrays in the order of the inputs, or by name in `kwargs`. Shapes and dtypes are those that were planned.
+        weights
+            Tensors by name, in place of those that the network holds.
+        check
+            Fill the arena with garbage before the run, and every tensor's bytes when the plan says that it is dead. A
+            plan that is wrong then gives wrong results.
+        views
+            Return tensors as views of the arena, which are valid until the next run. By default, copies.
+        source, train, dims, inplace_ops, trust
+            What was planned, as `memplan.plan` was given it: for a plan from a JSON file, a pickle, or of a graph.
+
+        Returns
+        -------
+        memplan.run.result.Run
+            What the network returned, or the loss and the gradients.
+
+        Raises
+        ------
+        TypeError, SourceError
+            No network to run, or inputs, weights or a source that do not fit the plan. The message names what was
+            expected and what came.
+        InvalidPlanError
+            A tensor would lie outside of its place, or begin where its elements may not.
+        """
+        from ..run.plans import run_plan
+
+        given = {"source": source, "train": train, "dims": dims, "inplace_ops": inplace_ops, "trust": trust}
+        return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views)
+
+    @cached_property
+    def program(self) -> Program:
+        """What `run` runs: the network's ops, as the importer saw them. It is made when it is asked for first."""
+        from ..run.plans import program_of
+
+        return program_of(self)
+
     def plot(
         self,
         ax: Axes | None = None,
@@ -375,6 +445,10 @@ class Plan:
         from ..present.notebook import plan_html
 
         return plan_html(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {key: value for key, value in self.__dict__.items() if key not in ("program", "_bound")}
+        return {**kept, "source": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

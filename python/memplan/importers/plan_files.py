@@ -52,6 +52,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         found.pools,
         interrupted=found.interrupted,
         unshared=found.unshared,
+        placed=found.placed,
     )
 
 

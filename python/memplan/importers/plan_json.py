@@ -16,13 +16,14 @@ _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
 class PlanRows(NamedTuple):
     """What a plan file holds: buffers with offsets, unverified, the planner that it names, its pools, whether it was
-    interrupted, and what would be needed if nothing shared bytes."""
+    interrupted, what would be needed if nothing shared bytes, and each tensor's buffer, offset and bytes."""
 
     rows: Rows
     planner: str = "file"
     pools: int = 0
     interrupted: bool = False
     unshared: int | None = None
+    placed: dict[str, tuple[int, int, int]] | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -58,7 +59,20 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     unshared = None if "naive" not in spec else _value(spec, "naive", f"{path}: naive")
     if unshared is not None and unshared < 0:
         raise SourceError(f"{path}: naive must be >= 0 bytes, got {unshared}")
-    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted, unshared)
+    placed = _placed(spec["tensors"], len(rows.name), f"{path}: tensors") if "tensors" in spec else None
+    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted, unshared, placed)
+
+
+def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, int]]:
+    if not isinstance(entries, dict):
+        raise SourceError(f"{where} must be a mapping from names, got {type(entries).__name__}")
+    placed: dict[str, tuple[int, int, int]] = {}
+    for name, entry in entries.items():
+        buffer, offset, size = (_value(entry, key, f"{where}[{name!r}].{key}") for key in ("buffer", "offset", "bytes"))
+        if not 0 <= buffer < count:
+            raise SourceError(f"{where}[{name!r}].buffer must be 0 to {count - 1}, got {buffer}")
+        placed[name] = buffer, offset, size
+    return placed
 
 
 def _parts(entry: Any, buffer: int, where: str) -> list[tuple[int, int, int, int, int]]:

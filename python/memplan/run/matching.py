@@ -1,0 +1,88 @@
+"""Whether a plan is of a program's graph: compared op by op, or, for a plan from a file, by its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from ..errors import SourceError, invalid_plan
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
+
+_ANOTHER = "the network is not the one that was planned, or changed since"
+
+
+def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
+    """SourceError names the first tensor or op of a network that is not as it was planned."""
+    if planned == imported:
+        return
+    was, now = planned.to_dict(), imported.to_dict()
+    for part in ("tensors", "ops"):
+        for old, new in zip(was[part], now[part], strict=False):
+            if old != new:
+                raise SourceError(f"{_ANOTHER}: {_difference(part, old, new)}")
+        if len(was[part]) != len(now[part]):
+            raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
+    raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+
+
+def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    what = part.removesuffix("s")
+    if old["name"] != new["name"]:
+        return f"the plan has the {what} {old['name']!r} where the network has {new['name']!r}"
+    key = next(key for key in {**old, **new} if old.get(key) != new.get(key))
+    return f"{what} {old['name']!r} has {key} {old.get(key)} in the plan and {new.get(key)} in the network"
+
+
+def with_graph(plan: Plan, graph: _core.Graph) -> Plan:
+    """A plan from a JSON file, with the graph that it is of, replayed on it.
+
+    Raises
+    ------
+    TypeError
+        The plan does not say where the tensors of a graph lie.
+    SourceError, InvalidPlanError
+        The plan is not of this graph. The message names the first tensor or op.
+    """
+    if plan.placed is None:
+        raise TypeError("the plan does not say where tensors lie: a JSON file of a network's plan does")
+    buffers = _buffers(plan, plan.placed, graph)
+    faults = _core.replay(graph, buffers, plan.offsets)
+    if faults:
+        raise invalid_plan("the plan, on the network that was given,", faults)
+    return replace(plan, graph=graph, buffers=buffers)
+
+
+def _buffers(plan: Plan, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
+    """Where the tensors of a graph lie, as a file says; the others have bytes of their own outside of the arena."""
+    for name, (_, _, size) in placed.items():
+        index = graph.index(name)
+        if index is None:
+            raise SourceError(f"{_ANOTHER}: the plan has the tensor {name!r}, the network has none of this name")
+        if graph.tensor(index).bytes != size:
+            expected = f"tensor {name!r} has {size} bytes in the plan and {graph.tensor(index).bytes} in the network"
+            raise SourceError(f"{_ANOTHER}: {expected}")
+    ops = graph.ops
+    views = {view: (graph.index(of), begin) for op in ops for view, of, begin in (*op.aliases, *op.overwrites)}
+    buffer_of: list[int] = []
+    inside: list[int] = []
+    root_of: list[int] = []
+    for position, tensor in enumerate(graph.tensors):
+        buffer, offset, root = -1, 0, position
+        if tensor.name in placed:
+            buffer, address, _ = placed[tensor.name]
+            offset = address - int(plan.offsets[buffer])
+        elif tensor.name in views:
+            source, begin = views[tensor.name]
+            assert source is not None
+            root, offset = root_of[source], inside[source] + begin
+        buffer_of.append(buffer)
+        inside.append(offset)
+        root_of.append(root)
+    buffers: _core.Buffers = _core.Buffers.__new__(_core.Buffers)
+    none = [-1] * len(ops)
+    buffers.__setstate__((plan.problem, buffer_of, inside, root_of, none, [], [], plan.naive))
+    return buffers

@@ -1,0 +1,123 @@
+"""`Plan.run`: finds the runtime for what was planned, holds its program against the plan, and runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..facts.source import Source
+from ..importers import kind_of
+from .matching import require_same, with_graph
+from .program import Bound, Program
+from .result import Run
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
+
+_TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
+_AGAIN = "give what was planned: plan.run(..., source=model)"
+
+
+def run_plan(
+    plan: Plan,
+    inputs: Sequence[Any],
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    *,
+    weights: Mapping[str, Any] | None,
+    check: bool,
+    views: bool,
+) -> Run:
+    """Run a plan; `given` are the source and its options. See `Plan.run`."""
+    call = _positional(inputs, args), _keywords(kwargs, "kwargs")
+    if weights is not None:
+        _keywords(weights, "weights")
+    if given["source"] is None:
+        _refuse_options(given)
+        bound = _bound(plan, plan.source)
+    else:
+        bound = _bound(plan, _source_of(given, call))
+    return bound.run(*call, weights=weights, check=check, views=views)
+
+
+def program_of(plan: Plan) -> Program:
+    """The program of what was planned, which has the graph of the plan; see `Plan.program`."""
+    if plan.source is None:
+        raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
+    if plan.source.kind == "tape":
+        raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
+    program = _imported(plan.source)
+    if plan.graph is not None:
+        require_same(plan.graph, program.graph)
+    return program
+
+
+def _imported(source: Source) -> Program:
+    if source.kind in _TORCH:
+        from .torch import program_of
+    else:
+        from .onnx import program_of
+    return program_of(source)
+
+
+def _bound(plan: Plan, source: Source | None) -> Bound:
+    """The plan's program in its arena: kept with the plan, until another source is given."""
+    key = None if source is None else _key(source)
+    kept = plan.__dict__.get("_bound")
+    if kept is None or kept.key != key:
+        if source is plan.source:
+            complete, program = plan, plan.program
+        else:
+            complete = replace(plan, source=source)
+            program = complete.program
+        if complete.graph is None:
+            complete = with_graph(complete, program.graph)
+        kept = plan.__dict__["_bound"] = _Kept(key, source, program.bind(complete))
+    bound: Bound = kept.bound
+    return bound
+
+
+class _Kept(NamedTuple):
+    key: object
+    source: Source | None  # held, so that no other object gets its id
+    bound: Bound
+
+
+def _key(source: Source) -> tuple[Any, ...]:
+    return (id(source.value), source.train, sorted(source.dims.items()), sorted(source.inplace_ops), source.trust)
+
+
+def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str, Any]]) -> Source:
+    """The source that was given again: what it is called with has the sizes that were planned, unless `dims` has."""
+    kind = kind_of(given["source"])
+    if kind not in (*_TORCH, *_ONNX):
+        raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
+    dims = dict(given["dims"] or {})
+    args, kwargs = call if kind == "torch" and not dims else ((), {})
+    return Source(given["source"], kind, args, kwargs, given["train"], dims, given["inplace_ops"], given["trust"])
+
+
+def _refuse_options(given: Mapping[str, Any]) -> None:
+    for option, value in given.items():
+        if value:
+            raise TypeError(f"option {option} goes with source=, {option}={value!r} came without; {_AGAIN}")
+
+
+def _positional(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
+    if args is None:
+        return tuple(inputs)
+    if inputs:
+        raise TypeError(f"give inputs as run(x) or run(args=(x,)), not both; got {len(inputs)} and args")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {type(args).__name__}")
+    return tuple(args)
+
+
+def _keywords(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return dict(value)
+    raise TypeError(f"{name} must be a mapping from names, got {type(value).__name__}")
