@@ -9,7 +9,7 @@
 // An address is given out only if nothing that is alive overlaps it, whatever the step does. The tape only says where
 // to look. So a step that differs from the tape may cost memory elsewhere, and never correctness:
 //
-// - An allocation of another size or too many: the order is found again by the sizes nearby.
+// - An allocation of another size, or one too many: the order is found again by the sizes nearby (follower.hpp).
 // - One that is too large for its slot, or whose slot is in use: another place in the arena, which no slot needs for as
 //   long as this one lives on the tape. If there is none, memory from elsewhere.
 // - One that outlives its step, and did not on the tape: from the next step on it lies outside.
@@ -20,75 +20,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "slots.hpp"
+
 namespace memplan::run {
 
-using Bytes = std::int64_t;
-using Address = std::uintptr_t;
-using Thread = std::uint64_t;  // any number that is the thread's own while it runs
-
-constexpr Bytes kOutside = -1;  // the offset of what outlives its step: it is no part of the plan
-constexpr Bytes kAnySize = -1;  // the size of what the plan says nothing of
-constexpr int kAnyTrack = -1;   // the one that the first allocations fit
-
-// One allocation of a recorded step. Numbers count the allocations of the step, of all threads.
-struct Slot {
-  Bytes size;
-  Bytes offset;         // in the arena, or kOutside
-  std::int64_t number;  // its own
-  std::int64_t until;   // that of the first one after its death. In the next step, numbers go on from count + 1
-};
-
-// A recorded step: for each of its threads, in order of their first allocations, the allocations in program order.
-// The first is the thread that begins the step, even if it allocates nothing.
-struct Track {
-  std::vector<std::vector<Slot>> lanes;
-  std::int64_t count = 0;  // of all slots
-
-  void add(std::size_t lane, Bytes size, Bytes offset, std::int64_t until) {
-    if (lane >= lanes.size()) lanes.resize(lane + 1);
-    lanes[lane].push_back({size, offset, count++, until});
-  }
-};
-
-// The bytes in use, as disjoint ranges. All operations are O(log n).
-class LiveRanges {
- public:
-  struct Live {
-    Bytes end;
-    Slot* slot;          // of the tape
-    std::int64_t count;  // of the tape's slots
-  };
-
-  bool is_free(Bytes begin, Bytes end) const {
-    const auto after = ranges_.lower_bound(begin);
-    if (after != ranges_.end() && after->first < end) return false;
-    return after == ranges_.begin() || std::prev(after)->second.end <= begin;
-  }
-
-  void add(Bytes begin, const Live& live) { ranges_.emplace(begin, live); }
-
-  // The bytes of the range that begins there; -1 if none does.
-  Bytes remove(Bytes begin) {
-    const auto found = ranges_.find(begin);
-    if (found == ranges_.end()) return -1;
-    const Bytes size = found->second.end - begin;
-    ranges_.erase(found);
-    return size;
-  }
-
-  const std::map<Bytes, Live>& by_offset() const { return ranges_; }
-
- private:
-  std::map<Bytes, Live> ranges_;
-};
+constexpr int kAnyTrack = -1;  // the one that the first allocations fit
 
 enum class Reason : std::int64_t {
   none,      // the steps were as the tape
@@ -116,8 +58,6 @@ struct Counts {
 
 class Arena {
  public:
-  // Allocations that are not where the tape has them are looked for so many places before and behind.
-  static constexpr std::size_t kWindow = 64;
   static constexpr Bytes kSmall = 4096;  // below, another place in the arena is not worth the search
 
   Arena(Address base, Bytes bytes, Bytes alignment, std::vector<Track> tracks)
@@ -129,7 +69,7 @@ class Arena {
       progress_.emplace_back();
       for (const auto& slots : track.lanes) {
         for (const Slot& slot : slots) check_bounds(slot);
-        progress_.back().push_back({std::vector<std::uint32_t>(slots.size(), 0), 0, 0});
+        progress_.back().push_back(follower_of(slots));
       }
       by_offset_.push_back(sorted(track));
     }
@@ -145,9 +85,8 @@ class Arena {
     choosing_ = track == kAnyTrack && tracks_.size() > 1;
     first_sizes_.clear();
     threads_.assign(1, thread);
-    ++step_;
     for (auto& lanes : progress_)
-      for (Lane& lane : lanes) lane.next = lane.count = 0;
+      for (Follower& lane : lanes) lane.begin();
     began_ = false;
   }
 
@@ -158,15 +97,15 @@ class Arena {
     if (which >= kMostThreads) return missed(Reason::thread, which, 0, kAnySize, size);
     if (choosing_ && which == 0) choose(size);
     if (which >= tracks_[track_].lanes.size()) return missed(Reason::thread, which, 0, kAnySize, size);
-    Lane& lane = progress_[track_][which];
-    const std::size_t number = lane.count++;
-    auto& slots = tracks_[track_].lanes[which];
-    while (lane.next < slots.size() && is_used(lane, lane.next)) ++lane.next;
-    if (lane.next == slots.size()) return look_around(which, number, size, Reason::longer);
-    Slot& slot = slots[lane.next];
-    if (slot.size != size && slot.size != kAnySize) return look_around(which, number, size, Reason::size);
-    use(lane, lane.next++);
-    if (slot.offset != kOutside && !fits(slot, size)) note(Reason::occupied, which, number, slot.size, size);
+    Follower& lane = progress_[track_][which];
+    const std::size_t number = lane.count();
+    const Follower::Found found = lane.next(size);
+    if (found.slot == lane.size()) return missed(Reason::longer, which, number, kAnySize, size);
+    Slot& slot = tracks_[track_].lanes[which][found.slot];
+    if (!found.as_recorded)
+      note(Reason::size, which, number, found.expected, size);
+    else if (slot.offset != kOutside && !fits(slot, size))
+      note(Reason::occupied, which, number, slot.size, size);
     return place(slot, size);
   }
 
@@ -189,11 +128,11 @@ class Arena {
  private:
   static constexpr std::size_t kMostThreads = 1024;  // of a step; the rest is served from elsewhere
 
-  struct Lane {                       // how far a thread of the step has followed its slots
-    std::vector<std::uint32_t> used;  // the last step in which a slot was used
-    std::size_t next;                 // the slot that should be next
-    std::size_t count;                // allocations so far
-  };
+  static Follower follower_of(const std::vector<Slot>& slots) {
+    std::vector<Bytes> sizes;
+    for (const Slot& slot : slots) sizes.push_back(slot.size);
+    return Follower(std::move(sizes));
+  }
 
   void check_bounds(const Slot& slot) const {
     if (slot.offset == kOutside) return;
@@ -205,9 +144,6 @@ class Arena {
     }
   }
 
-  bool is_used(const Lane& lane, std::size_t slot) const { return lane.used[slot] == step_; }
-  void use(Lane& lane, std::size_t slot) const { lane.used[slot] = step_; }
-
   bool fits(const Slot& slot, Bytes size) const { return live_.is_free(slot.offset, slot.offset + size); }
 
   std::size_t index_of(Thread thread) {
@@ -218,36 +154,6 @@ class Arena {
     else
       return kMostThreads;
     return threads_.size() - 1;
-  }
-
-  // The nearest slot of just this size that is not used and free; else the next one, where this fits well. Either way
-  // the step goes on behind it. So the order is found again after allocations that are new, gone, swapped or of
-  // another size.
-  Address look_around(std::size_t which, std::size_t number, Bytes size, Reason reason) {
-    Lane& lane = progress_[track_][which];
-    auto& slots = tracks_[track_].lanes[which];
-    const std::size_t at = lane.next;
-    const Bytes expected = at < slots.size() ? slots[at].size : kAnySize;
-    note(reason, which, number, expected, size);
-    for (std::size_t distance = 1; distance <= kWindow; ++distance) {
-      if (at + distance < slots.size() && is_match(which, at + distance, size))
-        return follow(which, at + distance, size);
-      if (distance <= at && is_match(which, at - distance, size)) return follow(which, at - distance, size);
-    }
-    if (at == slots.size()) return miss();
-    ++lane.next;  // not used: what belongs there may still come
-    return place(slots[at], size);
-  }
-
-  bool is_match(std::size_t which, std::size_t at, Bytes size) const {
-    return tracks_[track_].lanes[which][at].size == size && !is_used(progress_[track_][which], at);
-  }
-
-  Address follow(std::size_t which, std::size_t at, Bytes size) {
-    Lane& lane = progress_[track_][which];
-    use(lane, at);
-    lane.next = at + 1;
-    return place(tracks_[track_].lanes[which][at], size);
   }
 
   // In the slot if it has room there, else where no other slot is needed while this one lives on the tape.
@@ -345,9 +251,7 @@ class Arena {
     for (std::size_t at = 0; at < first_sizes_.size(); ++at)
       if (!agrees(other, at, first_sizes_[at])) return false;
     track_ = other;
-    Lane& lane = progress_[other].front();
-    lane.next = lane.count = first_sizes_.size() - 1;
-    for (std::size_t at = 0; at < lane.next; ++at) use(lane, at);
+    for (std::size_t at = 0; at + 1 < first_sizes_.size(); ++at) progress_[other].front().next(first_sizes_[at]);
     return true;
   }
 
@@ -355,11 +259,10 @@ class Arena {
   Bytes bytes_, alignment_;
   std::vector<Track> tracks_;
   std::vector<std::vector<const Slot*>> by_offset_;  // by track: the slots in the arena
-  std::vector<std::vector<Lane>> progress_;          // by track and thread
+  std::vector<std::vector<Follower>> progress_;      // by track and thread
   std::vector<Thread> threads_;                      // of the step, in order of their first allocations
   std::vector<Bytes> first_sizes_;                   // of the step, while the track is not certain
   std::size_t track_ = 0;
-  std::uint32_t step_ = 0;
   bool choosing_ = false;
   bool began_ = true;
   LiveRanges live_;
