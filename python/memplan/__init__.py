@@ -24,11 +24,14 @@ from .errors import (
 from .facts.diff import PlanDiff
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
+from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
+from .importers.snapshot import Snapshot, read_snapshot
+from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
@@ -37,12 +40,14 @@ from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
+from .run.eager.recording import record
 
 __all__ = [
     "INPLACE_OPS",
     "Comparison",
     "ComparisonRow",
     "Explanation",
+    "Fragmentation",
     "Graph",
     "GraphError",
     "InductorCapture",
@@ -57,6 +62,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "PoolUse",
     "Problem",
     "ProblemError",
     "Refutation",
@@ -64,8 +70,10 @@ __all__ = [
     "Reuse",
     "Sharing",
     "Slot",
+    "Snapshot",
     "SourceError",
     "Sweep",
+    "Tape",
     "Tensor",
     "Tensors",
     "TimeLimitError",
@@ -80,6 +88,9 @@ __all__ = [
     "plot_plans",
     "read_plan",
     "read_problem",
+    "read_snapshot",
+    "read_tape",
+    "record",
     "refute",
     "register",
     "sweep",

@@ -19,7 +19,7 @@ from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
-_HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx")  # kinds of sources
+_HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
 _Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
 
 
@@ -42,10 +42,12 @@ def capture(
         One of these:
 
         - a Graph, a Problem, a graph dict, or (size, first, last) arrays
-        - a path to .onnx, .json (graph dict), .csv (lifetimes) or .pt2
+        - a Tape, which `record` makes
+        - a path to .onnx, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
         - an onnx.ModelProto
         - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
         - ``"example:NAME"``, a graph shipped with memplan
+        - what ``torch.cuda.memory._snapshot()`` returned, or a `Snapshot`; see `read_snapshot`
     args, kwargs
         Example arguments for a torch source; only their shapes and dtypes matter.
     train
@@ -202,14 +204,14 @@ def plan(
         _integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
     )
+    origin = _source(source, args, kwargs, train, dims, inplace_ops, trust)
     try:
         if isinstance(captured, _core.Graph):
             storage_options = _core.StorageOptions(kinds, alignment, *storage)
-            origin = _source(source, args, kwargs, train, dims, inplace_ops, trust)
             result = _plan_graph(captured, planner, storage_options, options, on_improvement, origin)
         else:
             _check_for_problems(kinds, disable_inplace_ops, donate)
-            result = _plan_problem(_aligned(captured, alignment), planner, options, on_improvement)
+            result = _plan_problem(_aligned(captured, alignment), planner, options, on_improvement, origin)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -253,15 +255,19 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     return None if rows is None else refutation_of(capacity, rows)
 
 
-def _plan_problem(problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None) -> Plan:
-    tell = None if on_improvement is None else _teller(on_improvement, lambda solution: Plan.of(solution, problem))
+def _plan_problem(
+    problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None, source: Source | None
+) -> Plan:
+    def plan_of(solution: _core.Solution) -> Plan:
+        return Plan.of(solution, problem, source=source)
+
+    tell = None if on_improvement is None else _teller(on_improvement, plan_of)
     try:
-        solution = solve_problem(problem, planner, *options, tell)
+        return plan_of(solve_problem(problem, planner, *options, tell))
     except InfeasibleError as error:
         if error.plan is not None:
-            error.plan = Plan.of(cast(_core.Solution, error.plan), problem)
+            error.plan = plan_of(cast(_core.Solution, error.plan))
         raise
-    return Plan.of(solution, problem)
 
 
 def _plan_graph(

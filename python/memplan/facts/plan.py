@@ -69,8 +69,8 @@ class Plan:
     unshared : int or None
         Bytes of all tensors if nothing shared bytes by choice. None if neither a graph nor the file of the plan says.
     source : Source or None
-        For a network of torch or ONNX: what was planned, which `run` runs. It holds the network, and is left out of
-        pickles and of comparisons.
+        For a network of torch or ONNX: what was planned, which `run` runs. For a tape: the tape. It holds the network,
+        and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
     """

@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A network as `memplan.plan` was given it, with the options of its import.
+    """A network or a tape as `memplan.plan` was given it, with the options of its import.
 
     Attributes
     ----------
     value : Any
-        The network: a module, graph, program or model, or the path of its file. It is held, not copied.
+        The network: a module, graph, program or model, or the path of its file. Or a tape. It is held, not copied.
     kind : str
-        How importers call it: "torch", ".pt2", "onnx" or ".onnx".
+        How importers call it: "torch", ".pt2", "onnx", ".onnx" or "tape".
     args, kwargs, train, dims, inplace_ops, trust
         As in `memplan.capture`.
     """

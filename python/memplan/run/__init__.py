@@ -8,14 +8,20 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_DOORS: dict[str, str] = {}  # a public name -> the module below that has it
+_DOORS: dict[str, str] = {
+    "Arena": "eager.replaying",
+    "arena": "eager.replaying",
+}  # a public name -> the module below that has it
+_RUNTIMES = ("executorch",)  # packages below with names of their own
 
 
 def __getattr__(name: str) -> Any:
     if name in _DOORS:
         return getattr(importlib.import_module(f".{_DOORS[name]}", __name__), name)
+    if name in _RUNTIMES:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_DOORS])
+    return sorted([*globals(), *_DOORS, *_RUNTIMES])

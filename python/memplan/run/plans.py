@@ -46,6 +46,8 @@ def program_of(plan: Plan) -> Program:
     """The program of what was planned, which has the graph of the plan; see `Plan.program`."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
+    if plan.source.kind == "tape":
+        raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
     program = _imported(plan.source)
     if plan.graph is not None:
         require_same(plan.graph, program.graph)

@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import _core
 from ...errors import InvalidPlanError
-from ..poison import POISON, Ranges
+from ...facts.usage import Span
+from ..poison import GARBAGE
 from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ class Memory:
             if tensor.name in self._given and self._buffer[t] >= 0:
                 self.places[tensor.name].write(values[tensor.name])
 
-    def poison(self, ranges: Ranges) -> None:
+    def poison(self, spans: list[Span]) -> None:
         """Overwrite bytes of the arena."""
-        for begin, end in ranges:
-            self.arena[begin:end] = POISON
+        for begin, end in spans:
+            self.arena[begin:end] = GARBAGE
 
     def shows(self, value: Array) -> bool:
         """Whether an array may be made of bytes of the arena."""

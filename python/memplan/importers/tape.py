@@ -1,0 +1,171 @@
+"""Tape: the births and deaths of the allocations of a recorded step."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ..errors import SourceError
+from ..files import read_json, replacing
+
+FORMAT, VERSION = "memplan.tape", 1
+ALIGNMENT = {"cpu": 64, "cuda": 512}  # bytes, as torch's allocators align what they give
+COLUMNS = ("size", "birth", "death", "thread")
+_Column = npt.NDArray[np.int64]
+
+
+def _empty() -> _Column:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(eq=False, repr=False)
+class Tape:
+    """The allocations of a recorded step, in program order.
+
+    Each birth and each death has a moment of its own, counted from 0. ``len(tape)`` is the number of allocations.
+
+    Attributes
+    ----------
+    size : (n,) int64
+        Bytes that were asked for.
+    birth, death : (n,) int64
+        Moments. The death is -1 for what outlives the step, which no plan of the tape holds.
+    thread : (n,) int64
+        Which thread allocated: 0 is the thread that recorded, the others are numbered as they come.
+    ticks : int
+        Number of moments.
+    device : str
+        "cpu" or "cuda".
+    stacks : sequence of sequence of str
+        Where each allocation was made, the innermost call first, as "file:line function". Empty if it was not asked
+        for.
+    done : bool
+        False while the step is recorded.
+    """
+
+    size: _Column = field(default_factory=_empty)
+    birth: _Column = field(default_factory=_empty)
+    death: _Column = field(default_factory=_empty)
+    thread: _Column = field(default_factory=_empty)
+    ticks: int = 0
+    device: str = "cpu"
+    stacks: Sequence[Sequence[str]] = ()
+    done: bool = True
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    @property
+    def outlives(self) -> npt.NDArray[np.bool_]:
+        """Which allocations outlive the step: they stay outside of an arena."""
+        return self.death < 0
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the step's allocations that were alive at most at one moment, with those that outlive it."""
+        change = np.zeros(self.ticks + 1, dtype=np.int64)
+        np.add.at(change, self.birth, self.size)
+        dead = ~self.outlives
+        np.add.at(change, self.death[dead], -self.size[dead])
+        return int(np.cumsum(change).max(initial=0))
+
+    def problem(self) -> _core.Problem:
+        """The allocations that are born and die in the step, as buffers whose steps are the moments.
+
+        Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call.
+
+        Raises
+        ------
+        ValueError
+            The step is still recorded.
+        """
+        if not self.done:
+            raise ValueError("the tape is still recorded: plan it after the `with` of memplan.record()")
+        placed = np.flatnonzero(~self.outlives)
+        names = [self._name(i) for i in placed.tolist()]
+        return _core.Problem(
+            self.size[placed], self.birth[placed], self.death[placed], ALIGNMENT[self.device], names or None
+        )
+
+    def _name(self, number: int) -> str:
+        thread = f"@{self.thread[number]}" if self.thread[number] else ""
+        call = f" {self.stacks[number][0]}" if self.stacks and self.stacks[number] else ""
+        return f"{number}{thread}{call}"
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the tape as versioned JSON; `memplan.read_tape` reads it."""
+        spec: dict[str, Any] = {"format": FORMAT, "version": VERSION, "device": self.device, "ticks": self.ticks}
+        spec |= {column: getattr(self, column).tolist() for column in COLUMNS}
+        if self.stacks:
+            spec["stacks"] = [list(stack) for stack in self.stacks]
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+            json.dump(spec, file, ensure_ascii=False)
+            file.write("\n")
+
+    def __repr__(self) -> str:
+        if not self.done:
+            return "<memplan.Tape: still recorded>"
+        outlive = int(self.outlives.sum())
+        return f"<memplan.Tape: {len(self)} allocations, {outlive} outlive the step, peak {self.peak} bytes>"
+
+
+def read_tape(path: str | os.PathLike[str]) -> Tape:
+    """Read a tape from the JSON that `Tape.to_json` writes.
+
+    Raises
+    ------
+    SourceError
+        The file is no tape. The message says which entry is not as expected.
+    """
+    spec = read_json(path, "a tape that memplan wrote")
+    if spec.get("format") != FORMAT or spec.get("version") != VERSION:
+        got = f"{spec.get('format')!r} version {spec.get('version')!r}"
+        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
+    columns = {name: _column(spec.get(name), f"{path}: {name}") for name in COLUMNS}
+    device, ticks, stacks = spec.get("device"), spec.get("ticks"), spec.get("stacks", [])
+    if device not in ALIGNMENT:
+        raise SourceError(f"{path}: device must be {' or '.join(map(repr, ALIGNMENT))}, got {device!r}")
+    if not isinstance(ticks, int) or isinstance(ticks, bool):
+        raise SourceError(f"{path}: ticks must be an integer, got {ticks!r}")
+    _check(columns, ticks, path)
+    if not isinstance(stacks, list) or len(stacks) not in (0, len(columns["size"])):
+        raise SourceError(f"{path}: stacks must be a list with an entry for each allocation")
+    tape = Tape(ticks=ticks, device=device, stacks=[tuple(map(str, stack)) for stack in stacks])
+    for name, column in columns.items():
+        setattr(tape, name, column)
+    return tape
+
+
+def _column(values: Any, where: str) -> _Column:
+    if not isinstance(values, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        raise SourceError(f"{where} must be a list of integers")
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        raise SourceError(f"{where} must fit int64") from None
+
+
+def _check(columns: dict[str, _Column], ticks: int, path: str | os.PathLike[str]) -> None:
+    size, birth, death, thread = (columns[name] for name in COLUMNS)
+    for name, column in columns.items():
+        if len(column) != len(size):
+            raise SourceError(f"{path}: {name} must have {len(size)} entries, as size has, got {len(column)}")
+    dead = death >= 0
+    checks = {
+        "size must be > 0": size > 0,
+        f"birth must be >= 0 and below ticks, {ticks}": (birth >= 0) & (birth < ticks),
+        f"death must be -1, or after the birth and below ticks, {ticks}": (death == -1)
+        | (dead & (death > birth) & (death < ticks)),
+        "thread must be >= 0": thread >= 0,
+    }
+    for message, holds in checks.items():
+        if not holds.all():
+            at = int(np.flatnonzero(~holds)[0])
+            raise SourceError(f"{path}: {message}, got {columns[message.split()[0]][at]} for allocation {at}")

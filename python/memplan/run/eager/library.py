@@ -1,0 +1,102 @@
+"""The C functions of an allocator, as `csrc/exports.hpp` has them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...importers.tape import COLUMNS, Tape
+from .build import built
+
+FIGURES = (
+    *("steps", "served", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
+    *("reason", "step", "track", "thread", "number", "expected", "got"),
+)
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+_Column = npt.NDArray[np.int64]
+
+
+class Library:
+    """An allocator that records and serves. Only one step is recorded or served at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._c = ctypes.CDLL(str(path))
+        self._c.memplan_error.restype = ctypes.c_char_p
+        for name in ("recorded", "recording", "arena", "arenas"):
+            getattr(self._c, f"memplan_{name}").restype = ctypes.c_int64
+        self._tell: Any = None  # what C may call as long as it is here
+        self.busy = ""  # what it is doing
+
+    def begin(self, what: str) -> None:
+        """Take torch's place, to record or to serve; RuntimeError if it does one of both already."""
+        if self.busy:
+            raise RuntimeError(f"{what} cannot begin: {self.busy} has not ended")
+        if not self._c.memplan_install():
+            raise RuntimeError(f"{what} cannot begin: another allocator of a higher priority is in torch's place")
+        self.busy = what
+
+    def end(self) -> None:
+        self._c.memplan_uninstall()
+        self.busy = ""
+
+    def record(self, tell: Callable[[int], object] | None) -> None:
+        self._c.memplan_record(self._callback(tell))
+
+    def recorded(self, tape: Tape) -> None:
+        """End the recording, and fill the tape."""
+        count = self._c.memplan_recorded()
+        columns = {name: np.zeros(count, dtype=np.int64) for name in COLUMNS}
+        tape.ticks = self._c.memplan_recording(*(_pointer(column) for column in columns.values()))
+        for name, column in columns.items():
+            setattr(tape, name, column)
+
+    def arena(self, bytes: int, alignment: int, tracks: Sequence[tuple[_Column, _Column, _Column]]) -> int:
+        """A handle of a new arena. A track is the columns size, offset (-1: outside) and thread."""
+        lengths = np.array([len(size) for size, _, _ in tracks], dtype=np.int64)
+        columns = [np.ascontiguousarray(np.concatenate(column), dtype=np.int64) for column in zip(*tracks, strict=True)]
+        handle = self._c.memplan_arena(
+            *(ctypes.c_int64(value) for value in (bytes, alignment, len(tracks))),
+            *(_pointer(column) for column in (lengths, *columns)),
+        )
+        if handle <= 0:
+            reason = self._c.memplan_error().decode(errors="replace").partition("\n")[0]
+            raise (MemoryError if handle else ValueError)(f"an arena of {bytes} bytes cannot be made: {reason}")
+        return int(handle)
+
+    def step(self, arena: int, track: int, tell: Callable[[int], object] | None) -> None:
+        self._c.memplan_begin(ctypes.c_int64(arena), ctypes.c_int64(track), self._callback(tell))
+
+    def stop(self) -> None:
+        self._c.memplan_end()
+
+    def release(self, arena: int) -> None:
+        self._c.memplan_release(ctypes.c_int64(arena))
+
+    def figures(self, arena: int) -> dict[str, int]:
+        out = np.zeros(len(FIGURES), dtype=np.int64)
+        self._c.memplan_report(ctypes.c_int64(arena), _pointer(out))
+        return dict(zip(FIGURES, out.tolist(), strict=True))
+
+    def arenas(self) -> int:
+        """How many arenas have memory."""
+        return int(self._c.memplan_arenas())
+
+    def _callback(self, tell: Callable[[int], object] | None) -> Any:
+        self._tell = None if tell is None else _Callback(tell)
+        return self._tell
+
+
+def _pointer(column: _Column) -> Any:
+    return column.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+
+
+@cache
+def cpu() -> Library:
+    """The allocator of the CPU."""
+    return Library(built("cpu"))

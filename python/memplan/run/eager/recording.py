@@ -1,0 +1,55 @@
+"""A step is recorded: every allocation of torch, its size, its birth and its death, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...importers.tape import Tape
+
+
+@contextmanager
+def record(*, stacks: bool = False) -> Iterator[Tape]:
+    """Record the allocations that torch makes on the CPU: ``with memplan.record() as tape: step()``.
+
+    Record one step of a loop, after a warm-up step: the first step makes what later ones only use, such as the states
+    of an optimizer. ``memplan.plan(tape)`` gives each allocation that is born and dies in the step a place in one
+    arena. ``memplan.run.arena(plan)`` serves later steps from it.
+
+    The first use builds a small library with the C++ compiler. Experimental: tested with torch 2.13.
+
+    Parameters
+    ----------
+    stacks
+        Keep where in the program each allocation was made. This makes the recorded step slow.
+
+    Yields
+    ------
+    Tape
+        It is complete when the `with` ends.
+
+    Raises
+    ------
+    MissingDependencyError
+        No torch, or no C++ compiler.
+    RuntimeError
+        A step is recorded or served already.
+    """
+    from .library import cpu
+    from .stacks import stack
+
+    library, calls = cpu(), []
+    tape = Tape(done=False)
+
+    def tell(number: int) -> None:
+        calls.append((number, stack()))
+
+    library.begin("a recording")
+    try:
+        library.record(tell if stacks else None)
+        yield tape
+    finally:
+        library.end()
+        library.recorded(tape)
+        tape.stacks = [found for _, found in sorted(calls)]
+        tape.done = True

@@ -1,0 +1,266 @@
+// The arena that serves recorded steps: what it gives is inside, aligned and free, whatever the steps do.
+#include <atomic>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "arena.hpp"
+#include "check.hpp"
+#include "session.hpp"
+
+namespace {
+
+using namespace memplan::run;
+
+constexpr Thread kMe = 1, kOther = 2;
+constexpr Address kBase = 1 << 20;
+
+Arena arena_of(std::vector<Slot> slots, Bytes bytes) { return {kBase, bytes, 64, {{std::move(slots)}}}; }
+
+void test_ranges() {
+  LiveRanges live;
+  live.add(64, 128);
+  live.add(256, 300);
+  CHECK(live.is_free(0, 64) && live.is_free(128, 256) && live.is_free(300, 400));
+  CHECK(!live.is_free(0, 65) && !live.is_free(127, 128) && !live.is_free(64, 128) && !live.is_free(0, 400));
+  CHECK(!live.is_free(70, 80));
+  CHECK(live.remove(64) == 64 && live.remove(64) == -1 && live.count() == 1);
+  CHECK(live.is_free(0, 256));
+}
+
+void test_bounds() {
+  THROWS(arena_of({{64, 64}}, 127), std::invalid_argument, "got offset 64 and size 64");
+  THROWS(arena_of({{64, -64}}, 128), std::invalid_argument, "aligned to 64");
+  THROWS(arena_of({{64, 32}}, 128), std::invalid_argument, "got offset 32");
+  THROWS(arena_of({{kAnySize, 0}}, 128), std::invalid_argument, "got offset 0 and size -1");
+  THROWS(arena_of({{std::numeric_limits<Bytes>::max(), 64}}, 128), std::invalid_argument, "must lie in the arena");
+  THROWS(Arena(kBase, 64, 64, {}), std::invalid_argument, "needs a plan");
+  THROWS(Arena(kBase + 1, 64, 64, {{{}}}), std::invalid_argument, "not aligned");
+  CHECK(!arena_of({{64, kOutside}}, 0).owns(kBase));
+}
+
+void test_a_step_as_recorded() {
+  Arena arena = arena_of({{100, 0}, {50, kOutside}, {60, 128}, {100, 0}}, 192);
+  for (int step = 0; step < 3; ++step) {
+    arena.begin(kMe);
+    CHECK(arena.take(kMe, 100) == kBase);
+    CHECK(arena.take(kMe, 50) == 0);
+    CHECK(arena.take(kMe, 60) == kBase + 128);
+    CHECK(arena.owns(kBase) && arena.give(kBase) && !arena.give(kBase));
+    CHECK(arena.take(kMe, 100) == kBase);
+    CHECK(arena.give(kBase) && arena.give(kBase + 128));
+  }
+  const Counts& counts = arena.counts();
+  CHECK(counts.steps == 3 && counts.served == 9 && counts.outside == 3 && counts.missed == 0);
+  CHECK(counts.used == 0 && counts.peak == 160 && arena.live() == 0);
+  CHECK(arena.divergence().reason == Reason::none);
+}
+
+void test_what_lives_longer_is_left_alone() {
+  Arena arena = arena_of({{100, 0}, {100, 0}, {64, 128}}, 192);
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 100) == kBase);
+  CHECK(arena.take(kMe, 100) == 0);  // the first is still there
+  CHECK(arena.take(kMe, 64) == kBase + 128);
+  const Divergence& first = arena.divergence();
+  CHECK(first.reason == Reason::occupied && first.step == 0 && first.number == 1 && first.expected == 100);
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 100) == 0);
+  arena.give(kBase);
+  CHECK(arena.take(kMe, 100) == kBase);
+}
+
+// The places of a step whose sizes differ from those of the tape, -1 outside.
+std::vector<Bytes> places(const std::vector<Bytes>& tape, const std::vector<Bytes>& step) {
+  std::vector<Slot> slots;
+  Bytes end = 0;
+  for (const Bytes size : tape) {
+    slots.push_back({size, end});
+    end += 1024;
+  }
+  Arena arena = arena_of(slots, end);
+  arena.begin(kMe);
+  std::vector<Bytes> found;
+  for (const Bytes size : step) {
+    const Address address = arena.take(kMe, size);
+    found.push_back(address == 0 ? -1 : static_cast<Bytes>(address - kBase) / 1024);
+  }
+  return found;
+}
+
+void test_the_order_is_found_again() {
+  using Places = std::vector<Bytes>;
+  const std::vector<Bytes> tape = {10, 20, 30, 40, 50, 60};
+  CHECK(places(tape, {10, 20, 30, 40, 50, 60, 70}) == (Places{0, 1, 2, 3, 4, 5, -1}));
+  CHECK(places(tape, {10, 40, 50, 60}) == (Places{0, 3, 4, 5}));                         // some are gone
+  CHECK(places(tape, {10, 999, 20, 30, 40, 50, 60}) == (Places{0, -1, 1, 2, 3, 4, 5}));  // one is new
+  CHECK(places(tape, {10, 30, 20, 40, 50, 60}) == (Places{0, 2, 1, 3, 4, 5}));           // two are swapped
+  CHECK(places(tape, {10, 15, 30, 40, 50, 60}) == (Places{0, 1, 2, 3, 4, 5}));           // one is smaller
+  CHECK(places(tape, {10, 25, 30, 40, 50, 60}) == (Places{0, -1, 2, 3, 4, 5}));          // one is larger
+}
+
+void test_threads_have_slots_of_their_own() {
+  Arena arena(kBase, 512, 64, {{{{64, 0}, {64, 64}}, {{64, 128}, {64, 192}}}});
+  arena.begin(kMe);
+  CHECK(arena.take(kOther, 64) == kBase + 128);
+  CHECK(arena.take(kMe, 64) == kBase);
+  CHECK(arena.take(kMe, 64) == kBase + 64);
+  CHECK(arena.take(kOther, 64) == kBase + 192);
+  CHECK(arena.take(3, 64) == 0);  // not on the tape
+  CHECK(arena.divergence().reason == Reason::thread && arena.divergence().thread == 2);
+}
+
+void test_the_first_allocations_choose_the_track() {
+  const Track train = {{{10, 0}, {20, 64}, {30, 128}}}, last = {{{10, 0}, {15, 64}, {25, 128}}}, eval = {{{10, 192}}};
+  Arena arena(kBase, 256, 64, {train, last, eval});
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 10) == kBase && arena.take(kMe, 15) == kBase + 64 && arena.take(kMe, 25) == kBase + 128);
+  CHECK(arena.track() == 1 && arena.divergence().reason == Reason::none);
+  for (const Bytes offset : {0, 64, 128}) arena.give(kBase + static_cast<Address>(offset));
+  arena.begin(kMe, 2);
+  CHECK(arena.take(kMe, 10) == kBase + 192);
+  CHECK(arena.take(kMe, 20) == 0);  // the name was given: no other track is tried
+  CHECK(arena.divergence().reason == Reason::longer && arena.divergence().track == 2);
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 10) == 0 && arena.take(kMe, 20) == kBase + 64 && arena.take(kMe, 30) == kBase + 128);
+  CHECK(arena.track() == 0);
+}
+
+// Steps at random, compared with a plain list of what is alive.
+void test_any_step(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::vector<Track> tracks(static_cast<std::size_t>(1 + below(3)));
+  constexpr Bytes kBytes = 64 * 64;
+  for (Track& track : tracks) {
+    track.resize(static_cast<std::size_t>(1 + below(3)));
+    for (auto& slots : track)
+      for (int i = below(40); i > 0; --i) {
+        const Bytes size = 1 + below(256), offset = 64 * below(60);
+        slots.push_back({size, below(5) == 0 ? kOutside : offset});
+      }
+  }
+  Arena arena(kBase, kBytes, 64, tracks);
+  std::map<Address, Bytes> alive;
+  std::int64_t served = 0, refused = 0;
+  for (int step = 0; step < 20; ++step) {
+    const auto followed = static_cast<std::size_t>(below(static_cast<int>(tracks.size())));
+    arena.begin(kMe, below(3) == 0 ? static_cast<int>(followed) : kAnyTrack);
+    const auto& slots = tracks[followed].front();
+    std::size_t next = 0;
+    for (int i = below(60); i > 0; --i) {
+      if (below(3) == 0 && !alive.empty()) {
+        const auto gone = std::next(alive.begin(), below(static_cast<int>(alive.size())));
+        CHECK(arena.owns(gone->first) && arena.give(gone->first));
+        alive.erase(gone);
+        continue;
+      }
+      const bool as_recorded = below(4) != 0 && next < slots.size();
+      const Bytes size = as_recorded ? slots[next++].size : 1 + below(256);
+      const Address address = arena.take(static_cast<Thread>(below(8) == 0 ? below(4) : kMe), size);
+      ++(address == 0 ? refused : served);
+      if (address == 0) continue;
+      CHECK(address % 64 == 0 && address >= kBase && address + static_cast<Address>(size) <= kBase + kBytes);
+      for (const auto& [begin, bytes] : alive)
+        CHECK(address + static_cast<Address>(size) <= begin || begin + static_cast<Address>(bytes) <= address);
+      alive.emplace(address, size);
+    }
+    Bytes used = 0;
+    for (const auto& [begin, bytes] : alive) used += bytes;
+    CHECK(arena.live() == alive.size() && arena.counts().used == used);
+  }
+  CHECK(arena.counts().served == served && arena.counts().missed + arena.counts().outside == refused);
+}
+
+void test_a_session_records() {
+  Session session;
+  int first = 0, second = 0, late = 0;
+  CHECK(!session.born(&late, 8));
+  session.record(nullptr);
+  CHECK(session.take(8) == nullptr);
+  CHECK(session.born(&first, 8, 7));
+  std::thread([&] { session.born(&second, 16); }).join();
+  CHECK(session.give(&first).tag == 7);
+  session.born(&first, 24);
+  const Recording made = session.recorded();
+  CHECK((made.size == std::vector<Bytes>{8, 16, 24}));
+  CHECK((made.birth == std::vector<std::int64_t>{0, 1, 3} && made.death == std::vector<std::int64_t>{2, -1, -1}));
+  CHECK((made.thread == std::vector<std::int64_t>{0, 1, 0} && made.ticks == 4));
+  session.record(nullptr);
+  session.give(&first);  // of the recording before
+  CHECK(session.recorded().ticks == 0);
+}
+
+// Memory that counts what is freed twice or not at all, under a sanitizer.
+std::int64_t add_arena(Session& session, const Track& track, std::size_t bytes, int& freed) {
+  void* memory = ::operator new(bytes, std::align_val_t(64));
+  Arena arena(reinterpret_cast<Address>(memory), static_cast<Bytes>(bytes), 64, {track});
+  return session.add(std::move(arena), [memory, &freed] {
+    ::operator delete(memory, std::align_val_t(64));
+    ++freed;
+  });
+}
+
+void test_an_arena_lives_as_long_as_what_lies_in_it() {
+  Session session;
+  int freed = 0;
+  const std::int64_t id = add_arena(session, {{{64, 0}, {64, 64}}}, 128, freed);
+  session.begin(id, kAnyTrack, nullptr);
+  char* kept = static_cast<char*>(session.take(64));
+  char* gone = static_cast<char*>(session.take(64));
+  CHECK(kept != nullptr && gone == kept + 64);
+  session.end();
+  CHECK(session.take(64) == nullptr);
+  session.release(id);
+  session.release(id);
+  CHECK(session.give(gone).in_arena && freed == 0);
+  for (int i = 0; i < 64; ++i) kept[i] = 1;
+  CHECK(session.give(kept).in_arena && freed == 1 && session.arenas() == 0);
+}
+
+void test_a_session_takes_any_thread() {
+  Session session;
+  int freed = 0;
+  std::vector<Slot> slots;
+  for (Bytes i = 0; i < 100; ++i) slots.push_back({64, 64 * (i % 10)});
+  const std::int64_t id = add_arena(session, {{}, slots, slots, slots, slots}, 640, freed);
+  std::atomic<int> served = 0, wrong = 0;
+  for (int step = 0; step < 20; ++step) {
+    session.begin(id, kAnyTrack, nullptr);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          char* p = static_cast<char*>(session.take(64));
+          if (p == nullptr) continue;
+          for (int k = 0; k < 64; ++k) p[k] = static_cast<char>(t);
+          for (int k = 0; k < 64; ++k) wrong += p[k] != static_cast<char>(t);
+          ++served;
+          session.give(p);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    session.end();
+  }
+  session.release(id);
+  CHECK(freed == 1 && wrong == 0 && served > 0);
+}
+
+}  // namespace
+
+int main() {
+  test_ranges();
+  test_bounds();
+  test_a_step_as_recorded();
+  test_what_lives_longer_is_left_alone();
+  test_the_order_is_found_again();
+  test_threads_have_slots_of_their_own();
+  test_the_first_allocations_choose_the_track();
+  for (unsigned seed = 0; seed < 500; ++seed) test_any_step(seed);
+  test_a_session_records();
+  test_an_arena_lives_as_long_as_what_lies_in_it();
+  test_a_session_takes_any_thread();
+  return check::finish();
+}
