@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
     from torch import fx
 
+    from .listening import Listener
+
 _ONE_AT_A_TIME = threading.RLock()  # torch keeps hooks, warnings and the stance of its compiler for all threads
 _WHAT = "importing from torch"
 _ACCEPTED = "a torch.nn.Module, a torch.fx.GraphModule or a torch.export.ExportedProgram"
@@ -42,6 +44,7 @@ def import_torch(
     train: bool = False,
     dims: Mapping[str, int] | None = None,
     inplace_ops: Collection[str] = (),
+    listener: Listener | None = None,
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict.
 
@@ -65,6 +68,8 @@ def import_torch(
     inplace_ops : collection of str
         Types of ops, besides those of `importers.inplace`, that may write their first output over any input of
         the same shape, strides and width of elements.
+    listener : Listener, optional
+        Who hears of all calls and tensors, see `listening`.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def import_torch(
     if not accepts(source):
         raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
     with _ONE_AT_A_TIME, names_of_torch(_WHAT):
-        return _imported(source, *call, train, dict(dims or {}), inplace_ops)
+        return _imported(source, *call, train, dict(dims or {}), inplace_ops, listener)
 
 
 def import_pt2(
@@ -102,6 +107,7 @@ def import_pt2(
     dims: Mapping[str, int] | None = None,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
+    listener: Listener | None = None,
 ) -> dict[str, Any]:
     """Import what torch.export.save wrote, as a graph dict.
 
@@ -114,6 +120,8 @@ def import_pt2(
     trust : bool
         torch.export.load runs what a file tells it to. False: it gets an archive without what it would unpickle or run,
         see `archive`. True: it gets the file, whose author can run any command.
+    listener : Listener, optional
+        Who hears of all calls and tensors. The weights are then read too.
 
     Raises
     ------
@@ -136,7 +144,7 @@ def import_pt2(
         raise FileNotFoundError(f"no such file: {path}")
     try:
         with names_of_torch(_WHAT):
-            archive = path if trust else harmless(path)
+            archive = path if trust else harmless(path, weights=listener is not None)
         with silenced("torch.export"):
             program = torch.export.load(archive)
     except UnsupportedError:
@@ -163,18 +171,19 @@ def _imported(
     train: bool,
     dims: dict[str, int],
     inplace_ops: Collection[str],
+    listener: Listener | None,
 ) -> dict[str, Any]:
     import torch
 
     if isinstance(source, torch.export.ExportedProgram):
-        return _import_program(source, args, kwargs, train, dims, inplace_ops)
+        return _import_program(source, args, kwargs, train, dims, inplace_ops, listener)
     if isinstance(source, torch.fx.GraphModule):
-        return _import_graph(source, args, kwargs, train, dims, inplace_ops)
+        return _import_graph(source, args, kwargs, train, dims, inplace_ops, listener)
     if dims:
         raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
     from .module import import_module
 
-    return import_module(source, args, kwargs, train=train, inplace_ops=inplace_ops)
+    return import_module(source, args, kwargs, train=train, inplace_ops=inplace_ops, listener=listener)
 
 
 def _import_program(
@@ -184,6 +193,7 @@ def _import_program(
     train: bool,
     dims: dict[str, int],
     inplace_ops: Collection[str],
+    listener: Listener | None,
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_program
@@ -197,8 +207,8 @@ def _import_program(
         values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
         call = inputs.call_of(values, program.call_spec.in_spec)
-        return import_module(program.module(), *call, train=True, inplace_ops=inplace_ops)
-    return import_program(program, values, symbols, inplace_ops)
+        return import_module(program.module(), *call, train=True, inplace_ops=inplace_ops, listener=listener)
+    return import_program(program, values, symbols, inplace_ops, listener)
 
 
 def _import_graph(
@@ -208,6 +218,7 @@ def _import_graph(
     train: bool,
     dims: dict[str, int],
     inplace_ops: Collection[str],
+    listener: Listener | None,
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_graph
@@ -221,8 +232,8 @@ def _import_graph(
         values = [inputs.meta_value(node, symbols) for node in nodes]
     if train:
         call = inputs.call_of(values, inputs.in_spec(module))
-        return import_module(module, *call, train=True, inplace_ops=inplace_ops)
-    return import_graph(module, values, symbols, inplace_ops)
+        return import_module(module, *call, train=True, inplace_ops=inplace_ops, listener=listener)
+    return import_graph(module, values, symbols, inplace_ops, listener)
 
 
 def _sizes(nodes: list[fx.Node], values: list[Any] | None, dims: dict[str, int]) -> dict[str, int]:

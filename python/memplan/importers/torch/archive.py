@@ -5,7 +5,7 @@ lies beside a program, and makes code from the program's description (`vetting`)
 that it writes itself, from what it has read with restrictions:
 
     description                  looked through, entry by entry
-    weights and constants        of the same sizes, filled with zeros: plans ask for sizes only
+    weights and constants        of the same sizes, filled with zeros: plans ask for sizes only; to run, as they are
     the same, where pickled      read by torch.load(weights_only=True), and written again
     example inputs, other files  left out
     objects of other classes     refused, as torch has no restricted way to read them
@@ -31,8 +31,10 @@ _UNPICKLED = "which torch can only unpickle without restriction"
 _OLD_PROGRAM = "serialized_exported_program.json"
 
 
-def harmless(path: str | os.PathLike[str]) -> io.BytesIO:
+def harmless(path: str | os.PathLike[str], *, weights: bool = False) -> io.BytesIO:
     """The exported program of a .pt2 file, as an archive that torch.export.load reads without running anything of it.
+
+    With `weights`, the archive holds the weights of the file, not zeros.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def harmless(path: str | os.PathLike[str]) -> io.BytesIO:
             source = _Source(archive, os.path.getsize(path))
             made = io.BytesIO()
             with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as target:
-                _Rebuilt(source, target).write()
+                _Rebuilt(source, target, weights).write()
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zipfile.LargeZipFile, ValueError, RuntimeError) as error:
         if isinstance(error, SourceError):
             raise
@@ -98,8 +100,8 @@ class _Source:
 class _Rebuilt:
     """Writes what may be read of a source into another archive."""
 
-    def __init__(self, source: _Source, target: zipfile.ZipFile) -> None:
-        self._source, self._target = source, target
+    def __init__(self, source: _Source, target: zipfile.ZipFile, weights: bool) -> None:
+        self._source, self._target, self._weights = source, target, weights
 
     def write(self) -> None:
         if self._source.is_old:
@@ -146,7 +148,7 @@ class _Rebuilt:
             self._put(name, _restricted(self._source.read(name), name))
             return
         size = self._source.size(name)
-        if prefix == "tensor_" and size <= _KEPT_BYTES:
+        if self._weights or (prefix == "tensor_" and size <= _KEPT_BYTES):
             self._put(name, self._source.read(name))
             return
         with self._target.open(f"model/{name}", "w", force_zip64=True) as entry:

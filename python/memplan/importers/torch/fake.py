@@ -51,6 +51,7 @@ class Fakes:
         self._device = next((t.device for t in tensors if t.device.type != "meta"), torch.device("cpu"))
         self._storages: dict[int, Tensor] = {}
         self._made: dict[int, Tensor] = {}
+        self._origin: dict[int, Tensor] = {}
         self._kept: list[object] = []  # what the ids and addresses above belong to
 
     def __call__(self, tensor: Tensor, what: str) -> Tensor:
@@ -67,7 +68,17 @@ class Fakes:
             self._kept.append(tensor)
             with _disable_current_modes(), torch.inference_mode(False), self.mode:
                 self._made[id(tensor)] = self._make(tensor)
+            self._origin[id(self._made[id(tensor)])] = tensor
         return self._made[id(tensor)]
+
+    @property
+    def device(self) -> str:
+        """The type of device that the run is on."""
+        return self._device.type
+
+    def origin(self, fake: Tensor) -> Tensor | None:
+        """What a tensor is the stand-in of; None if it is none."""
+        return self._origin.get(id(fake))
 
     def owns(self, tensor: Tensor) -> bool:
         """Whether the tensor is a fake one of this mode."""

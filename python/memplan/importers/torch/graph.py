@@ -7,20 +7,23 @@ workspace. What a node may share with its inputs is what the only operator insid
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from ..nested import peak_of
 from .effects import flat_tensors
 from .fake import Fakes, explain, map_tensors, tensors_in
-from .inputs import declared, meta_value, placeholders
+from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
+from .listening import Call, Listener
 from .module import unchanged, weights_of, with_weights
 from .recorder import GraphRecorder
 from .scopes import scoped_name
@@ -76,11 +79,11 @@ class GraphRun(fx.Interpreter):
             return self._unknown_number(n)
         return self._call(n)
 
-    def _unknown_number(self, node: fx.Node) -> int:
+    def _unknown_number(self, node: fx.Node) -> Any:
         """A number read from a tensor: any will do, no size depends on it."""
-        operands = flat_tensors(self.fetch_args_kwargs_from_env(node))
-        self._graph.op(self._name(node), self._type(node), operands, ())
-        return 1
+        call = self.fetch_args_kwargs_from_env(node)
+        self._graph.op(self._name(node), self._type(node), flat_tensors(call), ())
+        return self._graph.number(*self._whole_call(node, call), 1)
 
     def _attribute(self, node: fx.Node) -> Any:
         value = super().run_node(node)
@@ -88,7 +91,7 @@ class GraphRun(fx.Interpreter):
             return value
         if not self._fakes.owns(value):
             value = self._fakes(value, f"node '{node.name}'")
-        self._graph.source(value, str(node.target), "weight")
+        self._graph.source(value, str(node.target), "weight", self._fakes.origin(value))
         return value
 
     def _call(self, node: fx.Node) -> Any:
@@ -109,7 +112,21 @@ class GraphRun(fx.Interpreter):
         if outputs or mutated:
             name, offers = self._name(node), inner.only_offers()
             self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, inner.drawn)
+            self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result
+
+    def _whole_call(self, node: fx.Node, call: Call) -> tuple[Callable[..., Any], Call]:
+        """A node's call as one that can be made anywhere: weights and autocast are what they are here and now."""
+        function: Any = node.target
+        if node.op == "call_method":
+            function, call = _method, ((node.target, *call[0]), call[1])
+        if node.op == "call_module":
+            module = self.module.get_submodule(str(node.target))
+            function, call = functional_call, ((module, weights_of(module), *call), {})
+        device = self._fakes.device
+        if torch.is_autocast_enabled(device):
+            function = partial(_under_autocast, device, torch.get_autocast_dtype(device), function)
+        return function, call
 
     def _weights_of(self, node: fx.Node) -> list[Tensor]:
         """The weights of the module that a node calls, if it does."""
@@ -117,7 +134,7 @@ class GraphRun(fx.Interpreter):
             return []
         weights = weights_of(self.module.get_submodule(str(node.target)))
         for name, tensor in weights.items():
-            self._graph.source(tensor, f"{node.target}.{name}", "weight")
+            self._graph.source(tensor, f"{node.target}.{name}", "weight", self._fakes.origin(tensor))
         return list(weights.values())
 
     def _type(self, node: fx.Node) -> str:
@@ -147,6 +164,7 @@ class GraphRun(fx.Interpreter):
         drawn = {generator: None for run in runs for generator in run.drawn}
         changed = operands if writes else ()
         self._graph.op(self._name(node), str(target), operands, outputs, changed, workspace, drawn=drawn)
+        self._graph.called(target, (args, kwargs), result, changed)
         return result
 
     def _body(self, body: fx.GraphModule, node: fx.Node, graph: GraphRecorder) -> GraphRun:
@@ -176,6 +194,15 @@ class GraphRun(fx.Interpreter):
         return _BodyRun(peak, writes, inner.drawn)
 
 
+def _method(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    return getattr(tensor, name)(*args, **kwargs)
+
+
+def _under_autocast(device: str, dtype: torch.dtype, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with torch.autocast(device, dtype):
+        return function(*args, **kwargs)
+
+
 class _BodyRun(NamedTuple):
     """What a body needs and does: bytes for what it makes, its results among them."""
 
@@ -190,7 +217,11 @@ def _inner_peak(graph: GraphRecorder, outside: list[Tensor]) -> int:
 
 
 def import_graph(
-    module: fx.GraphModule, values: list[Any], symbols: Symbols, inplace_ops: Collection[str] = ()
+    module: fx.GraphModule,
+    values: list[Any],
+    symbols: Symbols,
+    inplace_ops: Collection[str] = (),
+    listener: Listener | None = None,
 ) -> dict[str, Any]:
     """The graph dict of an fx.GraphModule.
 
@@ -202,7 +233,7 @@ def import_graph(
         One per placeholder: tensors of any kind, whose sizes count, and other things.
     symbols : Symbols
         The numbers of symbolic sizes inside the graph.
-    inplace_ops : collection of str
+    inplace_ops, listener
         As for `import_torch`.
 
     Raises
@@ -210,7 +241,7 @@ def import_graph(
     SourceError
         If a node depends on data, has no fake implementation or fails; the message names it.
     """
-    graph = GraphRecorder(inplace_ops)
+    graph = GraphRecorder(inplace_ops, listener)
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in(values))], symbols)
     weights = {name: fakes(tensor, f"weight '{name}'") for name, tensor in state.items()}
@@ -219,11 +250,18 @@ def import_graph(
     run = GraphRun(module, graph, fakes, symbols)
     with unchanged(module), fakes.running(), torch.no_grad():
         result = with_weights(module, weights, lambda: run.run(*operands, enable_io_processing=False))
+    if listener is not None:
+        listener.inputs(lambda args, kwargs: dict(zip(names, given_values(module, args, kwargs), strict=True)))
+        listener.returned(module.graph.process_outputs(result), ())
     return graph.graph([tensor for _, tensor in tensors_in(result)])
 
 
 def import_program(
-    program: torch.export.ExportedProgram, values: list[Any], symbols: Symbols, inplace_ops: Collection[str] = ()
+    program: torch.export.ExportedProgram,
+    values: list[Any],
+    symbols: Symbols,
+    inplace_ops: Collection[str] = (),
+    listener: Listener | None = None,
 ) -> dict[str, Any]:
     """The graph dict of an exported program, inference only.
 
@@ -235,7 +273,7 @@ def import_program(
         One per user input: tensors of any kind, whose sizes count, and other things.
     symbols : Symbols
         The numbers of symbolic sizes.
-    inplace_ops : collection of str
+    inplace_ops, listener
         As for `import_torch`.
 
     Raises
@@ -243,7 +281,7 @@ def import_program(
     SourceError
         If a node depends on data, has no fake implementation or fails; the message names it.
     """
-    graph = GraphRecorder(inplace_ops)
+    graph = GraphRecorder(inplace_ops, listener)
     held = {**program.constants, **program.state_dict}
     fakes = Fakes([t for _, t in tensors_in([held, values])], symbols)
     given = iter(values)
@@ -257,7 +295,29 @@ def import_program(
             operands += declared({spec.target or node.name: value}, fakes, graph, "weight")
     with fakes.running(), torch.no_grad():
         result = GraphRun(program.graph_module, graph, fakes, symbols).run(*operands)
+    if listener is not None:
+        _tell(listener, program, operands, result)
     return graph.graph([tensor for _, tensor in tensors_in(result)])
+
+
+def _tell(
+    listener: Listener, program: torch.export.ExportedProgram, operands: list[Any], result: Sequence[Any]
+) -> None:
+    """Tell what an exported program takes, what it returns, and what it writes to as it ends."""
+    names = [node.name for node in user_inputs(program)]
+    listener.inputs(lambda args, kwargs: dict(zip(names, given_program_values(program, args, kwargs), strict=True)))
+    signature = program.graph_signature
+    sources = {
+        spec.target or node.name: operand
+        for spec, node, operand in zip(signature.input_specs, placeholders(program.graph_module), operands, strict=True)
+    }
+    returned, updates = [], []
+    for spec, value in zip(signature.output_specs, result, strict=True):
+        if spec.kind is OutputKind.USER_OUTPUT:
+            returned.append(value)
+        elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
+            updates.append((sources[spec.target or ""], value))
+    listener.returned(pytree.tree_unflatten(returned, program.call_spec.out_spec), updates)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def declared(values: Mapping[str, Any], fakes: Fakes, graph: GraphRecorder, kind
 
     def declare(tensor: Tensor, path: str) -> Tensor:
         fake = fakes(tensor, f"{kind} '{path}'")
-        graph.source(fake, path, kind)
+        graph.source(fake, path, kind, tensor)
         return fake
 
     return [map_tensors(value, declare, name) for name, value in values.items()]

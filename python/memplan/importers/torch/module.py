@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from ...errors import SourceError
 from .fake import Fakes, depends_on_data, describe, explain, tensors_in
 from .inputs import declared, in_spec
+from .listening import Listener
 from .logs import silenced
 from .recorder import GraphRecorder
 from .scopes import path_of
@@ -34,6 +35,7 @@ def import_module(
     *,
     train: bool,
     inplace_ops: Collection[str] = (),
+    listener: Listener | None = None,
 ) -> dict[str, Any]:
     """The graph dict of one run of a module.
 
@@ -46,7 +48,7 @@ def import_module(
     train : bool
         Whether to follow the loss with its gradients. The loss is the result's `loss`, or else the sum of all
         floating tensors of the result that require a gradient.
-    inplace_ops : collection of str
+    inplace_ops, listener
         As for `import_torch`.
 
     Returns
@@ -63,9 +65,11 @@ def import_module(
     names = _positional_names(module, args, kwargs)
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
-    graph = GraphRecorder(inplace_ops)
+    graph = GraphRecorder(inplace_ops, listener)
+    if listener is not None:
+        listener.inputs(lambda args, kwargs: _by_name(module, args, kwargs))
     weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))
-    inputs = dict(zip(names, args, strict=True)) | dict(kwargs)
+    inputs = _by_name(module, args, kwargs)
     inputs = dict(zip(inputs, declared(inputs, fakes, graph), strict=True))
     args, kwargs = tuple(inputs[name] for name in names), {name: inputs[name] for name in kwargs}
     leaves = [*weights.items(), *_named(inputs), *state.items()]
@@ -75,7 +79,11 @@ def import_module(
             result = _run_nodes(module, args, kwargs, paths)
         else:
             result = module(*args, **kwargs)
-        return _joint(module, result, graph, leaves) if train else _tensors(result)
+        if train:
+            return _joint(module, result, graph, leaves)
+        if listener is not None:
+            listener.returned(result, ())
+        return _tensors(result)
 
     paths = ModulePaths(module)
     with fakes.running(), torch.set_grad_enabled(train), _watched(module, graph, fakes, paths, _call(args, kwargs)):
@@ -154,6 +162,8 @@ def _joint(
     loss = loss_of(_label(module), result)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = [(name, leaf.grad) for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None]
+    if graph.listener is not None:
+        graph.listener.trained(loss, dict(gradients))
     graph.rename(loss, "loss")
     for name, gradient in reversed(gradients):  # two leaves may share a gradient: it is named after the first
         graph.rename(gradient, f"grad.{name}")
@@ -177,6 +187,11 @@ def weights_of(module: torch.nn.Module) -> dict[str, Tensor]:
     state: dict[str, Tensor] = dict(module.named_parameters(remove_duplicate=False))
     state.update(module.named_buffers(remove_duplicate=False))
     return state
+
+
+def _by_name(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by the names of the parameters that they go to."""
+    return dict(zip(_positional_names(module, args, kwargs), args, strict=True)) | dict(kwargs)
 
 
 def _positional_names(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[str]:

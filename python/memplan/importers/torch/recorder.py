@@ -17,7 +17,7 @@ Ops that draw random numbers from one generator run one after another, so that e
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from torch import Tensor
 from ...errors import SourceError
 from ...inplace_ops import needs_alone, reusable
 from .entries import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
+from .listening import Call, Listener
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
@@ -58,9 +59,12 @@ class GraphRecorder:
     ----------
     inplace_ops : collection of str
         Types of ops, besides those of the table, that may write their first output over an input.
+    listener : Listener, optional
+        Who is told what the ops were made from.
     """
 
-    def __init__(self, inplace_ops: Collection[str] = ()) -> None:
+    def __init__(self, inplace_ops: Collection[str] = (), listener: Listener | None = None) -> None:
+        self.listener = listener
         self._inplace_ops = inplace_ops
         self._values: list[Value] = []
         self._ops: list[Op] = []
@@ -68,9 +72,10 @@ class GraphRecorder:
         self._tensor_name = _Names()
         self._op_name = _Names()
         self._constants = 0
+        self._begun = 0  # the position of the newest op that was asked for
         self._drawn: dict[Hashable, tuple[Op]] = {}  # the op that drew from a generator last
 
-    def source(self, tensor: Tensor, name: str, kind: str) -> None:
+    def source(self, tensor: Tensor, name: str, kind: str, origin: Tensor | None = None) -> None:
         """Declare a tensor that exists before the first op.
 
         Parameters
@@ -81,14 +86,18 @@ class GraphRecorder:
             Its name; a number is added where it is taken.
         kind : str
             `input` or `weight`.
+        origin : Tensor, optional
+            What it stands for.
         """
         if _address(tensor, name) not in self._storages:
             self._root(tensor, self._tensor_name(name), kind)
+        if self.listener is not None:
+            self.listener.source(tensor, name, kind, origin)
 
-    def constant(self, tensor: Tensor) -> None:
+    def constant(self, tensor: Tensor, origin: Tensor | None = None) -> None:
         """Declare a weight that has no name of its own: `constant_0`, `constant_1`, ..."""
         if not self.knows(tensor):
-            self.source(tensor, f"constant_{self._constants}", "weight")
+            self.source(tensor, f"constant_{self._constants}", "weight", origin)
             self._constants += 1
 
     def knows(self, tensor: Tensor) -> bool:
@@ -136,6 +145,7 @@ class GraphRecorder:
         operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
         op = Op(self._op_name(name), type, {}, workspace, offers=offers)
+        self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:
             op.inputs.update(dict.fromkeys(self._read(tensor)))
@@ -150,6 +160,17 @@ class GraphRecorder:
         for generator in drawn:
             op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
             self._drawn[generator] = (op,)
+
+    def called(self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor] = ()) -> None:
+        """Tell the listener from which call the newest op was made."""
+        if self.listener is not None:
+            self.listener.call(function, call, result, written, self._newest_ops())
+
+    def number(self, function: Callable[..., Any], call: Call, stand_in: Any) -> Any:
+        """What stands for the number that the call of the newest op reads."""
+        if self.listener is None:
+            return stand_in
+        return self.listener.number(function, call, stand_in, self._newest_ops())
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Give the newest name of a recorded tensor's bytes another name, unless an op did not make it."""
@@ -181,6 +202,8 @@ class GraphRecorder:
         names = list(dict.fromkeys(self._read(tensor)[0] for tensor in outputs))
         for storage in self._storages.values():
             self._grow(storage)
+        if self.listener is not None:
+            self.listener.ended({address: storage.root.name for address, storage in self._storages.items()})
         outside = self._outside({_address(t, "a tensor") for t in free})
         return {
             "tensors": [tensor_entry(value, value in outside) for value in self._values],
@@ -209,6 +232,9 @@ class GraphRecorder:
         """Whether an op has mutated the tensor's storage."""
         storage = self._storages.get(_address(tensor, "a tensor"))
         return storage is not None and storage.written is not None
+
+    def _newest_ops(self) -> range:
+        return range(self._begun, len(self._ops))
 
     def _outside(self, addresses: set[int]) -> set[Value]:
         storages = [self._storages[address] for address in addresses & self._storages.keys()]

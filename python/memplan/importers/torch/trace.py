@@ -62,6 +62,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in _LIFTS:  # what torch.tensor(3.0) does with the data that it has just made
             result = func(*args, **(kwargs or {}))
             self._graph.op(self._name("lift_fresh"), str(func), (), [result])
+            self._graph.called(func, (args, kwargs or {}), result)
             return result
         arguments = [self._adopt(value) for value in args]
         named = {key: self._adopt(value) for key, value in (kwargs or {}).items()}
@@ -81,7 +82,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._fakes.owns(value):
                 return value
             fake = self._fakes(value, "a tensor that the model holds")
-            self._graph.constant(fake)
+            self._graph.constant(fake, value)
             self.constants.append(fake)
             return fake
         if isinstance(value, (list, tuple)):
@@ -99,6 +100,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             source = generator(func, args, kwargs, [*inputs, *outputs])
             drawn = () if source is None else (source,)
             self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn)
+            self._graph.called(func, (tuple(args), kwargs), result, written)
 
 
 def _short_name(func: Any) -> str:

@@ -1,0 +1,234 @@
+"""How a call writes what it computes into its place: straight, by its `out=` overload, or by way of a copy.
+
+A kernel reads its inputs while it writes its output. So it writes straight into the arena only where the two have no
+bytes in common, or where it computes each element from the element in the same bytes. All else is computed first,
+and copied afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...importers.torch.effects import flat_tensors
+from ...importers.torch.fake import tensors_in
+from ...importers.torch.relations import lie_alike
+from .memory import Memory
+from .recording import CallRecord, Number, View, with_tensors
+
+_aten = torch.ops.aten
+_UNINITIALIZED = {
+    _aten.empty.memory_format,
+    _aten.empty_like.default,
+    _aten.empty_permuted.default,
+    _aten.empty_strided.default,
+    _aten.new_empty.default,
+    _aten.new_empty_strided.default,
+}
+_FILLED: dict[Any, int] = {
+    _aten.zeros.default: 0,
+    _aten.zeros_like.default: 0,
+    _aten.new_zeros.default: 0,
+    _aten.ones.default: 1,
+    _aten.ones_like.default: 1,
+    _aten.new_ones.default: 1,
+}
+_LIFTED = {_aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.lift.default}
+_COPIES = {_aten.clone.default, _aten._to_copy.default, *_LIFTED}  # their first argument, in the layout of the output
+_JOINS = {_aten.cat.default, _aten.stack.default}
+
+
+class Instruction(NamedTuple):
+    """What a call does to memory. `copied`: it computes elsewhere, and copies into its place."""
+
+    run: Callable[[], object]
+    copied: bool
+
+
+def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
+    """How a call is run; None where nothing is to be done.
+
+    Parameters
+    ----------
+    call : CallRecord
+        The call.
+    memory : Memory
+        Where its tensors are.
+    numbers : dict
+        What calls have read from tensors, by the id of what stands for it.
+    """
+    if call.number is None and not call.writes and not any(call.fresh):
+        return None  # views of what is there
+    if isinstance(call.function, torch._ops.OpOverload) and not _has_numbers(call):
+        return _operator(call, call.function, memory)
+    return Instruction(_composite(call, memory, numbers), any(call.fresh))
+
+
+def _operator(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction | None:
+    if torch.Tag.inplace_view in func.tags or func in _UNINITIALIZED:
+        return None
+    args, kwargs = with_tensors((call.args, dict(call.kwargs)), memory.tensor)
+    if not any(call.fresh):
+        return Instruction(lambda: func(*args, **kwargs), False)
+    outputs = [memory.tensor(view) for view in call.outputs]
+    if func in _FILLED:
+        value = _FILLED[func]
+        return Instruction(lambda: outputs[0].fill_(value), False)
+    if func in _COPIES and call.inputs and _same_bytes(memory, call.inputs[0], call.outputs[0]):
+        return None
+    meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
+    if func in _COPIES and not meets:
+        source = args[0]
+        return Instruction(lambda: outputs[0].copy_(source), False)
+    if func in _JOINS and meets and memory.span(call.outputs[0]) is not None:
+        return _join(call, func, memory)
+    out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
+    if out is not None and (not meets or _over_itself(call, func, memory)):
+        taken = {argument.name for argument in out._schema.arguments}
+        names = [argument.name for argument in out._schema.arguments if argument.is_out]
+        if len(names) == len(outputs):
+            given = {name: value for name, value in kwargs.items() if name in taken}
+            given.update(zip(names, outputs, strict=True))
+            return Instruction(lambda: out(*args, **given), False)
+    return Instruction(_copying(lambda: func(*args, **kwargs), call.fresh, outputs, flat_tensors), True)
+
+
+def _join(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction:
+    """A concatenation part by part, without those that lie where they belong."""
+    whole = memory.tensor(call.outputs[0])
+    axis = int(call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", 0)) % max(1, whole.dim())
+    copies: list[tuple[Tensor, Tensor]] = []
+    outside = True
+    start = 0
+    for number, view in enumerate(call.args[0]):
+        part = memory.tensor(view)
+        if func is _aten.stack.default:
+            place = whole.select(axis, number)
+        elif view.sizes == (0,):  # an empty one may have any rank
+            continue
+        else:
+            place = whole.narrow(axis, start, view.sizes[axis])
+            start += view.sizes[axis]
+        if not _is_in(place, part):
+            copies.append((place, part))
+            outside = outside and not _overlap(memory, view, call.outputs[0])
+    if outside:
+        return Instruction(lambda: _copy_all(copies), False)
+    return Instruction(lambda: _copy_all([(place, part.clone()) for place, part in copies]), True)
+
+
+def _is_in(place: Tensor, part: Tensor) -> bool:
+    same = place.data_ptr() == part.data_ptr() and place.dtype == part.dtype
+    return same and lie_alike(place, part) and not (part.is_conj() or part.is_neg())
+
+
+def _copy_all(copies: Sequence[tuple[Tensor, Tensor]]) -> None:
+    for place, part in copies:
+        place.copy_(part)
+
+
+def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Callable[[], None]:
+    """A call of any function: it gets tensors of its own, as it may change their sizes, and numbers as they are now."""
+    outputs = [memory.tensor(view) for view in call.outputs]
+
+    def compute() -> Any:
+        args, kwargs = with_tensors((call.args, dict(call.kwargs)), lambda view: memory.tensor(view).detach())
+        if _has_numbers(call):
+            args, kwargs = torch.utils._pytree.tree_map(
+                lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, (args, kwargs)
+            )
+        return call.function(*args, **kwargs)
+
+    if call.number is not None:
+        number = call.number
+
+        def read() -> None:
+            numbers[id(number)] = compute()
+
+        return read
+    return _copying(compute, call.fresh, outputs, lambda result: (tensor for _, tensor in tensors_in(result)))
+
+
+def _copying(
+    compute: Callable[[], Any], fresh: Sequence[bool], outputs: list[Tensor], tensors: Callable[[Any], Any]
+) -> Callable[[], None]:
+    places = [output if new else None for output, new in zip(outputs, fresh, strict=True)]
+
+    def run() -> None:
+        for place, value in zip(places, _made(compute(), len(places), tensors), strict=True):
+            if place is not None and value is not None:
+                place.copy_(value)
+
+    return run
+
+
+def _made(result: Any, count: int, tensors: Callable[[Any], Any]) -> Sequence[Tensor | None]:
+    """What a call returned, as many as were planned: None where a kernel leaves out what its fake kernel gives."""
+    found = list(tensors(result))
+    return result if len(found) < count and isinstance(result, (tuple, list)) and len(result) == count else found
+
+
+def _has_numbers(call: CallRecord) -> bool:
+    leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
+    return call.number is not None or any(isinstance(leaf, Number) for leaf in leaves)
+
+
+def _overlap(memory: Memory, view: View, other: View) -> bool:
+    """Whether two tensors may have bytes in common."""
+    a, b = memory.span(view), memory.span(other)
+    if a is not None and b is not None:
+        return a[0] < b[1] and b[0] < a[1]
+    return a is b and memory.home(view.storage) == memory.home(other.storage)
+
+
+def _same_bytes(memory: Memory, view: View, output: View) -> bool:
+    """Whether a tensor lies in the arena where and as another does."""
+    span = memory.span(view)
+    same = span is not None and span == memory.span(output) and view.dtype == output.dtype
+    return same and not (view.conj or view.neg) and lie_alike(memory.tensor(view), memory.tensor(output))
+
+
+def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> bool:
+    """Whether each element of the only output is computed from elements in the same bytes, as far as they meet."""
+    if torch.Tag.pointwise not in func.tags or len(call.outputs) != 1:
+        return False
+    output = call.outputs[0]
+    inputs = [view for view in call.inputs if _overlap(memory, view, output)]
+    return all(_same_bytes(memory, view, output) and view.strides == output.strides for view in inputs)
+
+
+@cache
+def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
+    """The overload of an operator that writes into what it is given; None if it has none of its own.
+
+    Overloads that torch generates compute elsewhere and copy: they are none. An operator that is made of others may
+    be made of others again in its overload, whose results differ in the last bits: it counts as having none.
+    """
+    if torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"):
+        return None
+    arguments = _without_factory([(a.name, str(a.type)) for a in func._schema.arguments])
+    packet = func.overloadpacket
+    for name in packet.overloads():
+        other = getattr(packet, name)
+        if torch.Tag.generated in other.tags or not any(a.is_out for a in other._schema.arguments):
+            continue
+        taken = [(a.name, str(a.type)) for a in other._schema.arguments if not a.is_out]
+        if taken == arguments and torch._C._dispatch_has_computed_kernel_for_dispatch_key(_name(other), device.upper()):
+            return other  # type: ignore[no-any-return]
+    return None
+
+
+def _name(func: torch._ops.OpOverload) -> str:
+    return str(func.name())  # type: ignore[no-untyped-call]
+
+
+def _without_factory(arguments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The arguments but for those that say where and as what a new tensor is made."""
+    made = ("dtype", "layout", "device", "pin_memory")
+    if not set(made) <= {name for name, _ in arguments}:
+        return arguments
+    return [(name, kind) for name, kind in arguments if name not in made]
