@@ -169,7 +169,7 @@ class BoundProgram:
 
         recording = self._recording
         return Run(
-            outputs=None if recording.loss is not None else recording.result_of(give),
+            outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
             loss=None if recording.loss is None else give(recording.loss),
             gradients={name: give(view) for name, view in recording.gradients.items()},
             arena_bytes=self._plan.peak,

@@ -136,9 +136,10 @@ class Recording:
         for address, index in self._storage_at.items():
             self.storages[index].root = roots.get(address, "")
 
-    def result_of(self, tensor: Callable[[View], Tensor]) -> Any:
-        """What the network returns, with tensors for its views."""
-        return map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
+    def result_of(self, tensor: Callable[[View], Tensor], numbers: Mapping[int, Any]) -> Any:
+        """What the network returns, with tensors for its views, and numbers, by the ids of what stands for them."""
+        result = map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
+        return with_numbers(result, numbers) if numbers else result
 
     def returned_views(self) -> list[View]:
         """All that the caller gets."""
@@ -178,6 +179,12 @@ class Recording:
 
 def _views_in(value: Any) -> tuple[View, ...]:
     return tuple(leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, View))
+
+
+def with_numbers(value: T, numbers: Mapping[int, Any]) -> T:
+    """A nest with numbers for what stands for them."""
+    mapped: T = pytree.tree_map(lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, value)
+    return mapped
 
 
 def with_tensors(value: T, tensor: Callable[[View], Tensor]) -> T:
