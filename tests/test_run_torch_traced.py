@@ -203,6 +203,15 @@ def test_numbers_read_from_tensors(compute: Callable[..., Any]) -> None:
             assert got[1] == expected[1]
 
 
+def test_operators_that_are_made_of_others_run_as_in_eager() -> None:
+    """What a product is made of depends on whether a weight requires a gradient, also where none is computed."""
+    module, tokens = nn.GRU(16, 24, 2, batch_first=True), torch.randn(3, 7, 16)
+    program = export(module, (tokens,))
+    run = memplan.plan(program, alignment=64).run(tokens, check=True)
+    with torch.no_grad():
+        assert same(run.outputs, module(tokens))
+
+
 # Programs at random
 
 

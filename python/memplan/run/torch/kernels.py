@@ -73,8 +73,9 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
     """
     if call.number is None and not call.writes and not any(call.fresh):
         return None  # views of what is there
-    if isinstance(call.function, torch._ops.OpOverload) and not _has_numbers(call):
-        return _operator(call, call.function, memory)
+    func = call.function
+    if isinstance(func, torch._ops.OpOverload) and not _is_composite(func) and not _has_numbers(call):
+        return _operator(call, func, memory)
     return Instruction(_composite(call, memory, numbers), any(call.fresh))
 
 
@@ -149,8 +150,11 @@ def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Cal
     """A call of any function: it gets tensors of its own, as it may change their sizes, and numbers as they are now."""
     outputs = [memory.tensor(view) for view in call.outputs]
 
+    def tensor(view: View) -> Tensor:
+        return memory.tensor(view).detach().requires_grad_(view in call.leaves)
+
     def compute() -> Any:
-        args, kwargs = with_tensors((call.args, dict(call.kwargs)), lambda view: memory.tensor(view).detach())
+        args, kwargs = with_tensors((call.args, dict(call.kwargs)), tensor)
         if _has_numbers(call):
             args, kwargs = with_numbers((args, kwargs), numbers)
         return call.function(*args, **kwargs)
@@ -211,11 +215,8 @@ def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) 
 def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
     """The overload of an operator that writes into what it is given; None if it has none of its own.
 
-    Overloads that torch generates compute elsewhere and copy: they are none. An operator that is made of others may
-    be made of others again in its overload, whose results differ in the last bits: it counts as having none.
+    Overloads that torch generates compute elsewhere and copy: they are none.
     """
-    if torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"):
-        return None
     arguments = _without_factory([(a.name, str(a.type)) for a in func._schema.arguments])
     packet = func.overloadpacket
     for name in packet.overloads():
@@ -226,6 +227,11 @@ def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverl
         if taken == arguments and torch._C._dispatch_has_computed_kernel_for_dispatch_key(_name(other), device.upper()):
             return other  # type: ignore[no-any-return]
     return None
+
+
+def _is_composite(func: torch._ops.OpOverload) -> bool:
+    """Whether an operator is made of others. Its overload may be made of different ones, with other last bits."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"))
 
 
 def _name(func: torch._ops.OpOverload) -> str:
