@@ -90,7 +90,7 @@ def test_other_sources_are_refused_with_what_is_accepted(source: Any) -> None:
 
 @pytest.mark.parametrize("path", ["model.txt", "model", "lifetimes.csv.gz"])
 def test_other_paths_are_refused(path: str) -> None:
-    with pytest.raises(TypeError, match=f"a path must end in .onnx, .json, .csv or .pt2, got '{path}'"):
+    with pytest.raises(TypeError, match=f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got '{path}'"):
         memplan.plan(path)
 
 

@@ -45,6 +45,7 @@ HAND_OVER = {
     "facts/plan",
     "facts/tensors",
     "facts/diff",
+    "facts/fragmentation",
     "facts/explain/explanation",
     "facts/explain/reuse",
     "comparing/comparison",
@@ -52,7 +53,7 @@ HAND_OVER = {
 }
 SHOWN_BY = {"present", "export", "run"}
 # Files of importers that may look at plans; the others read networks.
-READ_PLANS = {"importers/plan_files", "importers/plan_json"}
+READ_PLANS = {"importers/plan_files", "importers/plan_json", "importers/snapshot/recorded"}
 
 
 class Import(NamedTuple):

@@ -24,11 +24,13 @@ from .errors import (
 from .facts.diff import PlanDiff
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
+from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
+from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
@@ -39,12 +41,14 @@ from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
+from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
     "Comparison",
     "ComparisonRow",
     "Explanation",
+    "Fragmentation",
     "Graph",
     "GraphError",
     "InductorCapture",
@@ -59,6 +63,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "PoolUse",
     "Problem",
     "ProblemError",
     "Refutation",
@@ -66,6 +71,7 @@ __all__ = [
     "Reuse",
     "Sharing",
     "Slot",
+    "Snapshot",
     "SourceError",
     "Sweep",
     "Tape",
@@ -77,12 +83,14 @@ __all__ = [
     "capture",
     "capture_inductor",
     "compare",
+    "compiled_plans",
     "plan",
     "planner_names",
     "planners",
     "plot_plans",
     "read_plan",
     "read_problem",
+    "read_snapshot",
     "read_tape",
     "record",
     "refute",

@@ -43,10 +43,11 @@ def capture(
 
         - a Graph, a Problem, a graph dict, or (size, first, last) arrays
         - a Tape, which `record` makes
-        - a path to .onnx, .json (graph dict), .csv (lifetimes) or .pt2
+        - a path to .onnx, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
         - an onnx.ModelProto
         - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
         - ``"example:NAME"``, a graph shipped with memplan
+        - what ``torch.cuda.memory._snapshot()`` returned, or a `Snapshot`; see `read_snapshot`
     args, kwargs
         Example arguments for a torch source; only their shapes and dtypes matter.
     train

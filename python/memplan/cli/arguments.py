@@ -17,6 +17,7 @@ from .terminal import ERROR
 
 if TYPE_CHECKING:
     from .._core import Graph, Problem
+    from ..importers.snapshot import Snapshot
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Group: TypeAlias = "argparse._ArgumentGroup"
@@ -42,7 +43,10 @@ def epilog(examples: str) -> str:
 
 def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     """SOURCE, and how it is read and turned into buffers; see `capture` and `planning`."""
-    text = "a model (.onnx, .pt2 or .json), a list of lifetimes (.csv), or example:NAME, such as example:gpt2_train"
+    text = (
+        "a model (.onnx, .pt2 or .json), a list of lifetimes (.csv), a memory snapshot of torch (.pickle), or "
+        "example:NAME, such as example:gpt2_train"
+    )
     if many:
         command.add_argument("sources", metavar="SOURCE", nargs="+", help=text)
     else:
@@ -139,7 +143,7 @@ def add_search(group: Group) -> None:
     group.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance (default: 0)")
 
 
-def captured(options: argparse.Namespace, source: str) -> Graph | Problem:
+def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 

@@ -29,6 +29,7 @@ from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_l
 if TYPE_CHECKING:
     from .._core import Graph, Problem
     from ..facts.plan import Plan
+    from ..importers.snapshot import Snapshot
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
@@ -84,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     _check_targets(options)
     plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with waiting(f"reading {options.source}"):
-        source = captured(options, options.source)
+        snapshot = _snapshot(options.source)
+        source = captured(options, options.source if snapshot is None else snapshot)
     _check_picture(options, source)
     try:
         result = _planned(options, source)
@@ -94,9 +96,18 @@ def run(options: argparse.Namespace) -> int:
         _write(options, result)
     with readers_may_leave():
         _print_summary(options.source, result)
+        if snapshot is not None:
+            console().print(str(snapshot.report(result)), soft_wrap=True)
     if result.interrupted:
         return interrupted("this is the best plan until then")
     return OK
+
+
+def _snapshot(source: str) -> Snapshot | None:
+    """The snapshot in a file of that kind, whose figures are shown beside those of the plan."""
+    from ..importers.snapshot import read_snapshot
+
+    return read_snapshot(source) if Path(source).suffix.lower() in (".pickle", ".pkl") else None
 
 
 def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None:

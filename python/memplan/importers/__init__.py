@@ -10,12 +10,13 @@ from typing import Any
 
 from .. import _core
 from ..inplace_ops import checked, with_inplace
+from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
 ACCEPTED = (
     "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .json, "
-    ".csv or .pt2, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule or "
-    "torch.export.ExportedProgram"
+    ".csv, .pt2 or .pickle, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule, "
+    "torch.export.ExportedProgram or a memory snapshot of torch"
 )
 
 
@@ -53,6 +54,8 @@ def capture_source(
         from .csv import read_problem
 
         return read_problem(source, inclusive=inclusive)
+    if kind in ("snapshot", ".pickle"):
+        return (source if isinstance(source, Snapshot) else read_snapshot(source)).problem()
     if kind in ("graph", *_GRAPH_DICTS):
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
         return with_inplace(graph, types) if types else graph
@@ -83,10 +86,12 @@ def kind_of(source: Any) -> str:
         return "graph"
     if isinstance(source, _core.Problem):
         return "problem"
+    if isinstance(source, Snapshot):
+        return "snapshot"
     if isinstance(source, Tape):
         return "tape"
     if isinstance(source, Mapping):
-        return "dict"
+        return "snapshot" if is_snapshot(source) else "dict"
     if isinstance(source, str) and source.startswith("example:"):
         return "example"
     if isinstance(source, (str, os.PathLike)):
@@ -105,8 +110,12 @@ def kind_of(source: Any) -> str:
 
 def _kind_of_path(path: str) -> str:
     suffix = Path(path).suffix.lower()
-    if suffix not in (".onnx", ".json", ".csv", ".pt2"):
-        raise TypeError(f"a path must end in .onnx, .json, .csv or .pt2, got {path!r}; source must be {ACCEPTED}")
+    if suffix == ".pkl":
+        return ".pickle"
+    if suffix not in (".onnx", ".json", ".csv", ".pt2", ".pickle"):
+        raise TypeError(
+            f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got {path!r}; source must be {ACCEPTED}"
+        )
     return suffix
 
 

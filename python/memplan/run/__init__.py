@@ -10,15 +10,20 @@ from typing import Any
 
 _DOORS: dict[str, str] = {
     "Arena": "eager.replaying",
+    "CompiledPlan": "inductor.compiled",
     "arena": "eager.replaying",
+    "clear_compiled_plans": "inductor.compiled",
 }  # a public name -> the module below that has it
+_RUNTIMES = ("executorch",)  # packages below with names of their own
 
 
 def __getattr__(name: str) -> Any:
     if name in _DOORS:
         return getattr(importlib.import_module(f".{_DOORS[name]}", __name__), name)
+    if name in _RUNTIMES:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_DOORS])
+    return sorted([*globals(), *_DOORS, *_RUNTIMES])

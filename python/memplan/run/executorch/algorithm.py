@@ -1,0 +1,202 @@
+"""memplan as a memory planning algorithm of ExecuTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from executorch.exir.memory_planning import MemoryAlgoResult, greedy
+from torch import fx
+
+from ..._core import Problem
+from ...api import plan as make_plan
+from ...errors import InfeasibleError, PlannerError, SourceError
+from ...facts.plan import Plan
+from ...sizes import in_bytes
+from ...text import one_line
+from .arena import Arena, arena_name
+from .call import Call, Planned
+from .graphs import branches_of
+
+
+class Algorithm:
+    """memplan as ExecuTorch calls its algorithms: for each graph and device. It keeps what it has planned.
+
+    Attributes
+    ----------
+    arenas : list of Arena
+        What was planned, in the order of planning: bodies before the graph around them.
+    """
+
+    def __init__(
+        self,
+        planner: str,
+        *,
+        capacity: Any,
+        time_limit: float | None,
+        seed: int,
+        threads: int,
+        fallback: bool,
+        method: str | None,
+    ) -> None:
+        self.__name__ = "memplan"  # by which a suite tells its algorithms apart
+        self.arenas: list[Arena] = []
+        self._planner = planner
+        self._options: dict[str, Any] = {"time_limit": time_limit, "seed": seed, "threads": threads}
+        self._capacity = capacities(capacity)
+        self._fallback = fallback
+        self._method = method
+        self._methods = 0
+        self._label = method or "the graph"
+        self._bodies: dict[int, str] = {}
+        self._branches: set[int] = set()
+        self._planned: WeakKeyDictionary[fx.GraphModule, Planned] = WeakKeyDictionary()
+        make_plan(Problem([], [], []), planner, **self._options)  # raises here what is wrong with the options
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of the arenas that have one, in the order of `arenas`."""
+        return [arena.plan for arena in self.arenas if arena.plan is not None]
+
+    def __repr__(self) -> str:
+        return f"<memplan.run.executorch.Algorithm: planner {self._planner!r}, {len(self.arenas)} arenas>"
+
+    def __call__(
+        self, alignment: int, specs: Any, graph_module: Any, graph_signature: Any = None, extra_padding: int = 0
+    ) -> MemoryAlgoResult:
+        """Place all specs: ExecuTorch's interface."""
+        branch = id(graph_module) in self._branches and not self._fallback  # greedy would place no results
+        try:
+            call = Call(alignment, list(specs), graph_module, extra_padding, self._planned, branch)
+        except SourceError as error:
+            raise SourceError(f"{self._label}: {error}") from error
+        try:
+            result = self._placed(call)
+        except PlannerError as error:
+            if not self._fallback:
+                raise
+            warnings.warn(f"{error}; ExecuTorch's greedy algorithm plans instead", RuntimeWarning, stacklevel=2)
+            result = greedy(alignment, call.specs, graph_module, graph_signature, extra_padding)
+            for memory, size in enumerate(result.bufsizes[1:], 1):
+                self._keep(call, memory, size, None, str(error))
+        call.planned.next_memory += len(result.bufsizes) - 1
+        self._planned[graph_module] = call.planned
+        return result
+
+    @contextmanager
+    def method(self, graph: fx.GraphModule) -> Iterator[None]:
+        """Name what is planned inside: the next method, and the bodies in its graph by their paths."""
+        self._methods += 1
+        self._label = self._method or f"method {self._methods}"
+        self._bodies = {id(module): path for path, module in graph.named_modules() if path}
+        self._branches = branches_of(graph)
+        try:
+            yield
+        finally:
+            self._label, self._bodies, self._branches = self._method or "the graph", {}, set()
+
+    def clear(self) -> None:
+        """Forget what was planned: another program begins."""
+        self.arenas, self._methods = [], 0
+
+    def check(self, name: str, memory: int, size: int) -> None:
+        """Raise InfeasibleError if an arena that needs no planner is above its capacity."""
+        capacity = self._capacity.get(memory, size)
+        if size > capacity:
+            raise InfeasibleError(
+                f"{name}: no plan fits a capacity of {capacity} bytes: {size} are needed",
+                capacity=capacity,
+                lower_bound=size,
+            )
+
+    def _placed(self, call: Call) -> MemoryAlgoResult:
+        """The plans of all memories, kept when all are made."""
+        memories = sorted({*call.storages, *(memory for memory, size in enumerate(call.reserved) if size)})
+        plans = {memory: self._plan(call, memory) for memory in memories}
+        result = MemoryAlgoResult({}, [0] * (max([*memories, len(call.reserved) - 1, 1]) + 1))
+        for memory, plan in plans.items():
+            below = call.below(memory)
+            call.write(result, memory, [below + offset for offset in plan.offsets.tolist()])
+            result.bufsizes[memory] = below + plan.peak + call.padding
+            self._keep(call, memory, result.bufsizes[memory], plan)
+        return result
+
+    def _plan(self, call: Call, memory: int) -> Plan:
+        """The plan of one memory: its storages, then its regions. One above the capacity is searched again."""
+        name = arena_name(self._label, self._bodies.get(id(call.graph), ""), call.memory_in_program(memory))
+        besides = call.below(memory) + call.padding
+        capacity = self._capacity.get(call.memory_in_program(memory))
+        problem = _problem(call, memory)
+        try:
+            plan = make_plan(problem, self._planner, **self._options)
+            if capacity is not None and plan.peak + besides > capacity:
+                plan = make_plan(problem, self._planner, capacity=max(capacity - besides, 0), **self._options)
+        except InfeasibleError as error:
+            raise _named(error, name, besides) from error
+        except Exception as error:
+            raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
+        return plan
+
+    def _keep(self, call: Call, memory: int, size: int, plan: Plan | None, fallback: str = "") -> None:
+        """Note an arena."""
+        arena = Arena(
+            method=self._label,
+            body=self._bodies.get(id(call.graph), ""),
+            memory=call.memory_in_program(memory),
+            device=call.device,
+            bytes=size,
+            padding=call.padding,
+            plan=plan,
+            fallback=fallback,
+            _greedy=partial(call.given.greedy_bytes, memory),
+        )
+        self.arenas.append(arena)
+
+
+def capacities(capacity: Any) -> dict[int, int]:
+    """Bytes by memory id.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is not a number of bytes, or a memory id that is no integer >= 1.
+    """
+    if capacity is None:
+        return {}
+    if not isinstance(capacity, Mapping):
+        return {1: in_bytes(capacity, "capacity")}
+    for memory in capacity:
+        if isinstance(memory, bool) or not isinstance(memory, int):
+            raise TypeError(f"capacity must have memory ids as keys, got {memory!r}")
+        if memory < 1:
+            raise ValueError(f"capacity must have memory ids >= 1 as keys (0 has constants), got {memory}")
+    return {memory: in_bytes(size, f"capacity[{memory}]") for memory, size in capacity.items()}
+
+
+def _problem(call: Call, memory: int) -> Problem:
+    storages, regions = call.storages.get(memory, []), call.inside(memory)
+    return Problem(
+        [*(storage.bytes for storage in storages), *(region.bytes(memory) for region in regions)],
+        [*(storage.first for storage in storages), *(region.first for region in regions)],
+        [*(storage.last for storage in storages), *(region.last for region in regions)],
+        call.alignment,
+        [*(storage.name for storage in storages), *(f"{region.name}: bodies" for region in regions)],
+    )
+
+
+def _named(error: InfeasibleError, name: str, besides: int) -> InfeasibleError:
+    """The error with the name of the arena, and what else it has."""
+    more = f" ({besides} of its bytes are for padding and bodies)" if besides else ""
+    return InfeasibleError(
+        f"{name}{more}: {error}",
+        capacity=error.capacity,
+        lower_bound=error.lower_bound,
+        peak=error.peak,
+        plan=error.plan,
+        buffers=error.buffers,
+        step=error.step,
+    )
