@@ -54,7 +54,7 @@ def fed(source, seed=0):
 
 def runs(source, feeds, expected, plans, **options):
     """Run each plan with poison; every one must give what is expected."""
-    program = program_of(Source(source, "onnx"), **options)
+    program = program_of(Source(source, "onnx", **options))
     for plan in plans:
         plan.verify()
         assert same(program.bind(plan).run([feeds], check=True).outputs, expected)

@@ -1,7 +1,7 @@
 """ONNX models run in their arenas, with poison: how many plans, how many wrong, and what a wrong lifetime shows as.
 
-Run: ``python tests/benchmarks/run_check_onnx.py [--json F] [--docs]``. A row is a door; for each of its models there are
-plans by `auto` and `first_fit`, with sharing and without, with inputs in the arena, at random offsets, and on three
+Run: ``python tests/benchmarks/run_check_onnx.py [--json F] [--docs]``. A row is a door; for each of its models there
+are plans by `auto` and `first_fit`, with sharing and without, with inputs in the arena, at random offsets, and on three
 streams, run in random legal orders. Results are held bit by bit against the same operators on the whole model.
 
 Then lifetimes are shortened by one step, one buffer at a time, at most 40 of a model, in its plan by `auto`. The plan
@@ -25,20 +25,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import onnx
 import onnxruntime
 import torch
-from models import CATALOGUE, inference_inputs
-from onnx_running import caught, fed, plans_of, same, wanted
 from reporting import Rows, arguments, report
-from running import on_streams, random_order
-from test_importers_onnx_models import DATA, LIGHT, RANDOM, operator_cases
-from test_importers_onnx_written import optimised
-from test_run_onnx_models import loop, session_options
 
 import memplan
 from memplan.errors import SourceError
 from memplan.facts.source import Source
 from memplan.run.onnx import program_of
+from models import CATALOGUE, inference_inputs
+from onnx_running import caught, fed, plans_of, same, wanted
+from running import on_streams, random_order
+from test_importers_onnx_models import DATA, LIGHT, RANDOM, operator_cases
+from test_importers_onnx_written import optimised
+from test_run_onnx_models import loop, session_options
 
-HEAD = ("door", "models", "plans run", "wrong", "lifetimes shortened", "caught")
+HEAD = ("door", "models", "plans", "wrong", "lives shortened", "found")
 MOST = 40  # lifetimes of a model that are shortened
 Model = tuple[onnx.ModelProto, dict[str, Any]]  # and what it is fed
 
@@ -70,7 +70,7 @@ def row_of(door: str, models: Any, engine: Any = "reference", streams: int = 2) 
     total = dict.fromkeys(HEAD[1:], 0)
     for source, feeds in models:
         try:
-            program = program_of(Source(source, "onnx"), engine)
+            program = program_of(Source(source, "onnx", engine=engine))
         except SourceError:
             continue
         expected = by_whole(source, feeds) if engine == "onnxruntime" else wanted(source, feeds)
