@@ -434,7 +434,8 @@ def test_engines_give_the_same_but_for_rounding(monkeypatch):
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
     assert found[0].tolist() == found[2].tolist()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(MissingDependencyError, match=r"engine='onnxruntime' needs ONNX Runtime: pip install 'memplan\[onnxruntime\]'"):
+    needed = r"engine='onnxruntime' needs ONNX Runtime: pip install 'memplan\[onnxruntime\]'"
+    with pytest.raises(MissingDependencyError, match=needed):
         memplan.plan(residual(), dims={"n": 4}).run(x, engine="onnxruntime")
 
 
