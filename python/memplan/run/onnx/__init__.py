@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
-from ...errors import UnsupportedError
+import os
+from typing import TYPE_CHECKING, Any
+
 from ...facts.source import Source
-from ..program import Program
+from ...importers.onnx import imported
+
+if TYPE_CHECKING:
+    from .bound import Program
+
+
+ENGINES = ("reference", "onnxruntime")
 
 
 def program_of(source: Source) -> Program:
-    """The program of a model, or of the file of one."""
-    raise UnsupportedError(f"a source of kind {source.kind} cannot be run yet")
+    """The program of a model, or of the file of one, whose external data are read from its folder.
+
+    Raises
+    ------
+    SourceError
+        As `memplan.capture`. Also if no engine has the operator of a node, or a weight cannot be read. The message
+        names it.
+    MissingDependencyError
+        onnx is not installed, or ONNX Runtime is asked for and is not.
+    """
+    if source.engine not in ENGINES:
+        raise ValueError(f"engine must be 'reference' or 'onnxruntime', got {source.engine!r}")
+    found = imported(source.value, dims=source.dims, inplace_ops=source.inplace_ops)
+    from .bound import Program
+
+    return Program(found, _folder(source.value), source.engine)
+
+
+def _folder(source: Any) -> str | None:
+    """The folder of a model's file; None for a model in memory."""
+    return os.path.dirname(os.path.abspath(source)) if isinstance(source, (str, os.PathLike)) else None
