@@ -130,6 +130,7 @@ def plan(
         does not rise.
     disable_inplace_ops
         Types of ops that may not write in place: "Add", "aten.add.Tensor". "aten.add" stands for all its overloads.
+        Types that the graph does not have are allowed, but for those that look misspelt; so it is with `inplace_ops`.
     donate
         Names of graph inputs whose bytes may be taken. An output that takes them lies where the input lies.
     zero_copy
