@@ -263,7 +263,8 @@ def test_what_a_branch_returns_twice_is_placed_once() -> None:
     """What no exporter makes: it would be in the bytes of two results."""
 
     def model(x: Tensor) -> Any:
-        return torch.cond(x.sum() > 0, lambda v: (v * 2, v * 2), lambda v: (v - 1, v - 1), [x])
+        kept, early = torch.cond(x.sum() > 0, lambda v: (v * 2, v * 2), lambda v: (v - 1, v - 1), [x])
+        return (x * 3).relu() * early.sum() + kept + x.exp()
 
     memory = memory_planning_pass()
     run = memory.run
