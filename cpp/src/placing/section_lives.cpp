@@ -7,7 +7,13 @@
 
 namespace memplan {
 
-SectionLives section_lives(const Problem& problem) {
+namespace {
+
+constexpr std::size_t kTicksPerLifetime = 8;  // of the deadline
+
+}  // namespace
+
+SectionLives section_lives(const Problem& problem, const Deadline& deadline) {
   const auto count = problem.size().size();
   SectionLives lives{std::vector<Index>(count, 0), std::vector<Index>(count, 0), {}};
   const std::vector<Index> births = by_birth(problem);
@@ -17,6 +23,7 @@ SectionLives section_lives(const Problem& problem) {
   for (auto death = deaths.begin(); death != deaths.end();) {
     const Index section = lives.sections();
     for (; birth != births.end() && problem.first(*birth) < problem.last(*death); ++birth) {
+      deadline.tick(kTicksPerLifetime);
       lives.begin[at(*birth)] = section;
       alive += problem.size(*birth);
     }
@@ -31,11 +38,10 @@ SectionLives section_lives(const Problem& problem) {
 }
 
 std::vector<Bytes> load_covered(const SectionLives& lives, const Deadline& deadline) {
-  constexpr std::size_t kTicksPerBuffer = 16;
   const MaxTree loads(lives.load);
   std::vector<Bytes> covered(lives.begin.size());
   for (std::size_t i = 0; i < covered.size(); ++i) {
-    deadline.tick(kTicksPerBuffer);
+    deadline.tick(2 * kTicksPerLifetime);
     covered[i] = loads.max(at(lives.begin[i]), at(lives.end[i]));
   }
   return covered;

@@ -24,7 +24,7 @@ struct SectionLives {
 };
 
 // O(n log n).
-SectionLives section_lives(const Problem& problem);
+SectionLives section_lives(const Problem& problem, const Deadline& deadline);
 
 // Per buffer, the largest load of a section that it covers. O(n log n).
 std::vector<Bytes> load_covered(const SectionLives& lives, const Deadline& deadline);

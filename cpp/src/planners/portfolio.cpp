@@ -23,7 +23,7 @@
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
-#include "planners/squeaky_wheel.hpp"
+#include "search/squeaky_search.hpp"
 #include "search/squeeze.hpp"
 
 namespace memplan {
@@ -126,7 +126,7 @@ class WheelMember : public Member {
   const Problem& problem_;
   const Bytes bound_;
   const std::uint64_t seed_;
-  std::optional<SqueakyWheel> wheel_;
+  std::optional<SqueakySearch> wheel_;
 };
 
 class Portfolio {

@@ -21,7 +21,7 @@ from unittest import mock
 import torch
 import torch._inductor.config
 from torch import Tensor, fx
-from torch._inductor import cpp_builder, cpu_vec_isa, exc, ir
+from torch._inductor import cpp_builder, cpu_vec_isa, exc
 from torch._inductor.codegen import memory_planning, wrapper
 from torch._inductor.graph import GraphLowering, SubgraphLowering
 from torch._inductor.virtualized import V
@@ -30,7 +30,8 @@ from ..errors import MissingDependencyError, SourceError, UnsupportedError
 from ..importers.torch import _ONE_AT_A_TIME, _unwrapped
 from ..importers.torch.fake import describe, map_tensors, tensors_in
 from ..importers.torch.module import loss_of, unchanged
-from .wrapper import Block, Pool, Wrapper
+from .lines import Ledger, number_of
+from .wrapper import Pool, Wrapper
 
 _CONFIG = {
     "force_disable_caches": True,  # or no wrapper would be made of what has been compiled before
@@ -39,8 +40,6 @@ _CONFIG = {
     "fx_wrapper": False,
     "compile_threads": 1,
 }
-_MEMORY = (wrapper.AllocateLine, wrapper.ReuseLine, wrapper.FreeIfNotReusedLine)
-_OWN_NOTHING = (ir.MultiOutputLayout, ir.NoneLayout, ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)
 
 
 def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], train: bool) -> list[Wrapper]:
@@ -190,10 +189,10 @@ def _read(codegen: Any, inference: bool, plan: Callable[..., None]) -> Wrapper:
     if isinstance(graph, SubgraphLowering) or isinstance(codegen, wrapper.SubgraphPythonWrapperCodegen):
         raise UnsupportedError("torch.compile nests wrappers (control flow or partitions), which are not read here")
     unplanned = [copy.copy(line) for line in codegen.lines]
-    needed = _Ledger(unplanned)
+    needed = Ledger(unplanned)
     pools, error = _pools(codegen, [copy.copy(line) for line in codegen.lines])
     plan(codegen, inference)
-    held = _Ledger(codegen.lines)
+    held = Ledger(codegen.lines)
     kind = "inference" if inference else "backward" if graph.is_backward else "forward"
     handed_on = [pair for pair in held.takeovers if pair not in needed.takeovers]
     return Wrapper(
@@ -207,91 +206,6 @@ def _read(codegen: Any, inference: bool, plan: Callable[..., None]) -> Wrapper:
         pools,
         error,
     )
-
-
-class _Ledger:
-    """The blocks that lines make, hand on and free.
-
-    Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
-    next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
-    """
-
-    def __init__(self, lines: list[Any]) -> None:
-        self.blocks: list[Block] = []
-        self.takeovers: list[tuple[str, str]] = []
-        self.steps = 0
-        self._of: dict[str, Block] = {}
-        self._open: dict[str, int] = {}  # results of kernels that return several buffers: when they were made
-        about_memory = False
-        for line in lines:
-            before, about_memory = about_memory, isinstance(line, wrapper.MemoryPlanningLine)
-            self.steps += about_memory and not before
-            self._note(line)
-        self.steps += 1
-        for block in self.blocks:
-            block.last = max(self.steps if block.last < 0 else block.last, block.first + 1)
-
-    def _note(self, line: Any) -> None:
-        if isinstance(line, (wrapper.EnterSubgraphLine, wrapper.ExitSubgraphLine)):
-            raise UnsupportedError("torch.compile nests wrappers (control flow), which are not read here")
-        if isinstance(line, wrapper.ExternKernelAllocLine):
-            self._called(line.node)
-        elif isinstance(line, wrapper.MultiOutputLine):
-            self._unpacked(V.graph.get_buffer(line.result_name), line.arg_name)
-        elif isinstance(line, _MEMORY) and line.node.get_name() not in V.graph.removed_buffers:
-            self._memory(line)
-
-    def _called(self, node: Any) -> None:
-        self._open[node.get_name()] = self.steps
-        if _owns(node):
-            self._make(node, self.steps, "kernel")
-
-    def _unpacked(self, node: Any, result: str) -> None:
-        if _owns(node):
-            self._make(node, self._open.get(result, self.steps), "kernel")
-
-    def _memory(self, line: Any) -> None:
-        if isinstance(line, wrapper.AllocateLine):
-            self._make(line.node, self.steps, "wrapper")
-        elif isinstance(line, wrapper.ReuseLine):
-            self._hand_on(line.node, line.reused_as.get_name())
-        elif not line.is_reused and _owns(line.node):
-            self._free(line.node)
-
-    def _make(self, node: Any, step: int, source: str) -> Block:
-        name = node.get_name()
-        block = Block([name], _bytes(node), step, -1, source)
-        self.blocks.append(block)
-        self._of[name] = block
-        return block
-
-    def _hand_on(self, node: Any, to: str) -> None:
-        block = self._of.pop(node.get_name(), None) or self._make(node, self.steps, "input")
-        block.buffers.append(to)
-        self._of[to] = block
-        self.takeovers.append((to, node.get_name()))
-
-    def _free(self, node: Any) -> None:
-        name = node.get_name()
-        if name not in self._of:
-            raise UnsupportedError(f"torch.compile frees {name}, which no line that is known here has made")
-        self._of.pop(name).last = self.steps
-
-
-def _owns(node: Any) -> bool:
-    """Whether a buffer has bytes: views and tuples have none."""
-    return not isinstance(node.layout, _OWN_NOTHING) and not node.get_inputs_that_alias_output()
-
-
-def _bytes(node: Any) -> int:
-    return _number(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
-
-
-def _number(size: Any, name: str) -> int:
-    try:
-        return int(size)
-    except TypeError as error:
-        raise SourceError(f"the size of {name} is {size}, which depends on data") from error
 
 
 def _pools(codegen: Any, lines: list[Any]) -> tuple[list[Pool], str | None]:
@@ -308,5 +222,5 @@ def _pools(codegen: Any, lines: list[Any]) -> tuple[list[Pool], str | None]:
 def _pool(pool: Any, groups: list[Any]) -> Pool:
     inside = [group for group in groups if group.allocation.pool is pool]
     ranges = pool.root.get_live_ranges()
-    offsets = {group.node.get_name(): _number(group.allocation.offset, group.node.get_name()) for group in inside}
-    return Pool(_number(pool.root.get_symbolic_size(), pool.name), int(ranges.begin), int(ranges.end), offsets)
+    offsets = {group.node.get_name(): number_of(group.allocation.offset, group.node.get_name()) for group in inside}
+    return Pool(number_of(pool.root.get_symbolic_size(), pool.name), int(ranges.begin), int(ranges.end), offsets)

@@ -10,7 +10,8 @@ class Block:
     """Bytes that a wrapper holds during the steps [first, last), and the buffers that lie in them, one after another.
 
     ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; or "input", a
-    donated input whose bytes a buffer takes over, which counts from there.
+    donated input whose bytes a buffer takes over, which counts from there. A block that ``escapes`` is freed by no
+    line: the graph returns it, or torch keeps it.
     """
 
     buffers: list[str]
@@ -18,6 +19,8 @@ class Block:
     first: int
     last: int
     source: str
+    escapes: bool = False
+    device: str = "cpu"
 
     @property
     def name(self) -> str:

@@ -20,6 +20,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import _core
 from ..errors import MissingDependencyError, UnsupportedError
 from .interface import Options, Parameter, Placement, PlannerInfo
@@ -63,6 +65,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     begin = time.perf_counter()
     seconds = options.time_limit if options.time_limit is not None else float(options.settings["seconds"])
     cp_model = _load()
+    _check_count(int(np.count_nonzero(problem.size)))
     start = _core.solve_problem(problem, "greedy_by_size")
     greedy = Placement(start.offsets.tolist(), start.lower_bound)
     if start.optimal or start.peak <= (options.capacity or 0):
@@ -158,11 +161,14 @@ def _rectangles(problem: _core.Problem) -> list[list[_Rectangle]]:
     return rectangles
 
 
-def _check(scaled: _Scaled) -> None:
-    if len(scaled.buffers) > MOST_BUFFERS:
+def _check_count(buffers: int) -> None:
+    if buffers > MOST_BUFFERS:
         raise UnsupportedError(
-            f"planner 'cp_sat' takes at most {MOST_BUFFERS} buffers with bytes, this problem has {len(scaled.buffers)}"
+            f"planner 'cp_sat' takes at most {MOST_BUFFERS} buffers with bytes, this problem has {buffers}"
         )
+
+
+def _check(scaled: _Scaled) -> None:
     steps = max(rectangle.last for buffer in scaled.buffers for rectangle in buffer.rectangles)
     height = sum(buffer.size + buffer.multiple for buffer in scaled.buffers)
     if height * steps > MOST_AREA:

@@ -10,7 +10,9 @@ from typing import Any
 
 _DOORS: dict[str, str] = {
     "Arena": "eager.replaying",
+    "CompiledPlan": "inductor.compiled",
     "arena": "eager.replaying",
+    "clear_compiled_plans": "inductor.compiled",
 }  # a public name -> the module below that has it
 _RUNTIMES = ("executorch",)  # packages below with names of their own
 

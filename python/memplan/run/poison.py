@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ..facts.dataflow import Dataflow
 from ..facts.usage import Span, rectangles
 
 if TYPE_CHECKING:
@@ -26,6 +27,23 @@ def deaths(plan: Plan) -> dict[int, list[Span]]:
             used = [(b, e) for b, e, first, until in own if first <= last < until]
             base = offsets[buffer]
             dead[last] += [(base + b, base + e) for b, e in without((begin, end), used)]
+    return dict(dead)
+
+
+def deaths_in_order(plan: Plan, order: Sequence[int]) -> dict[int, list[Span]]:
+    """The bytes of the arena that die at each place of an order of the ops: no op from there on uses them.
+
+    Several streams have no steps in common, so a buffer dies as a whole here, after the last op that uses it.
+    """
+    flow, place = Dataflow(plan), {step: k for k, step in enumerate(order)}
+    end = {b: place[step] + 1 for b, step in flow.op_of_workspace.items()}
+    for tensor, buffer in enumerate(flow.buffer):
+        last = max((place[step] + 1 for step in flow.uses[tensor]), default=0)
+        end[buffer] = max(end.get(buffer, 0), last)
+    dead: dict[int, list[Span]] = defaultdict(list)
+    for b in end.keys() - {flow.buffer[t] for t in flow.kept} - {-1}:
+        offset = int(plan.offsets[b])
+        dead[end[b]].append((offset, offset + int(plan.problem.size[b])))
     return dict(dead)
 
 

@@ -5,12 +5,26 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import MissingDependencyError, SourceError
 
 if TYPE_CHECKING:
     import onnx
+
+    from .payload import Payload
+
+
+class Imported(NamedTuple):
+    """A model as the importer has seen it.
+
+    The nodes of `model` are the ops of `graph`, in their order. A tensor of the graph may have a longer name than the
+    output of the node. `payload` has what the tensors of `model` lack.
+    """
+
+    graph: dict[str, Any]
+    model: onnx.ModelProto
+    payload: Payload
 
 
 def import_onnx(
@@ -66,33 +80,38 @@ def import_onnx(
     MissingDependencyError
         If onnx is not installed.
     """
+    return imported(source, dims=dims, inplace_ops=inplace_ops).graph
+
+
+def imported(
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    dims: Mapping[str, int] | None = None,
+    inplace_ops: Collection[str] = (),
+) -> Imported:
+    """As `import_onnx`, with the model that the graph dict was made from."""
     try:
         import onnx
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, functions, graph, relations, schemas, scopes, shapes, symbols
+    from . import bodies, functions, graph, payload, relations, schemas, scopes, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = source if isinstance(source, onnx.ModelProto) else _load(source)
     if not model.HasField("graph"):
         raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
-    working = functions.inlined(_readable(model, source))
-    bodies.normalise(working)
+    if (field := payload.not_text(model)) is not None:
+        raise SourceError(f"{_title(source)}: {field} must be UTF-8 text")
+    kept = payload.Payload()
+    working = functions.inlined(kept.without(model))
+    bodies.normalise(working, kept)
     schemas.check_nodes(working)
     symbols.bind(working, values)
     working = shapes.infer(working)
     opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
     optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
-    return scopes.with_scopes(graph.GraphWriter(working, working.graph, {}, optional).write(), working)
-
-
-def _readable(model: onnx.ModelProto, source: object) -> onnx.ModelProto:
-    """A copy without payload, all of whose names are text."""
-    from . import payload
-
-    if (field := payload.not_text(model)) is not None:
-        raise SourceError(f"{_title(source)}: {field} must be UTF-8 text")
-    return payload.without_payload(model)
+    written = graph.GraphWriter(working, working.graph, {}, optional).write()
+    return Imported(scopes.with_scopes(written, working), working, kept)
 
 
 def _title(source: object) -> str:

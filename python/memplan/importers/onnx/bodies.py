@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx.helper
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from ...errors import SourceError
-from .payload import KEPT_ELEMENTS, dense_stub
+from .payload import KEPT_ELEMENTS, Payload
 
 BODIES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 
@@ -34,8 +34,8 @@ class State(NamedTuple):
     final: str  # the node's output
 
 
-def normalise(model: ModelProto) -> None:
-    """Bring `model` in place into the form above.
+def normalise(model: ModelProto, payload: Payload) -> None:
+    """Bring `model`, which `payload` has copied, in place into the form above.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def normalise(model: ModelProto) -> None:
         of a node's inputs and outputs do not fit its body's.
     """
     for graph in nested(model.graph):
-        _fold_constants(graph)
+        _fold_constants(graph, payload)
         _drop_initialized_inputs(graph)
     taken = _names(model.graph)
     _separate_names(model.graph, taken, {})
@@ -70,6 +70,11 @@ def nested(graph: GraphProto) -> Iterator[GraphProto]:
     for node in graph.node:
         for _, body in bodies(node):
             yield from nested(body)
+
+
+def reads(graph: GraphProto) -> list[str]:
+    """The names that nodes of the graph and of bodies inside it read, each once."""
+    return list(dict.fromkeys(name for inner in nested(graph) for node in inner.node for name in node.input))
 
 
 def label(node: NodeProto) -> str:
@@ -111,7 +116,7 @@ def lend_constants(graph: GraphProto, outer: ChainMap[str, TensorProto]) -> None
     known = outer.new_child(small_constants(graph))
     for node in graph.node:
         for _, body in bodies(node):
-            read = dict.fromkeys(name for inner in nested(body) for n in inner.node for name in n.input)
+            read = reads(body)
             own = {tensor.name for tensor in body.initializer}
             body.initializer.extend(known[name] for name in read if name in known and name not in own)
             lend_constants(body, known)
@@ -153,15 +158,15 @@ def _check_arity(node: NodeProto, body: GraphProto) -> None:
         )
 
 
-def _fold_constants(graph: GraphProto) -> None:
+def _fold_constants(graph: GraphProto, payload: Payload) -> None:
     for index in reversed(range(len(graph.node))):
         node = graph.node[index]
         if node.op_type == "Constant" and node.domain == "" and any(node.output):
-            graph.initializer.append(_constant(node))
+            graph.initializer.append(_constant(node, payload))
             del graph.node[index]
 
 
-def _constant(node: NodeProto) -> TensorProto:
+def _constant(node: NodeProto, payload: Payload) -> TensorProto:
     """The tensor that a Constant node stands for, named as its output."""
     name = node.output[0]
     for attribute in node.attribute:
@@ -171,23 +176,22 @@ def _constant(node: NodeProto) -> TensorProto:
             tensor.name = name
             return tensor
         if attribute.name == "sparse_value":
-            return dense_stub(attribute.sparse_tensor, name)
+            return payload.dense_stub(attribute.sparse_tensor, name)
         if attribute.name in ("value_float", "value_floats"):
-            return _from_attribute(name, TensorProto.FLOAT, attribute.f, attribute.floats, attribute.name)
+            values = attribute.floats if attribute.name == "value_floats" else attribute.f
+            return _from_attribute(name, TensorProto.FLOAT, values, payload)
         if attribute.name in ("value_int", "value_ints"):
-            return _from_attribute(name, TensorProto.INT64, attribute.i, attribute.ints, attribute.name)
+            values = attribute.ints if attribute.name == "value_ints" else attribute.i
+            return _from_attribute(name, TensorProto.INT64, values, payload)
         if attribute.name in ("value_string", "value_strings"):
             raise SourceError(f"constant {name!r} holds strings, whose size is not fixed; expected numbers")
     raise SourceError(f"constant {name!r} has no value: expected the attribute value, value_int, ...")
 
 
-def _from_attribute(name: str, dtype: int, single: float, several: object, kind: str) -> TensorProto:
-    if not kind.endswith("s"):
-        return onnx.helper.make_tensor(name, dtype, [], [single])
-    values = list(several)  # type: ignore[call-overload]
-    if len(values) > KEPT_ELEMENTS:
-        return TensorProto(name=name, dims=[len(values)], data_type=dtype, data_location=TensorProto.EXTERNAL)
-    return onnx.helper.make_tensor(name, dtype, [len(values)], values)
+def _from_attribute(name: str, dtype: int, values: Any, payload: Payload) -> TensorProto:
+    dims = [] if isinstance(values, (int, float)) else [len(values)]
+    tensor = onnx.helper.make_tensor(name, dtype, dims, list(values) if dims else [values])
+    return tensor if not dims or dims[0] <= KEPT_ELEMENTS else payload.stub(tensor)
 
 
 def _drop_initialized_inputs(graph: GraphProto) -> None:

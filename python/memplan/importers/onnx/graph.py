@@ -11,7 +11,7 @@ from ...dtypes import nbytes
 from ...errors import SourceError
 from ..nested import peak_of
 from . import runtime
-from .bodies import bodies, label, nested, states
+from .bodies import bodies, label, reads, states
 from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
@@ -160,8 +160,7 @@ class GraphWriter:
 
 def captured_names(body: GraphProto, outer: Mapping[str, Tensor]) -> list[str]:
     """The tensors of the enclosing graph that a body reads, directly or in bodies of its own."""
-    read = dict.fromkeys(name for graph in nested(body) for node in graph.node for name in node.input)
-    return [name for name in read if name in outer]
+    return [name for name in reads(body) if name in outer]
 
 
 def _dtype(value: TypeProto, what: str) -> str:

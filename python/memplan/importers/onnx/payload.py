@@ -4,7 +4,7 @@ Sizes come from dimensions and dtypes, so payload is never needed, except that s
 inference (the target of a Reshape, the starts of a Slice): those of at most `KEPT_ELEMENTS` elements keep
 theirs. All others, and all whose data is in another file, become stubs that inference treats as external.
 Fields are copied one by one, so that a model of any size is neither serialised nor duplicated, and the
-caller's model is left as it was.
+caller's model is left as it was. Who runs the model asks `Payload.of` for what a stub stands for.
 """
 
 from __future__ import annotations
@@ -20,24 +20,98 @@ KEPT_ELEMENTS = 1024
 # Initializers need not be listed as inputs from this version of the format on.
 _FREE_INITIALIZERS = 4
 
+_TAG = "memplan.payload"  # under which a stub holds its number
 
-def without_payload(model: ModelProto) -> ModelProto:
-    """Copy `model`; large and external tensors keep their name, dims and dtype only.
 
-    Sparse initializers become dense ones, and the domain `ai.onnx` is written as its synonym, the empty one.
+class Payload:
+    """Copies models without the payload of their tensors, and knows where it is.
+
+    A stub, which stands for a tensor without payload, holds a number. `of` gives the tensor that it stands for.
     """
-    copy = ModelProto(ir_version=max(model.ir_version, _FREE_INITIALIZERS))
-    _copy_opsets(model.opset_import, copy.opset_import)
-    for source in model.functions:
-        function = copy.functions.add(name=source.name, domain=source.domain, overload=source.overload)
-        for field in ("input", "output", "attribute", "value_info"):
-            getattr(function, field).extend(getattr(source, field))
-        _copy_opsets(source.opset_import, function.opset_import)
-        _copy_nodes(source.node, function.node)
-        for attribute in source.attribute_proto:
-            _copy_attribute(attribute, function.attribute_proto.add())
-    _copy_graph(model.graph, copy.graph)
-    return copy
+
+    def __init__(self) -> None:
+        self._taken: list[TensorProto | SparseTensorProto] = []
+
+    def without(self, model: ModelProto) -> ModelProto:
+        """Copy `model`; large and external tensors keep their name, dims and dtype only.
+
+        Sparse initializers become dense ones, and the domain `ai.onnx` is written as its synonym, the empty one.
+        """
+        copy = ModelProto(ir_version=max(model.ir_version, _FREE_INITIALIZERS))
+        _copy_opsets(model.opset_import, copy.opset_import)
+        for source in model.functions:
+            function = copy.functions.add(name=source.name, domain=source.domain, overload=source.overload)
+            for field in ("input", "output", "attribute", "value_info"):
+                getattr(function, field).extend(getattr(source, field))
+            _copy_opsets(source.opset_import, function.opset_import)
+            self._copy_nodes(source.node, function.node)
+            for attribute in source.attribute_proto:
+                self._copy_attribute(attribute, function.attribute_proto.add())
+        self._copy_graph(model.graph, copy.graph)
+        return copy
+
+    def stub(self, tensor: TensorProto) -> TensorProto:
+        """A tensor of the same name, dims and dtype, without payload."""
+        return self._stub(tensor, tensor.name, tensor.data_type)
+
+    def dense_stub(self, sparse: SparseTensorProto, name: str) -> TensorProto:
+        """A dense tensor of the sparse one's dims and dtype, without payload."""
+        return self._stub(sparse, name, sparse.values.data_type)
+
+    def of(self, tensor: TensorProto) -> TensorProto | SparseTensorProto:
+        """The tensor that a stub stands for; a tensor that is no stub stands for itself."""
+        tags = [entry.value for entry in tensor.external_data if entry.key == _TAG]
+        return self._taken[int(tags[0])] if tags else tensor
+
+    def _stub(self, source: TensorProto | SparseTensorProto, name: str, dtype: int) -> TensorProto:
+        stub = TensorProto(name=name, dims=source.dims, data_type=dtype, data_location=TensorProto.EXTERNAL)
+        stub.external_data.add(key=_TAG, value=str(len(self._taken)))
+        self._taken.append(source)
+        return stub
+
+    def _copy_graph(self, source: GraphProto, target: GraphProto) -> None:
+        target.name = source.name
+        for field in ("input", "output", "value_info"):
+            getattr(target, field).extend(getattr(source, field))
+        for tensor in source.initializer:
+            self._copy_tensor(tensor, target.initializer.add())
+        target.initializer.extend(self.dense_stub(sparse, sparse.values.name) for sparse in source.sparse_initializer)
+        self._copy_nodes(source.node, target.node)
+
+    def _copy_nodes(self, source: Iterable[NodeProto], target: Any) -> None:
+        for node in source:
+            copy = target.add(op_type=node.op_type, domain=_domain(node.domain), name=node.name, overload=node.overload)
+            copy.input.extend(node.input)
+            copy.output.extend(node.output)
+            copy.metadata_props.extend(node.metadata_props)
+            for attribute in node.attribute:
+                self._copy_attribute(attribute, copy.attribute.add())
+
+    def _copy_attribute(self, source: AttributeProto, target: AttributeProto) -> None:
+        """Copy an attribute; tensors and graphs in it lose their payload as initializers do."""
+        heavy = {"t": self._copy_tensor, "g": self._copy_graph, "sparse_tensor": self._copy_sparse}
+        present = [field for field in heavy if source.HasField(field)]
+        several = {"tensors": self._copy_tensor, "graphs": self._copy_graph, "sparse_tensors": self._copy_sparse}
+        filled = [field for field in several if len(getattr(source, field))]
+        if not present and not filled:
+            target.CopyFrom(source)
+            return
+        target.name, target.type, target.ref_attr_name = source.name, source.type, source.ref_attr_name
+        for field in present:
+            heavy[field](getattr(source, field), getattr(target, field))
+        for field in filled:
+            for item in getattr(source, field):
+                several[field](item, getattr(target, field).add())
+
+    def _copy_tensor(self, source: TensorProto, target: TensorProto) -> None:
+        external = source.data_location == TensorProto.EXTERNAL
+        small = not external and math.prod(source.dims) <= KEPT_ELEMENTS
+        target.CopyFrom(source if small else self.stub(source))
+
+    def _copy_sparse(self, source: SparseTensorProto, target: SparseTensorProto) -> None:
+        target.dims.extend(source.dims)
+        self._copy_tensor(source.values, target.values)
+        self._copy_tensor(source.indices, target.indices)
 
 
 def not_text(message: Any, where: str = "model") -> str | None:
@@ -67,13 +141,6 @@ def _not_text(values: Iterable[Any], where: str, several: bool) -> str | None:
     return None
 
 
-def dense_stub(sparse: SparseTensorProto, name: str) -> TensorProto:
-    """A dense tensor of the sparse one's dims and dtype, without payload."""
-    stub = TensorProto(name=name, dims=sparse.dims, data_type=sparse.values.data_type)
-    stub.data_location = TensorProto.EXTERNAL
-    return stub
-
-
 def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
@@ -81,56 +148,3 @@ def _domain(name: str) -> str:
 def _copy_opsets(source: Iterable[Any], target: Any) -> None:
     for opset in source:
         target.add(domain=_domain(opset.domain), version=opset.version)
-
-
-def _copy_graph(source: GraphProto, target: GraphProto) -> None:
-    target.name = source.name
-    for field in ("input", "output", "value_info"):
-        getattr(target, field).extend(getattr(source, field))
-    for tensor in source.initializer:
-        _copy_tensor(tensor, target.initializer.add())
-    target.initializer.extend(dense_stub(sparse, sparse.values.name) for sparse in source.sparse_initializer)
-    _copy_nodes(source.node, target.node)
-
-
-def _copy_nodes(source: Iterable[NodeProto], target: Any) -> None:
-    for node in source:
-        copy = target.add(op_type=node.op_type, domain=_domain(node.domain), name=node.name, overload=node.overload)
-        copy.input.extend(node.input)
-        copy.output.extend(node.output)
-        copy.metadata_props.extend(node.metadata_props)
-        for attribute in node.attribute:
-            _copy_attribute(attribute, copy.attribute.add())
-
-
-def _copy_attribute(source: AttributeProto, target: AttributeProto) -> None:
-    """Copy an attribute; tensors and graphs in it lose their payload as initializers do."""
-    heavy = {"t": _copy_tensor, "g": _copy_graph, "sparse_tensor": _copy_sparse}
-    present = [field for field in heavy if source.HasField(field)]
-    several = {"tensors": _copy_tensor, "graphs": _copy_graph, "sparse_tensors": _copy_sparse}
-    filled = [field for field in several if len(getattr(source, field))]
-    if not present and not filled:
-        target.CopyFrom(source)
-        return
-    target.name, target.type, target.ref_attr_name = source.name, source.type, source.ref_attr_name
-    for field in present:
-        heavy[field](getattr(source, field), getattr(target, field))
-    for field in filled:
-        for item in getattr(source, field):
-            several[field](item, getattr(target, field).add())
-
-
-def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
-    external = source.data_location == TensorProto.EXTERNAL
-    if not external and math.prod(source.dims) <= KEPT_ELEMENTS:
-        target.CopyFrom(source)
-        return
-    target.name, target.data_type = source.name, source.data_type
-    target.dims.extend(source.dims)
-    target.data_location = TensorProto.EXTERNAL
-
-
-def _copy_sparse(source: SparseTensorProto, target: SparseTensorProto) -> None:
-    target.dims.extend(source.dims)
-    _copy_tensor(source.values, target.values)
-    _copy_tensor(source.indices, target.indices)

@@ -1,4 +1,5 @@
-// The search of the planner squeaky_wheel, piece by piece, for whoever shares time among several.
+// SqueakySearch: the search of the planner squeaky_wheel, which explains it, piece by piece, for whoever shares time
+// among several.
 #pragma once
 
 #include <array>
@@ -14,14 +15,15 @@ namespace memplan {
 
 // Holds the best plan so far. What it does depends on the problem, the seed and the calls made, never on the clock,
 // unless a deadline passes during a call.
-class SqueakyWheel {
+class SqueakySearch {
  public:
   // `problem` outlives it; no plan of it peaks below `bound`. A deadline throws in all that is given one, but for
   // step(); then the best plan so far is all that is left of it.
-  SqueakyWheel(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline);
+  SqueakySearch(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline);
 
   // The starting orders, each with both fits.
   static constexpr std::size_t kStarts = 12;
+  static constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
 
   // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
   // not be mended. True if that is a better plan than those before. Where there is a plan already, gives up once far

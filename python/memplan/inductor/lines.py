@@ -1,0 +1,106 @@
+"""The lines of a wrapper of Inductor, read: which of them make, hand on and free which bytes.
+
+The classes of lines are private to torch, and may look different in any other version.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor import ir
+from torch._inductor.codegen import wrapper
+from torch._inductor.virtualized import V
+
+from ..errors import SourceError, UnsupportedError
+from .wrapper import Block
+
+MEMORY = (wrapper.AllocateLine, wrapper.ReuseLine, wrapper.FreeIfNotReusedLine)
+_OWN_NOTHING = (ir.MultiOutputLayout, ir.NoneLayout, ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)
+
+
+class Ledger:
+    """The blocks that lines make, hand on and free.
+
+    Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
+    next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
+    ``allocated`` says by the position of a line which block it allocates.
+    """
+
+    def __init__(self, lines: list[Any]) -> None:
+        self.blocks: list[Block] = []
+        self.allocated: dict[int, Block] = {}
+        self.takeovers: list[tuple[str, str]] = []
+        self.steps = 0
+        self._of: dict[str, Block] = {}
+        self._open: dict[str, int] = {}  # results of kernels that return several buffers: when they were made
+        about_memory = False
+        for position, line in enumerate(lines):
+            before, about_memory = about_memory, isinstance(line, wrapper.MemoryPlanningLine)
+            self.steps += about_memory and not before
+            self._note(line, position)
+        self.steps += 1
+        for block in self.blocks:
+            block.escapes = block.last < 0
+            block.last = max(self.steps if block.escapes else block.last, block.first + 1)
+
+    def _note(self, line: Any, position: int) -> None:
+        if isinstance(line, (wrapper.EnterSubgraphLine, wrapper.ExitSubgraphLine)):
+            raise UnsupportedError("torch.compile nests wrappers (control flow), which are not read here")
+        if isinstance(line, wrapper.ExternKernelAllocLine):
+            self._called(line.node)
+        elif isinstance(line, wrapper.MultiOutputLine):
+            self._unpacked(V.graph.get_buffer(line.result_name), line.arg_name)
+        elif isinstance(line, MEMORY) and line.node.get_name() not in V.graph.removed_buffers:
+            self._memory(line, position)
+
+    def _called(self, node: Any) -> None:
+        self._open[node.get_name()] = self.steps
+        if _owns(node):
+            self._make(node, self.steps, "kernel")
+
+    def _unpacked(self, node: Any, result: str) -> None:
+        if _owns(node):
+            self._make(node, self._open.get(result, self.steps), "kernel")
+
+    def _memory(self, line: Any, position: int) -> None:
+        if isinstance(line, wrapper.AllocateLine):
+            self.allocated[position] = self._make(line.node, self.steps, "wrapper")
+        elif isinstance(line, wrapper.ReuseLine):
+            self._hand_on(line.node, line.reused_as.get_name())
+        elif not line.is_reused and _owns(line.node):
+            self._free(line.node)
+
+    def _make(self, node: Any, step: int, source: str) -> Block:
+        name = node.get_name()
+        block = Block([name], _bytes(node), step, -1, source, device=str(node.get_device()))
+        self.blocks.append(block)
+        self._of[name] = block
+        return block
+
+    def _hand_on(self, node: Any, to: str) -> None:
+        block = self._of.pop(node.get_name(), None) or self._make(node, self.steps, "input")
+        block.buffers.append(to)
+        self._of[to] = block
+        self.takeovers.append((to, node.get_name()))
+
+    def _free(self, node: Any) -> None:
+        name = node.get_name()
+        if name not in self._of:
+            raise UnsupportedError(f"torch.compile frees {name}, which no line that is known here has made")
+        self._of.pop(name).last = self.steps
+
+
+def _owns(node: Any) -> bool:
+    """Whether a buffer has bytes: views and tuples have none."""
+    return not isinstance(node.layout, _OWN_NOTHING) and not node.get_inputs_that_alias_output()
+
+
+def _bytes(node: Any) -> int:
+    return number_of(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
+
+
+def number_of(size: Any, name: str) -> int:
+    try:
+        return int(size)
+    except TypeError as error:
+        raise SourceError(f"the size of {name} is {size}, which is not known before it runs") from error

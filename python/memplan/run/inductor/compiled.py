@@ -1,0 +1,116 @@
+"""What was compiled inside plans: compiled code says so when it is loaded, from torch's caches too."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...facts.plan import Plan
+
+_MOST = 1000  # graphs that are remembered: the last ones
+
+
+@dataclass(frozen=True)
+class CompiledPlan:
+    """An arena of a graph that was compiled with ``torch.compile(f, backend="memplan")``.
+
+    Bytes are those of one call. These are counted: buffers of the wrapper, results that kernels allocate themselves,
+    and donated inputs from the step at which a buffer takes over their bytes. What kernels free again is not.
+
+    Attributes
+    ----------
+    name : str
+        "inference 0", "forward 1", "backward 1": what the graph is, and torch's number for it.
+    device : str
+        Where the arena lies: "cpu", "cuda:0".
+    plan : Plan
+        The arena. Its buffers have Inductor's names; a step is the code of the wrapper between two runs of lines about
+        memory.
+    planned : int
+        The most bytes that the graph holds on the device at one step: in all its arenas, and outside of them.
+    default : int
+        The same for torch's default, which frees buffers as it goes and keeps some for later ones of the same size.
+    load : int
+        The same if each buffer was held exactly as long as it is needed. No planner holds less.
+    outside : int
+        Buffers of the wrapper that no arena of the graph holds: those that the graph returns, and the like.
+    """
+
+    name: str
+    device: str
+    plan: Plan
+    planned: int
+    default: int
+    load: int
+    outside: int
+
+    def __repr__(self) -> str:
+        return f"<memplan.run.CompiledPlan: {self.name!r} on {self.device}, {self.plan!r}>"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What compiled code says of itself: figures of its graph by device, and of each arena the columns of its plan."""
+
+    name: str
+    figures: dict[str, dict[str, int]]
+    arenas: list[dict[str, Any]]
+
+    def to_text(self) -> str:
+        """As one line of JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+_loaded: deque[Loaded] = deque(maxlen=_MOST)
+_lock = threading.Lock()
+
+
+def loaded(text: str) -> None:
+    """Remember what compiled code says of itself. Wrapper code calls this when it is loaded."""
+    with _lock:
+        _loaded.append(Loaded(**json.loads(text)))
+
+
+def compiled_plans() -> list[CompiledPlan]:
+    """The plans of what ``torch.compile(f, backend="memplan")`` has compiled in this process, or found in its caches.
+
+    In the order in which the code was loaded: one per arena. A backward is compiled when it first runs, unless torch
+    has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing is not listed.
+    """
+    with _lock:
+        graphs = list(_loaded)
+    return [_plan_of(graph, arena) for graph in graphs for arena in graph.arenas]
+
+
+def clear_compiled_plans() -> None:
+    """Forget the plans listed so far. Code that torch compiles, or finds in a cache, is listed from then on."""
+    with _lock:
+        _loaded.clear()
+
+
+def columns(plan: Plan, device: str) -> dict[str, Any]:
+    """An arena as plain numbers and text."""
+    problem = plan.problem
+    return {
+        "device": device,
+        "names": list(problem.names),
+        **{name: getattr(problem, name).tolist() for name in ("size", "first", "last", "alignment")},
+        "offsets": plan.offsets.tolist(),
+        **{name: getattr(plan, name) for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")},
+    }
+
+
+def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
+    lives = arena["size"], arena["first"], arena["last"]
+    problem = _core.Problem(*lives, alignment=arena["alignment"], names=arena["names"])
+    offsets = np.array(arena["offsets"], np.int64)
+    offsets.flags.writeable = False
+    facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
+    plan = Plan(problem=problem, offsets=offsets, seconds=0.0, **facts)
+    return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]])

@@ -1,0 +1,110 @@
+"""Inductor with planned arenas: its compiler, and what changes in the wrappers that it writes.
+
+A wrapper is a list of lines before it is code: some allocate, free or take over a buffer, the others call kernels.
+Inductor plans memory by changing the lines (`PythonWrapperCodegen.run_wrapper_ir_passes`). That method is replaced
+here, once and for good; it does as before unless the thread is compiling for the backend of memplan.
+
+All of this is private to torch, and may look different in any other version.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch._inductor.config
+from torch._inductor import list_mode_options
+from torch._inductor.codegen import wrapper
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+from torch._inductor.virtualized import V
+
+from ...errors import SourceError, UnsupportedError
+from .rewriting import rewritten
+from .settings import Settings
+
+log = logging.getLogger("memplan.run")
+_SETTINGS: ContextVar[Settings | None] = ContextVar("memplan.run.inductor", default=None)
+_ONCE = threading.Lock()
+_Pass = Callable[[Any, bool], None]
+_CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
+
+
+def known_options() -> set[str]:
+    """The names of Inductor's options."""
+    return set(torch._inductor.config.get_config_copy())
+
+
+def options_of_mode(mode: str | None) -> dict[str, Any]:
+    """Inductor's options that a mode of torch.compile stands for."""
+    return dict(list_mode_options(mode)) if mode and mode != "default" else {}
+
+
+def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
+    """A graph compiled by Inductor with settings of memplan and patches of Inductor's configuration.
+
+    Backward graphs are compiled later, out of this call, perhaps on another thread: the settings go along.
+    """
+    tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
+
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        _install()
+        with _CONFIG.patch(cache_key_tag=tag), _planning(settings):
+            return compile_fx_inner(*args, **kwargs)
+
+    with _CONFIG.patch(cache_key_tag=tag):
+        found: Any = compile_fx(graph, inputs, inner_compile=inner, config_patches=patches)
+        return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _planning(settings: Settings) -> Iterator[None]:
+    token = _SETTINGS.set(settings)
+    try:
+        yield
+    finally:
+        _SETTINGS.reset(token)
+
+
+def _install() -> None:
+    """Replace the pass that plans memory, unless that was done."""
+    with _ONCE:
+        owner: Any = wrapper.PythonWrapperCodegen
+        if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
+            owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
+
+
+def _in_place_of(by_torch: _Pass) -> _Pass:
+    @functools.wraps(by_torch)
+    def run_wrapper_ir_passes(codegen: Any, is_inference: bool) -> None:
+        settings = _SETTINGS.get()
+        if settings is None or not _plan(codegen, is_inference, settings, by_torch):
+            by_torch(codegen, is_inference)
+
+    run_wrapper_ir_passes._by_memplan = True  # type: ignore[attr-defined]
+    return run_wrapper_ir_passes
+
+
+def _plan(codegen: Any, inference: bool, settings: Settings, by_torch: _Pass) -> bool:
+    """Put arenas into a wrapper; False, with the wrapper as it was, where that cannot be done."""
+    kind = "inference" if inference else "backward" if V.graph.is_backward else "forward"
+    name = f"{kind} {V.graph.graph_id}"
+    begin = time.perf_counter()
+    try:
+        found = rewritten(codegen, name, settings, by_torch)
+    except (UnsupportedError, SourceError) as reason:
+        log.warning("%s is left to torch: %s", name, reason)
+        return False
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        warnings.warn(f"{name} is left to torch, for memplan fails: {what}", RuntimeWarning, stacklevel=2)
+        return False
+    log.debug("%s %s in %.4f s", name, "planned" if found else "read", time.perf_counter() - begin)
+    return found

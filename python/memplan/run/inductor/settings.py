@@ -1,0 +1,102 @@
+"""The options of the backend: memplan's own, and those that go on to Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ... import _core
+from ...planning.registry import solve_problem
+from ...sizes import in_bytes
+
+FORMAT = 1  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+PLACED = ("intermediate", "output")
+_LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
+_STANDARD_ALIGNMENT = {"cuda": 512}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How buffers are planned.
+
+    Attributes
+    ----------
+    planner : str
+        As in `memplan.plan`, "beam:k=64".
+    place : tuple of str
+        What lies in arenas: "intermediate", "output".
+    alignment : int or None
+        Bytes, a power of two; None for 512 on CUDA and 64 elsewhere.
+    split : bool
+        Whether a graph may have several arenas, one after another, where that holds less.
+    """
+
+    planner: str = "auto"
+    place: tuple[str, ...] = ("intermediate",)
+    alignment: int | None = None
+    split: bool = True
+
+    def alignment_on(self, device_type: str) -> int:
+        """Bytes, of every buffer on devices of that type."""
+        return self.alignment or _STANDARD_ALIGNMENT.get(device_type, 64)
+
+    @property
+    def key(self) -> str:
+        """What compiled code depends on besides its graph: torch's caches keep codes with different keys apart."""
+        return f"memplan {_core.__version__}.{FORMAT} {self!r}"
+
+
+def settings_of(
+    options: Mapping[str, Any], of_mode: Mapping[str, Any], known: Collection[str]
+) -> tuple[Settings, dict[str, Any]]:
+    """memplan's settings, and what is patched in Inductor's configuration.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option that neither knows, or a value that memplan's cannot have.
+    """
+    own = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split}
+    chosen: dict[str, Any] = {}
+    patches = dict(of_mode)
+    for name, value in options.items():
+        plain = name.replace("-", "_")
+        if plain in own:
+            chosen[plain] = own[plain](value)
+        elif plain in known:
+            patches[plain] = value
+        else:
+            raise ValueError(
+                f"options of the backend memplan are {', '.join(own)} and those of torch._inductor.config, got {name!r}"
+            )
+    return Settings(**chosen), patches
+
+
+def _planner(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"planner must be a name from planners(), got {value!r}")
+    solve_problem(_core.Problem([1], [0], [1]), value)  # raises what is wrong with it
+    return value
+
+
+def _place(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Collection):
+        raise TypeError(f"place must be a list of kinds among {', '.join(PLACED)}, got {value!r}")
+    for kind in value or [None]:
+        if kind not in PLACED:
+            raise ValueError(f"place must hold kinds among {', '.join(PLACED)}, got {kind!r}")
+    return tuple(kind for kind in PLACED if kind in value)
+
+
+def _alignment(value: Any) -> int:
+    size = in_bytes(value, "alignment", _LEAST_ALIGNMENT)
+    if size & (size - 1):
+        raise ValueError(f"alignment must be a power of two, got {value!r}")
+    return size
+
+
+def _split(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"split must be True or False, got {value!r}")
+    return value

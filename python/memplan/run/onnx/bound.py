@@ -1,0 +1,202 @@
+"""The program of an ONNX model, and the model bound to the arena of a plan."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from ... import _core
+from ...errors import SourceError
+from ...importers.graph_dict import graph_of
+from ...importers.onnx import Imported
+from ...importers.onnx.bodies import bodies, reads, small_constants
+from ...importers.onnx.types import types
+from ..poison import deaths, deaths_in_order
+from ..result import Run
+from .feeds import checked_weights, named_inputs
+from .memory import Memory
+from .nodes import Builder, Runner
+from .values import Array
+from .weights import Weights
+
+if TYPE_CHECKING:
+    from ...facts.plan import Plan
+
+
+class Step:
+    """An op of the graph, and what computes it. Names are those of the graph's tensors."""
+
+    def __init__(self, op: _core.Op, node: NodeProto, run: Runner, tensor_of: Mapping[str, str]) -> None:
+        self.op, self.run = op, run
+        self.inputs = [tensor_of[name] if name else None for name in node.input]
+        outer = [name for _, body in bodies(node) for name in reads(body)]
+        self.outer = {name: tensor_of[name] for name in outer if name in tensor_of}
+        self.outputs = op.outputs
+
+
+class Program:
+    """The nodes of a model, which run in the arena of any plan of its graph.
+
+    Parameters
+    ----------
+    found : Imported
+        The model, as the importer has seen it.
+    folder : str or None
+        Where external data are; None for a model in memory.
+    engine : str
+        What computes nodes first; see `program_of`.
+
+    Attributes
+    ----------
+    graph : Graph
+        What the importer makes of the model.
+    """
+
+    def __init__(self, found: Imported, folder: str | None, engine: str) -> None:
+        self.graph = graph_of(found.graph, measured=True)
+        model = found.model
+        weights = Weights(found.payload, folder)
+        self.weights: dict[str, Array] = {t.name: weights.array(t) for t in model.graph.initializer}
+        self.steering = {name for name, t in small_constants(model.graph).items() if t.data_type in _STEERING}
+        self.inputs = [value.name for value in model.graph.input]
+        self.steps: dict[str, Step] = {}
+        build, known = Builder(model, weights, engine), ChainMap(types(model.graph))
+        tensor_of = {tensor.name: tensor.name for tensor in self.graph.tensors}
+        for op, node in zip(self.graph.ops, model.graph.node, strict=True):
+            self.steps[op.name] = Step(op, node, build.runner(node, known), tensor_of)
+            tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
+
+    def bind(self, plan: Plan) -> Bound:
+        """Make the arena of a plan of `graph`, and check the bounds of every view."""
+        return Bound(self, plan)
+
+
+_STEERING = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL})  # small ones decide on shapes
+
+
+class Bound:
+    """A program and the arena of a plan of its graph."""
+
+    def __init__(self, program: Program, plan: Plan) -> None:
+        assert plan.graph is not None
+        assert plan.buffers is not None
+        self._program, self._plan = program, plan
+        self._ops = plan.graph.ops
+        self._steps = [program.steps[op.name] for op in self._ops]
+        tensors = plan.graph.tensors
+        self._tensors = {tensor.name: tensor for tensor in tensors}
+        self._donated = frozenset(tensors[t].name for t in plan.buffers.donated)
+        self._workspace = self._workspaces()
+        self._memory = Memory(plan)
+
+    def run(
+        self,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        weights: Mapping[str, Any] | None = None,
+        check: bool = False,
+        views: bool = False,
+        order: Sequence[int] | None = None,
+    ) -> Run:
+        """Run the model once in the arena.
+
+        Parameters
+        ----------
+        args, kwargs
+            The inputs: one mapping from names to arrays, or arrays in the order of the model's inputs, or by name.
+        weights
+            Arrays in place of the model's own, by name.
+        check
+            Overwrite the arena before, and all bytes as soon as the plan needs them no more. Compute also what shares
+            bytes instead of being copied, and compare.
+        views
+            Return views of the arena, which the next run overwrites, instead of copies.
+        order
+            Positions of all ops: an order that `HappensBefore` and `plan.reuse_edges()` allow. By default that of the
+            graph.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Inputs or weights that do not fit; the message names them.
+        SourceError
+            An operator fails, or gives what is not of the shape and dtype that was planned.
+        """
+        program, memory = self._program, self._memory
+        given = named_inputs(args, kwargs or {}, program.inputs, self._tensors)
+        given |= checked_weights(weights or {}, program.weights, self._tensors, program.steering)
+        dying = {} if not check else deaths(self._plan) if order is None else deaths_in_order(self._plan, order)
+        if check:
+            memory.poison([(0, self._plan.peak)])
+        memory.give(given, self._donated)
+        copied = ran = 0
+        with np.errstate(all="ignore"):
+            for place, k in enumerate(range(len(self._steps)) if order is None else order):
+                memory.poison(dying.get(place, []))
+                if check:
+                    memory.poison(self._workspace.get(k, []))
+                stored = self._step(self._steps[k], check)
+                ran += stored is not None
+                copied += bool(stored)
+        outputs = {name: self._result(name, views) for name in self._outputs}
+        return Run(outputs=outputs, arena_bytes=self._plan.peak, ops=ran, copied=copied)
+
+    @property
+    def _outputs(self) -> list[str]:
+        assert self._plan.graph is not None
+        return self._plan.graph.outputs
+
+    def _result(self, name: str, views: bool) -> Array:
+        place = self._memory.places[name]
+        return place.view() if views else place.view().copy()
+
+    def _step(self, step: Step, check: bool) -> int | None:
+        """Run one op; how many outputs were stored, None if all lie where their bytes are already."""
+        there = self._there(step.op)
+        if len(there) == len(step.outputs) and not check:
+            return None
+        places = self._memory.places
+        inputs = [None if name is None else places[name].read() for name in step.inputs]
+        found = step.run(inputs, {name: places[tensor].read() for name, tensor in step.outer.items()})
+        values = dict(zip(step.outputs, found, strict=True))
+        for name, value in values.items():
+            self._require(step.op, name, value)
+            if name in there and not places[name].holds(value):
+                raise SourceError(
+                    f"op {step.op.name!r} ({step.op.type}) computes another value of {name!r} than lies in the bytes "
+                    "that the plan lets it share: they were overwritten, or may not be shared"
+                )
+        stored = {name: value for name, value in values.items() if name not in there}
+        if len(stored) > 1:  # one may be made of the bytes that another is about to overwrite
+            stored = {name: value.copy() if self._memory.shows(value) else value for name, value in stored.items()}
+        for name, value in stored.items():
+            places[name].write(value)
+        return len(stored) if len(there) < len(step.outputs) else None
+
+    def _there(self, op: _core.Op) -> set[str]:
+        """The outputs of an op that lie in bytes that hold them already: views, slices, and wholes of parts."""
+        places = self._memory.places
+        shown = (*op.aliases, *op.slices)
+        found = {out for out, of, begin in shown if places[out].address == places[of].address + begin}
+        parts: dict[str, int] = {}
+        for whole, part, begin in op.concats:
+            if places[part].address == places[whole].address + begin:
+                parts[whole] = parts.get(whole, 0) + self._tensors[part].bytes
+        return found | {whole for whole, size in parts.items() if size == self._tensors[whole].bytes}
+
+    def _require(self, op: _core.Op, name: str, value: Array) -> None:
+        fault = self._memory.places[name].fault(value)
+        if fault is not None:
+            raise SourceError(f"op {op.name!r} ({op.type}) must give {name!r} as {fault}")
+
+    def _workspaces(self) -> dict[int, list[tuple[int, int]]]:
+        """The bytes of the arena that are the workspace of an op."""
+        assert self._plan.buffers is not None
+        placed = enumerate(self._plan.buffers.buffer_of_workspace.tolist())
+        begin, size = self._plan.offsets, self._plan.problem.size
+        return {k: [(int(begin[b]), int(begin[b] + size[b]))] for k, b in placed if b >= 0}

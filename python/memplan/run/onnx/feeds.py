@@ -1,0 +1,92 @@
+"""What a run is given: inputs by name or in order, and weights in place of the model's own."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from .values import Array, described, numpy_dtype
+
+
+def named_inputs(
+    args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], tensors: Mapping[str, _core.Tensor]
+) -> dict[str, Array]:
+    """The inputs by name.
+
+    Raises
+    ------
+    TypeError
+        One is missing, unknown, given twice, or of another dtype.
+    ValueError
+        One is of another shape.
+    """
+    given = _by_name(args, names)
+    for name, value in kwargs.items():
+        if name in given:
+            raise TypeError(f"input {name!r} is given twice, by position and by name")
+        given[name] = value
+    for name in given:
+        if name not in names:
+            raise TypeError(f"the model has no input {name!r}; {_offer(name, names)}")
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise TypeError(f"the run lacks {', '.join(map(repr, missing))}; the model's inputs are {_listed(names)}")
+    return {name: _checked(value, tensors[name], f"input {name!r}") for name, value in given.items()}
+
+
+def checked_weights(
+    weights: Mapping[str, Any],
+    own: Mapping[str, Array],
+    tensors: Mapping[str, _core.Tensor],
+    steering: Iterable[str],
+) -> dict[str, Array]:
+    """All weights by name: those given, and the model's own for the others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for inputs. Also ValueError for another value of a small integer, which shapes depend on.
+    """
+    found = dict(own)
+    for name, value in weights.items():
+        if name not in own:
+            raise TypeError(f"the model has no weight {name!r}; {_offer(name, list(own))}")
+        found[name] = _checked(value, tensors[name], f"weight {name!r}")
+        if name in steering and not np.array_equal(found[name], own[name]):
+            raise ValueError(
+                f"weight {name!r} is a constant that shapes and slices depend on, so it must stay "
+                f"{own[name].tolist()}; plan a model that has another"
+            )
+    return found
+
+
+def _by_name(args: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    if len(args) == 1 and isinstance(args[0], Mapping):
+        return dict(args[0])
+    if len(args) > len(names):
+        raise TypeError(f"the model has {len(names)} inputs, {_listed(names)}; got {len(args)}")
+    return dict(zip(names, args, strict=False))
+
+
+def _checked(value: Any, tensor: _core.Tensor, what: str) -> Array:
+    array, dtype = np.asarray(value), numpy_dtype(tensor.dtype)
+    expected = f"{what} must be {dtype}{tensor.shape}, got {described(array)}"
+    if array.dtype != dtype:
+        raise TypeError(expected)
+    if list(array.shape) != tensor.shape:
+        raise ValueError(expected)
+    return array
+
+
+def _offer(name: Any, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return f"there is {near[0]!r}" if near else f"it has {_listed(names)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return (", ".join(map(repr, names[:10])) or "none") + more

@@ -1,0 +1,142 @@
+"""Where the tensors of a plan lie: views of one arena; what the plan does not place has bytes of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import _core
+from ...errors import InvalidPlanError
+from ...facts.usage import Span
+from ..poison import GARBAGE
+from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
+
+if TYPE_CHECKING:
+    from ...facts.plan import Plan
+
+_ALIGNMENT = 64  # of the arena: that of a cache line, and of any kernel
+
+
+class Place:
+    """The bytes of one tensor. Any address will do for numpy: `read` copies what an element's size does not divide."""
+
+    def __init__(self, tensor: _core.Tensor, data: Bytes) -> None:
+        self.name, self.dtype, self.shape = tensor.name, tensor.dtype, tuple(tensor.shape or ())
+        self.data = data
+        self._packed = is_packed(self.dtype)
+        self._array = None if self._packed else from_bytes(data, self.dtype, self.shape)
+        self._read = None if self._array is None else self._array.view()
+        if self._read is not None:
+            self._read.flags.writeable = False
+
+    @property
+    def address(self) -> int:
+        """Of the first byte."""
+        return int(self.data.ctypes.data)
+
+    def read(self) -> Array:
+        """The value; a view of the bytes that cannot be written to, where their address allows it."""
+        if self._read is None:
+            return from_bytes(self.data, self.dtype, self.shape)
+        return np.require(self._read, requirements="A")
+
+    def view(self) -> Array:
+        """The value as a view of the bytes; packed elements are copied."""
+        return from_bytes(self.data, self.dtype, self.shape)
+
+    def write(self, value: Array) -> None:
+        """Store a value of the tensor's dtype and shape; it may be a view of any bytes."""
+        if self._array is None:
+            self.data[:] = to_bytes(value, self.dtype)
+        else:
+            np.copyto(self._array, value, casting="no")
+
+    def holds(self, value: Array) -> bool:
+        """Whether a value lies here, byte by byte."""
+        return bool(np.array_equal(self.data, to_bytes(value, self.dtype)))
+
+    def fault(self, value: Array) -> str | None:
+        """What is wrong with a value that is to lie here: "float32[2,3], got float64[2,3]"; None if nothing."""
+        dtype = numpy_dtype(self.dtype)
+        if value.dtype == dtype and value.shape == self.shape:
+            return None
+        return f"{described(np.broadcast_to(np.zeros((), dtype), self.shape))}, got {described(value)}"
+
+
+class Memory:
+    """The arena of a plan, made once, and a place for each tensor of its graph.
+
+    Raises
+    ------
+    InvalidPlanError
+        A tensor would lie outside of the arena. The message names it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.graph is not None
+        assert plan.buffers is not None
+        self.arena = _aligned(plan.peak)
+        self._plan, self._tensors = plan, plan.graph.tensors
+        self._root: list[int] = plan.buffers.root_of_tensor.tolist()
+        self._inside: list[int] = plan.buffers.offset_in_buffer.tolist()
+        self._buffer: list[int] = plan.buffers.buffer_of_tensor.tolist()
+        self._given = {t.name for t in self._tensors if t.kind in ("input", "weight")}
+        self.places: dict[str, Place] = {}
+        for t, tensor in enumerate(self._tensors):
+            if self._buffer[t] >= 0:
+                self.places[tensor.name] = Place(tensor, self._in_arena(t))
+        self._own = [t for t in range(len(self._tensors)) if self._buffer[t] < 0]
+
+    def give(self, values: dict[str, Array], donated: frozenset[str]) -> None:
+        """Put the inputs and weights where they belong, and make room for what else has no place in the arena.
+
+        A value outside of the arena is used as it is, without a copy, unless ops may write over it.
+        """
+        own: dict[int, Bytes] = {}
+        for t in self._own:
+            root = self._tensors[self._root[t]]
+            if self._root[t] not in own:
+                own[self._root[t]] = self._outside(root, values, donated)
+            begin, size = self._inside[t], self._tensors[t].bytes
+            self.places[self._tensors[t].name] = Place(self._tensors[t], own[self._root[t]][begin : begin + size])
+        for t, tensor in enumerate(self._tensors):
+            if tensor.name in self._given and self._buffer[t] >= 0:
+                self.places[tensor.name].write(values[tensor.name])
+
+    def poison(self, spans: list[Span]) -> None:
+        """Overwrite bytes of the arena."""
+        for begin, end in spans:
+            self.arena[begin:end] = GARBAGE
+
+    def shows(self, value: Array) -> bool:
+        """Whether an array may be made of bytes of the arena."""
+        return bool(np.may_share_memory(value, self.arena))
+
+    def _outside(self, root: _core.Tensor, values: dict[str, Array], donated: frozenset[str]) -> Bytes:
+        if root.name not in self._given:
+            return np.zeros(root.bytes, np.uint8)
+        data = to_bytes(values[root.name], root.dtype)
+        if root.name in donated:
+            return data.copy()
+        data = data.view()
+        data.flags.writeable = False
+        return data
+
+    def _in_arena(self, t: int) -> Bytes:
+        tensor, b = self._tensors[t], self._buffer[t]
+        begin = int(self._plan.offsets[b]) + self._inside[t]
+        inside_buffer = 0 <= self._inside[t] <= int(self._plan.problem.size[b]) - tensor.bytes
+        if not inside_buffer or not 0 <= begin <= len(self.arena) - tensor.bytes:
+            raise InvalidPlanError(
+                f"tensor {tensor.name!r} lies at the bytes [{begin}, {begin + tensor.bytes}), which are not all in "
+                f"its buffer and in the arena of {len(self.arena)} bytes"
+            )
+        return self.arena[begin : begin + tensor.bytes]
+
+
+def _aligned(size: int) -> Bytes:
+    """Bytes that begin at a multiple of the alignment."""
+    data = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -data.ctypes.data % _ALIGNMENT
+    return data[start : start + size]

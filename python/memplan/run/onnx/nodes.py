@@ -1,0 +1,127 @@
+"""Nodes of ONNX models made runnable, each once: by the operators of onnx's reference, or by ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx.helper
+from onnx import ModelProto, NodeProto, TypeProto
+from onnx.reference import ReferenceEvaluator
+
+from ...errors import MissingDependencyError, SourceError
+from ...importers.onnx.bodies import bodies, label
+from ...importers.onnx.types import types
+from .control_flow import Body, If, Loop, Scan
+from .values import Array, described
+from .weights import Weights
+
+Types: TypeAlias = "ChainMap[str, TypeProto]"
+Scope: TypeAlias = Mapping[str, Array]
+Runner: TypeAlias = Callable[[Sequence[Array | None], Scope], list[Array]]
+"""Computes a node's outputs from its inputs, None where one is left out, and from the outer values that bodies read."""
+
+_CONTROL_FLOW = {"If": If, "Loop": Loop, "Scan": Scan}
+
+
+class Builder:
+    """Makes the nodes of a model runnable.
+
+    Parameters
+    ----------
+    model : ModelProto
+        The model, normalised, with the types of all values.
+    weights : Weights
+        Reads the payload that the model lacks.
+    engine : str
+        "reference" or "onnxruntime", whichever is tried first.
+    """
+
+    def __init__(self, model: ModelProto, weights: Weights, engine: str) -> None:
+        self._model, self._weights = model, weights
+        self._engines = [_reference, _runtime] if engine == "reference" else [_runtime, _reference]
+        if engine == "onnxruntime":
+            _onnxruntime()
+
+    def runner(self, node: NodeProto, known: Types) -> Runner:
+        """What runs a node, given the types of the values around it.
+
+        Raises
+        ------
+        SourceError
+            No engine has the node's operator.
+        """
+        if not node.domain and node.op_type in _CONTROL_FLOW:
+            made: Runner = _CONTROL_FLOW[node.op_type](
+                node, {name: self._body(body, known) for name, body in bodies(node)}
+            )
+            return made
+        single = self._single(node, known)
+        reasons = []
+        for engine in self._engines:
+            try:
+                return engine(single)
+            except Exception as error:  # the engines' refusals share no type
+                reasons.append(f"{engine.__doc__}: {' '.join(str(error).split())[:200]}")
+        raise SourceError(f"{label(node)} cannot be run; {'; '.join(reasons)}")
+
+    def _body(self, graph: Any, known: Types) -> Body:
+        inner = known.new_child(types(graph))
+        own = [
+            tensor for tensor in graph.initializer if tensor.name not in known
+        ]  # the others are lent by outer graphs
+        constants = {tensor.name: self._weights.array(tensor) for tensor in own}
+        nodes = [(node, self.runner(node, inner)) for node in graph.node]
+        return Body(graph, nodes, constants)
+
+    def _single(self, node: NodeProto, known: Types) -> ModelProto:
+        """A model of one node."""
+        inputs = [name for name in dict.fromkeys(node.input) if name]
+        given = [onnx.helper.make_value_info(name, known.get(name, TypeProto())) for name in inputs]
+        outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        graph = onnx.helper.make_graph([self._weights.node(node)], "node", given, outputs)
+        return onnx.helper.make_model(
+            graph, opset_imports=list(self._model.opset_import), ir_version=self._model.ir_version
+        )
+
+
+def _reference(single: ModelProto) -> Runner:
+    """onnx's reference"""
+    evaluator = ReferenceEvaluator(single)
+    return _runner(single.graph.node[0], lambda feeds: evaluator.run(None, feeds))
+
+
+def _runtime(single: ModelProto) -> Runner:
+    """ONNX Runtime"""
+    runtime = _onnxruntime()
+    model = ModelProto()
+    model.CopyFrom(single)
+    model.ir_version = min(model.ir_version, 10)
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return _runner(single.graph.node[0], lambda feeds: session.run(None, feeds))
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingDependencyError("it is not installed: pip install 'memplan[onnxruntime]'") from error
+    return onnxruntime
+
+
+def _runner(node: NodeProto, run: Callable[[dict[str, Array]], Any]) -> Runner:
+    def compute(inputs: Sequence[Array | None], scope: Scope) -> list[Array]:
+        feeds = {name: value for name, value in zip(node.input, inputs, strict=True) if name and value is not None}
+        try:
+            return [np.asarray(value) for value in run(feeds)]
+        except Exception as error:  # whatever a kernel raises
+            given = ", ".join(f"{name} {described(value)}" for name, value in feeds.items())
+            raise SourceError(f"{label(node)} fails on {given}: {error}") from error
+
+    return compute

@@ -1,0 +1,319 @@
+"""torch.compile with the backend of memplan: results, plans, wrapper code, caches, and what is left to torch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import memplan
+from memplan.run.inductor import backend, compiling
+
+pytest.importorskip("torch")
+
+import torch
+import torch._inductor.config
+from torch import nn
+from torch._dynamo.backends.registry import lookup_backend
+from torch._dynamo.utils import counters
+from torch._inductor.utils import run_and_get_code
+
+functional = nn.functional
+
+
+def net() -> tuple[nn.Module, torch.Tensor]:
+    """Few kernels, for each takes a second to compile; rows of one width, so that two share their code."""
+    torch.manual_seed(0)
+    sizes = [16, 64, 64, 64, 64]
+    layers = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Softmax(-1))]
+    return nn.Sequential(*layers), torch.randn(4, 16)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kernels are compiled once for all tests here, with no trial of the processor; nothing is left behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        with torch._inductor.config.patch({"cpp.simdlen": 1, "fx_graph_cache": False}):
+            yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled() -> Iterator[None]:
+    torch._dynamo.reset()
+    memplan.run.clear_compiled_plans()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(model: Callable[..., Any], by: Any = backend, **options: Any) -> Callable[..., Any]:
+    return torch.compile(model, backend=by, dynamic=False, options=options or None)
+
+
+def gradients(model: nn.Module, run: Callable[..., Any], x: torch.Tensor) -> list[torch.Tensor]:
+    model.zero_grad()
+    result = run(x)
+    result.square().sum().backward()
+    return [
+        result.detach(),
+        *(parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None),
+    ]
+
+
+def equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return len(one) == len(other) and all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@functools.cache
+def by_inductor() -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Its result, and its gradients."""
+    model, x = net()
+    run = compiled(model, "inductor")
+    with torch.no_grad():
+        result = run(x)
+    return result, gradients(model, run, x)
+
+
+def test_the_name_of_the_backend() -> None:
+    """An editable install from before this entry point lacks it: ``pip install -e .`` again."""
+    assert lookup_backend("memplan") is backend
+
+
+def test_inference() -> None:
+    model, x = net()
+    with torch.no_grad():
+        result, (code,) = run_and_get_code(compiled(model), x)
+    assert torch.equal(result, by_inductor()[0])
+    (found,) = memplan.compiled_plans()
+    assert found.name.startswith("inference")
+    assert found.device == "cpu"
+    found.plan.verify()
+    assert found.load <= found.planned <= found.load + found.plan.peak
+    assert found.load <= found.default
+    assert found.outside == 1  # the result
+    assert code.count("empty_strided_cpu(") == 2  # the arena, the result
+    for slot in found.plan:
+        assert slot.offset % 64 == 0
+        assert re.search(rf"{slot.name} = reinterpret_tensor\(arena0_float32, .*, {slot.offset // 4}\)", code)
+
+
+def test_training() -> None:
+    model, x = net()
+    assert equal(gradients(model, compiled(model), x), by_inductor()[1])
+    kinds = [found.name.split()[0] for found in memplan.compiled_plans()]
+    assert set(kinds) == {"forward", "backward"}
+    assert kinds == sorted(kinds, reverse=True)
+
+
+def test_two_forwards_before_their_backwards() -> None:
+    model, x = net()
+    run = compiled(model)
+    expected = gradients(model, run, x)
+    model.zero_grad()
+    first, second = run(x), run(2 * x)
+    second.sum().backward()
+    model.zero_grad()
+    first.square().sum().backward()
+    assert equal([first.detach(), *(p.grad for p in model.parameters() if p.grad is not None)], expected)
+
+
+def test_threads() -> None:
+    model, x = net()
+    run = compiled(model)
+    with torch.no_grad():
+        expected = [run(k * x) for k in range(4)]
+        wrong: list[int] = []
+
+        def work(k: int) -> None:
+            with torch.no_grad():
+                wrong.extend(k for _ in range(50) if not torch.equal(run(k * x), expected[k]))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_nothing_is_held_between_calls() -> None:
+    """But for what is returned, which is no part of an arena."""
+    model, x = net()
+    run = compiled(model)
+    with torch.no_grad():
+        result = run(x)
+    assert result.untyped_storage().nbytes() == result.nbytes
+
+
+def test_outputs_in_the_arena() -> None:
+    model, x = net()
+    with torch.no_grad():
+        result = compiled(model, place=["intermediate", "output"])(x)
+    (found,) = memplan.compiled_plans()
+    assert torch.equal(result, by_inductor()[0])
+    assert found.outside == 0
+    assert found.plan.peak <= result.untyped_storage().nbytes() == found.planned < found.plan.peak + 64
+    torch._dynamo.reset()
+    assert equal(gradients(model, compiled(model, place=["intermediate", "output"]), x), by_inductor()[1])
+
+
+def test_planner_and_alignment() -> None:
+    model, x = net()
+    with torch.no_grad():
+        compiled(model, planner="naive", alignment=4096)(x)
+    (found,) = memplan.compiled_plans()
+    assert found.plan.planner == "naive"
+    assert found.plan.peak >= found.plan.naive
+    assert (found.plan.offsets % 4096 == 0).all()
+
+
+def test_options_of_inductor_and_modes() -> None:
+    """They go on to Inductor: its own check of numbers is in the code."""
+    model, x = net()
+    with torch.no_grad():
+        _, (code,) = run_and_get_code(compiled(model, nan_asserts=True), x)
+    assert "isnan" in code
+    assert memplan.compiled_plans()
+    assert compiling.options_of_mode("max-autotune-no-cudagraphs")["max_autotune"] is True
+    assert not compiling.options_of_mode("default")
+
+
+def test_other_backends_are_as_before() -> None:
+    model, x = net()
+    with torch.no_grad():
+        compiled(model)(x)
+        torch._dynamo.reset()
+        _, (code,) = run_and_get_code(compiled(model, "inductor"), x)
+    assert "arena" not in code
+
+
+# Caches
+
+
+def test_caches_keep_planners_and_options_apart() -> None:
+    model, x = net()
+
+    def compile_with(by: Any = backend, **options: Any) -> tuple[int, int]:
+        """Hits and misses of torch's cache of graphs, or of that of autograd's graphs before it."""
+        torch._dynamo.reset()
+        counters.clear()
+        with torch.no_grad(), torch._inductor.config.patch(fx_graph_cache=True):
+            assert torch.equal(compiled(model, by, **options)(x), by_inductor()[0])
+        return tuple(  # type: ignore[return-value]
+            counters["inductor"][f"fxgraph_cache_{what}"] + counters["aot_autograd"][f"autograd_cache_{what}"]
+            for what in ("hit", "miss")
+        )
+
+    kinds: list[dict[str, Any]] = [
+        {"by": "inductor"},
+        {},
+        {"planner": "naive"},
+        {"alignment": 128},
+        {"split": False},
+        {"place": ["intermediate", "output"]},
+    ]
+    for options in kinds:
+        hits, misses = compile_with(**options)
+        assert hits == 0, options
+        assert misses > 0, options
+    for options in kinds:
+        hits, misses = compile_with(**options)
+        assert hits > 0, options
+        assert misses == 0, options
+    planners = ["auto", "naive", "auto", "auto", "auto"]
+    assert [found.plan.planner for found in memplan.compiled_plans()] == 2 * planners
+
+
+# What is left to torch
+
+
+def test_symbolic_sizes(caplog: pytest.LogCaptureFixture) -> None:
+    model, x = net()
+    with torch.no_grad(), caplog.at_level(logging.WARNING, "memplan.run"):
+        result = torch.compile(model, backend=backend, dynamic=True)(torch.cat([x, x, x]))
+    assert torch.allclose(result[:4], by_inductor()[0])
+    assert not memplan.compiled_plans()
+    assert "is left to torch: the size of buf0 is 64*s" in caplog.text
+
+
+def test_control_flow(caplog: pytest.LogCaptureFixture) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.sum() > 0, lambda y: (y @ y).sin(), lambda y: (y @ y).cos(), (x @ x,)).sin()
+
+    x = torch.ones(4, 4)
+    with torch.no_grad():
+        result = compiled(function)(x)
+    assert torch.allclose(result, (x @ x @ x @ x).sin().sin())
+    assert "is left to torch: torch.compile nests wrappers (control flow)" in caplog.text
+
+
+def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than its lines are made here, for its code takes long to compile."""
+    model, x = net()
+    monkeypatch.setattr(torch._inductor.graph.GraphLowering, "_compile_to_module_lines", stop)
+    with torch.no_grad(), pytest.raises(Exception, match="no code"):
+        compiled(model, cpp_wrapper=True)(x)
+    assert "is left to torch: its wrapper is a CppWrapperCpu" in caplog.text
+
+
+def stop(*_: Any) -> Any:
+    raise RuntimeError("no code")
+
+
+@pytest.mark.parametrize("error", [memplan.InfeasibleError("no plan fits"), RuntimeError("broken")])
+def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = net()
+
+    def fail(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("memplan.run.inductor.arenas.planned", fail)
+    with torch.no_grad(), pytest.warns(RuntimeWarning, match=rf"is left to torch, .*{error}"):
+        result = compiled(model)(x)
+    assert torch.equal(result, by_inductor()[0])
+    assert not memplan.compiled_plans()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"plannr": "auto"},
+            r"options of the backend memplan are planner, place, alignment, split and .* got 'plannr'",
+        ),
+        ({"planner": "no such"}, "planner must be one of"),
+        ({"planner": 3}, "planner must be a name"),
+        ({"planner": "beam:k=x"}, "k"),
+        ({"place": "intermediate"}, "place must be a list"),
+        ({"place": ["weight"]}, "place must hold kinds among intermediate, output, got 'weight'"),
+        ({"place": []}, "place must hold kinds"),
+        ({"alignment": 8}, "alignment must be >= 16"),
+        ({"alignment": 48}, "alignment must be a power of two"),
+        ({"split": 1}, "split must be True or False"),
+    ],
+)
+def test_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        backend(None, [], options=options)
+
+
+def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.9.1")
+    with pytest.raises(memplan.UnsupportedError, match=r"in torch 2\.13; this is torch 2\.9\.1"):
+        backend(None, [])
+
+
+def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(memplan.MissingDependencyError, match=r"memplan\[torch\]"):
+        backend(None, [])
