@@ -164,6 +164,15 @@ def test_views_of_every_kind() -> None:
     function(compute, torch.randn(4, 4))
 
 
+def test_a_kernel_that_leaves_out_a_result_of_its_fake_kernel() -> None:
+    attention = nn.MultiheadAttention(16, 2, batch_first=True).eval()  # without weights, its second result is none
+    x = torch.randn(2, 5, 16)
+    plan = memplan.plan(attention, args=(x, x, x), kwargs={"need_weights": False}, alignment=64)
+    with torch.no_grad():
+        expected = attention(x, x, x, need_weights=False)[0]
+    assert torch.equal(plan.run(x, x, x, kwargs={"need_weights": False}, check=True).outputs[0], expected)
+
+
 def test_dtypes_of_every_width() -> None:
     def compute(net: Net, x: Tensor) -> list[Tensor]:
         mask = x > 0

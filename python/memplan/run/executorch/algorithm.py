@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,9 +18,9 @@ from ...errors import InfeasibleError, PlannerError, SourceError
 from ...facts.plan import Plan
 from ...sizes import in_bytes
 from ...text import one_line
-from .arena import Arena, Given, arena_name
+from .arena import Arena, arena_name
 from .call import Call, Planned
-from .storages import Storage
+from .graphs import branches_of
 
 
 class Algorithm:
@@ -52,6 +53,7 @@ class Algorithm:
         self._methods = 0
         self._label = method or "the graph"
         self._bodies: dict[int, str] = {}
+        self._branches: set[int] = set()
         self._planned: WeakKeyDictionary[fx.GraphModule, Planned] = WeakKeyDictionary()
         make_plan(Problem([], [], []), planner, **self._options)  # raises here what is wrong with the options
 
@@ -67,11 +69,13 @@ class Algorithm:
         self, alignment: int, specs: Any, graph_module: Any, graph_signature: Any = None, extra_padding: int = 0
     ) -> MemoryAlgoResult:
         """Place all specs: ExecuTorch's interface."""
-        call = Call(alignment, list(specs), graph_module, extra_padding, self._planned.get(graph_module))
+        branch = id(graph_module) in self._branches and not self._fallback  # greedy would place no results
         try:
-            result = self._placed(call)
+            call = Call(alignment, list(specs), graph_module, extra_padding, self._planned, branch)
         except SourceError as error:
             raise SourceError(f"{self._label}: {error}") from error
+        try:
+            result = self._placed(call)
         except PlannerError as error:
             if not self._fallback:
                 raise
@@ -89,10 +93,11 @@ class Algorithm:
         self._methods += 1
         self._label = self._method or f"method {self._methods}"
         self._bodies = {id(module): path for path, module in graph.named_modules() if path}
+        self._branches = branches_of(graph)
         try:
             yield
         finally:
-            self._label, self._bodies = self._method or "the graph", {}
+            self._label, self._bodies, self._branches = self._method or "the graph", {}, set()
 
     def clear(self) -> None:
         """Forget what was planned: another program begins."""
@@ -110,24 +115,22 @@ class Algorithm:
 
     def _placed(self, call: Call) -> MemoryAlgoResult:
         """The plans of all memories, kept when all are made."""
-        storages = call.storages()
-        memories = sorted({*storages, *(memory for memory, size in enumerate(call.reserved) if size)})
-        plans = {memory: self._plan(call, memory, storages.get(memory, [])) for memory in memories}
-        result = MemoryAlgoResult({}, [0] * (max(memories, default=1) + 1))
+        memories = sorted({*call.storages, *(memory for memory, size in enumerate(call.reserved) if size)})
+        plans = {memory: self._plan(call, memory) for memory in memories}
+        result = MemoryAlgoResult({}, [0] * (max([*memories, len(call.reserved) - 1, 1]) + 1))
         for memory, plan in plans.items():
             below = call.below(memory)
-            offsets = [below + offset for offset in plan.offsets.tolist()]
-            call.write(result, memory, storages.get(memory, []), offsets)
+            call.write(result, memory, [below + offset for offset in plan.offsets.tolist()])
             result.bufsizes[memory] = below + plan.peak + call.padding
             self._keep(call, memory, result.bufsizes[memory], plan)
         return result
 
-    def _plan(self, call: Call, memory: int, storages: list[Storage]) -> Plan:
+    def _plan(self, call: Call, memory: int) -> Plan:
         """The plan of one memory: its storages, then its regions. One above the capacity is searched again."""
         name = arena_name(self._label, self._bodies.get(id(call.graph), ""), call.memory_in_program(memory))
         besides = call.below(memory) + call.padding
         capacity = self._capacity.get(call.memory_in_program(memory))
-        problem = _problem(call, memory, storages)
+        problem = _problem(call, memory)
         try:
             plan = make_plan(problem, self._planner, **self._options)
             if capacity is not None and plan.peak + besides > capacity:
@@ -140,7 +143,6 @@ class Algorithm:
 
     def _keep(self, call: Call, memory: int, size: int, plan: Plan | None, fallback: str = "") -> None:
         """Note an arena."""
-        inside = [self._planned[module] for region in call.inside(memory) for module in region.modules]
         arena = Arena(
             method=self._label,
             body=self._bodies.get(id(call.graph), ""),
@@ -150,9 +152,8 @@ class Algorithm:
             padding=call.padding,
             plan=plan,
             fallback=fallback,
-            _given=Given(call.alignment, memory, call.given, [p.arenas[memory] for p in inside if memory in p.arenas]),
+            _greedy=partial(call.given.greedy_bytes, memory),
         )
-        call.planned.arenas[arena.memory] = arena
         self.arenas.append(arena)
 
 
@@ -176,8 +177,8 @@ def capacities(capacity: Any) -> dict[int, int]:
     return {memory: in_bytes(size, f"capacity[{memory}]") for memory, size in capacity.items()}
 
 
-def _problem(call: Call, memory: int, storages: list[Storage]) -> Problem:
-    regions = call.inside(memory)
+def _problem(call: Call, memory: int) -> Problem:
+    storages, regions = call.storages.get(memory, []), call.inside(memory)
     return Problem(
         [*(storage.bytes for storage in storages), *(region.bytes(memory) for region in regions)],
         [*(storage.first for storage in storages), *(region.first for region in regions)],

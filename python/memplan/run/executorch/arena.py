@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ class Arena:
     padding: int
     plan: Plan | None
     fallback: str = ""
-    _given: Given | None = field(default=None, repr=False)
+    _greedy: Callable[[], int] = field(default=lambda: 0, repr=False)
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Arena:
     @cached_property
     def greedy_bytes(self) -> int:
         """The size of this arena by ExecuTorch's greedy algorithm. It is computed when it is asked for."""
-        return self.bytes if self._given is None else self._given.greedy_bytes(self.padding)
+        return self._greedy()
 
     def __str__(self) -> str:
         peak = f"{self.name}: {self.bytes:,} bytes"
@@ -98,22 +98,22 @@ class SpecGiven:
 
 @dataclass(frozen=True)
 class Given:
-    """What an algorithm was given, and a memory of it; `inside` are the arenas of the bodies in that memory."""
+    """What an algorithm was given in one call; `bodies` are what it was given for the bodies in the graph."""
 
     alignment: int
-    memory: int
+    padding: int
     specs: Sequence[SpecGiven]
-    inside: Sequence[Arena]
+    bodies: Sequence[Given]
 
-    def greedy_bytes(self, padding: int) -> int:
-        """The size that the greedy algorithm gives to this memory, with its own arenas for bodies."""
+    def greedy_bytes(self, memory: int) -> int:
+        """The size that the greedy algorithm gives to a memory, with its own arenas for bodies."""
         from executorch.exir.memory_planning import greedy
 
-        reserved = max((arena.greedy_bytes for arena in self.inside), default=0)
-        graph = SimpleNamespace(input_mem_buffer_sizes=[0] * self.memory + [reserved])
-        specs = [spec for spec in self.specs if spec.memory == self.memory]
-        sizes = greedy(self.alignment, specs, graph, None, padding).bufsizes
-        return max([reserved, *map(int, sizes[self.memory : self.memory + 1])])
+        reserved = max((body.greedy_bytes(memory) for body in self.bodies), default=0)
+        graph = SimpleNamespace(input_mem_buffer_sizes=[0] * memory + [reserved])
+        specs = [spec for spec in self.specs if spec.memory == memory]
+        sizes = greedy(self.alignment, specs, graph, None, self.padding).bufsizes
+        return max([reserved, *map(int, sizes[memory : memory + 1])])
 
 
 def specs_given(specs: Sequence[Any]) -> list[SpecGiven]:

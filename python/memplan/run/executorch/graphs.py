@@ -1,12 +1,13 @@
-"""What is read from ExecuTorch's graphs: names of specs, and the arenas of control-flow bodies.
+"""What is read from ExecuTorch's graphs: names of specs, and operators with bodies (control flow).
 
 A body is planned before the graph around it, in an arena that begins at 0. The outer graph has to keep room for that
-arena while the body runs. The outputs of `cond` are not copied: the runtime moves their handles, so their bytes stay
-in the body's arena, and are needed there until the outer graph has read them. `map` and `scan` copy.
+arena while the body runs. `map` and `scan` copy what a body returns. `cond` does not: the runtime moves handles, so
+that a result lies where the branch has left it, and a view of a result lies where the result was planned.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,8 @@ class Region:
     """The room for the bodies of one operator, of which one runs at a time.
 
     It is needed in the steps [first, last). `sizes` are bytes by memory id, and `modules` the bodies. `results` are
-    specs of the outer graph that lie in the region; those of `passed_on` have to live as long as the region, because
-    a result may be one of them.
+    the operator's results that are not copied, each with what the bodies return for it. `passed_on` are specs of the
+    outer graph that have to live as long as the region, because a body may return them.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Region:
     first: int
     last: int
     modules: list[fx.GraphModule]
-    results: list[Any]
+    results: list[tuple[Any, list[Any]]]
     passed_on: list[Any]
 
     def bytes(self, memory: int) -> int:
@@ -77,10 +78,38 @@ def regions_of(graph: fx.GraphModule) -> list[Region]:
 
 def _region(graph: fx.GraphModule, node: fx.Node, step: int) -> Region:
     modules = [getattr(graph, str(argument.target)) for argument in _bodies(node)]
-    sizes = [module.meta["non_const_buffer_sizes"] for module in modules]
-    results = [] if node.target in _COPY else list(get_node_tensor_specs(node))
-    last = max([step, *(spec.lifetime[1] for spec in results)])
-    return Region(node.name, _largest(*sizes), step, last + 1, modules, results, _passed_on(graph, node))
+    sizes = _largest(*(module.meta["non_const_buffer_sizes"] for module in modules))
+    results = [] if node.target in _COPY else get_node_tensor_specs(node)
+    returned = zip(*(outputs_of(module) for module in modules), strict=True)
+    return Region(
+        name=node.name,
+        sizes=sizes,
+        first=step,
+        last=step + 1,
+        modules=modules,
+        results=[(result, list(outputs)) for result, outputs in zip(results, returned, strict=False)],
+        passed_on=_passed_on(graph, node),
+    )
+
+
+def outputs_of(body: fx.GraphModule) -> list[Any]:
+    """What a body returns."""
+    *_, output = body.graph.nodes
+    return list(get_node_tensor_specs(output))
+
+
+def branches_of(graph: fx.GraphModule) -> set[int]:
+    """The identities of all branches of a `cond` in a graph and in its bodies, but for those that several run."""
+    bodies = [
+        (id(getattr(module, str(body.target))), node.target)
+        for module in graph.modules()
+        if isinstance(module, fx.GraphModule)
+        for node in module.graph.nodes
+        if node.target in _BODIES
+        for body in _bodies(node)
+    ]
+    times = Counter(body for body, _ in bodies)
+    return {body for body, operator in bodies if operator is _COND and times[body] == 1}
 
 
 def _bodies(node: fx.Node) -> Iterator[Any]:
@@ -127,7 +156,7 @@ def _returned(body: fx.GraphModule) -> set[int]:
     """The positions of the inputs that a body may return, by itself or through a `cond` in it."""
     nodes = list(body.graph.nodes)
     inputs = [get_node_tensor_specs(node) for node in nodes if node.op == "placeholder"]
-    returned = list(get_node_tensor_specs(nodes[-1]))
+    returned = outputs_of(body)
     for node in reversed(nodes):
         if node.target is _COND and any(spec in returned for spec in get_node_tensor_specs(node)):
             returned += _passed_on(body, node)

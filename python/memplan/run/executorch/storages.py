@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import SourceError
 
 
-@dataclass
+@dataclass(eq=False)
 class Storage:
     """A spec that lies in no other, and all that lie in it, with their offsets in it.
 
