@@ -29,7 +29,7 @@ def back(namespace: dict[str, Any]) -> None:
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],
-    patterns=["quickstart.md", "concepts.md", "extend.md", "faq.md", "snapshots.md"],
+    patterns=["quickstart.md", "concepts.md", "extend.md", "faq.md", "run.md", "snapshots.md"],
     setup=elsewhere,
     teardown=back,
 ).pytest()

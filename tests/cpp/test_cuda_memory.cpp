@@ -107,7 +107,7 @@ struct Fixture {
   Session session;
   CudaAllocator cuda;
 
-  Fixture() : cuda((gpu = &mine, driver()), session) { cuda.memory().serve({0, kMain}); }
+  Fixture() : cuda((gpu = &mine, driver()), session) { cuda.serve({0, kMain}); }
   ~Fixture() {
     CHECK(mine.error == kSuccess);  // what memplan saw is not left for the next call of CUDA
     mine.finish();
@@ -116,9 +116,15 @@ struct Fixture {
 
   CudaFigures figures() { return cuda.memory().figures(0, false); }
 
-  std::int64_t arena(Bytes bytes, std::vector<Slot> slots) {
+  using Places = std::vector<std::pair<Bytes, Bytes>>;  // size, offset
+
+  std::int64_t arena(Bytes bytes, const Places& places) {
+    Track track;
+    for (const auto& [size, offset] : places) track.add(0, size, offset, static_cast<std::int64_t>(places.size()));
+    std::vector<Track> tracks;
+    tracks.push_back(std::move(track));
     void* memory = cuda.take_arena(static_cast<std::size_t>(bytes));
-    Arena made(reinterpret_cast<Address>(memory), bytes, 512, {{std::move(slots)}});
+    Arena made(reinterpret_cast<Address>(memory), bytes, 512, std::move(tracks));
     return session.add(std::move(made),
                        [this, memory, bytes] { cuda.memory().give_arena(memory, static_cast<std::size_t>(bytes)); });
   }
@@ -207,7 +213,7 @@ void test_errors_of_cuda() {
   f.mine.captures = false;
   f.mine.fails = true;
   THROWS(f.cuda.allocate(512, 0, kMain), std::runtime_error, "does not serve CUDA graphs");
-  f.cuda.memory().serve({0, kSide});  // waits for the device instead
+  f.cuda.serve({0, kSide});  // waits for the device instead
   CHECK(f.mine.error == kSuccess);
   THROWS(f.cuda.memory().allocate(100 << 20, 0, kMain), std::runtime_error, "cudaMalloc: invalid value");
 }
@@ -240,23 +246,27 @@ void test_steps_are_recorded_and_served() {
 
 void test_an_arena_waits_for_other_streams_too() {
   Fixture f;
-  const auto id = f.arena(512, {{512, 0}});
-  const auto take = [&] {
+  const auto id = f.arena(512, {{512, 0}, {512, 0}});
+  void* first = nullptr;
+  for (int step = 0; step < 3; ++step) {
+    f.cuda.serve({0, kMain});
     f.session.begin(id, 0, nullptr);
-    void* p = f.cuda.allocate(512, 0, kMain);
+    void* a = f.cuda.allocate(512, 0, kMain);
+    if (step == 0) first = a;
+    CHECK(a == first);
+    f.mine.queue(kSide, [] {});
+    f.cuda.used(a, kSide);
+    f.cuda.free(a);
+    void* b = f.cuda.allocate(512, 0, kMain);
+    CHECK(a != b && f.cuda.memory().waits() == 1);
+    f.cuda.free(b);
     f.session.end();
-    return p;
-  };
-  void* a = take();
-  f.mine.queue(kSide, [] {});
-  f.cuda.used(a, kSide);
-  f.cuda.free(a);
-  CHECK(take() != a);
-  f.mine.finish();
-  CHECK(take() == a);
+    f.mine.finish();
+  }
+  CHECK(f.session.report(id).counts.served == 3);
+  f.cuda.serve({0, kMain});
   f.session.release(id);
-  f.cuda.free(a);
-  CHECK(f.session.arenas() == 0);
+  CHECK(f.session.arenas() == 0 && f.cuda.memory().waits() == 0);
 }
 
 void test_threads() {
@@ -288,14 +298,14 @@ class Program {
   explicit Program(unsigned seed) : random_(seed) { f_.mine.limit = 64 << 20; }
 
   void run() {
-    std::vector<Slot> slots;
-    for (Bytes i = 0; i < 12; ++i) slots.push_back({1024 * (1 + i % 3), 2048 * (i % 5)});
-    const auto id = f_.arena(2048 * 5 + 3072, slots);
+    Fixture::Places places;
+    for (Bytes i = 0; i < 12; ++i) places.push_back({1024 * (1 + i % 3), 2048 * (i % 5)});
+    const auto id = f_.arena(2048 * 5 + 3072, places);
     for (int i = 0; i < 12; ++i) {
       const Stream main = stream_of(at_most(1));
-      f_.cuda.memory().serve({0, main});
+      f_.cuda.serve({0, main});
       f_.session.begin(id, 0, nullptr);
-      for (int k = 0; k < 12; ++k) act(slots[static_cast<std::size_t>(k)].size, main);
+      for (int k = 0; k < 12; ++k) act(places[static_cast<std::size_t>(k)].first, main);
       f_.session.end();
     }
     served = f_.session.report(id).counts.served;

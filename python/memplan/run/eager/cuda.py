@@ -83,6 +83,7 @@ class CudaLibrary(Library):
         return handle
 
     def step(self, arena: int, *args: Any) -> None:
+        self._serve()
         made_on = self._devices[arena]
         if made_on != self._device:
             raise RuntimeError(f"the arena is on cuda:{made_on}, and the step is on cuda:{self._device}")

@@ -97,6 +97,7 @@ class Arena:
         return Report(
             steps=found["steps"],
             served=found["served"],
+            moved=found["moved"],
             outside=found["outside"],
             missed=found["missed"],
             arena_bytes=self.bytes,
@@ -166,12 +167,12 @@ def _named(given: Any) -> dict[str, Plan]:
     return dict(given)
 
 
-def _track(name: str, plan: Plan) -> tuple[_Column, _Column, _Column]:
+def _track(name: str, plan: Plan) -> tuple[_Column, ...]:
     """The slots of all allocations of the plan's tape."""
     tape = _tape(name, plan)
     offset = np.full(len(tape), -1, dtype=np.int64)
     offset[~tape.outlives] = plan.offsets
-    return tape.size, offset, tape.thread
+    return tape.size, offset, tape.thread, tape.until
 
 
 def _tape(name: str, plan: Plan) -> Tape:

@@ -54,7 +54,7 @@ MEMPLAN_EXPORT int memplan_cuda_driver(const char* path) {
 MEMPLAN_EXPORT int memplan_cuda_serve(std::int64_t device, void* stream) {
   using namespace memplan::run;
   try {
-    cuda->memory().serve({static_cast<int>(device), stream});
+    cuda->serve({static_cast<int>(device), stream});
     return 1;
   } catch (const std::exception& error) {
     last_error() = error.what();

@@ -20,6 +20,12 @@ class CudaAllocator {
  public:
   CudaAllocator(Driver driver, Session& session) : memory_(driver), session_(session) {}
 
+  // Before a step: the stream whose allocations it records or serves. What has waited is free for it.
+  void serve(DeviceStream stream) {
+    memory_.serve(stream);
+    recycle_completed();
+  }
+
   // nullptr for no bytes. Throws OutOfMemory, and std::runtime_error for what CUDA refuses.
   void* allocate(std::size_t size, int device, Stream stream) {
     if (size == 0) return nullptr;
