@@ -349,3 +349,33 @@ def test_a_lifetime_that_ends_too_early_is_found() -> None:
         if slot.name not in plan.graph.outputs:
             assert not torch.equal(shortened(plan, buffer).run(x, check=True).outputs, module(x))
     assert len(plan) == 3
+
+
+def test_operators_that_write_by_way_of_others_compute_the_same() -> None:
+    def compute(net: Net, x: Tensor) -> list[Tensor]:
+        ints = (x * 8).long()
+        scaled = [torch.ops.aten.mul.Scalar(v, 2.5) for v in (x, ints, x.half())]
+        divided = [torch.ops.aten.div.Scalar(ints, 3), torch.ops.aten.add.Scalar(ints, 2, 3)]
+        return [*scaled, *divided, torch.ops.aten.sub.Scalar(x, 0.1, 2), torch.relu(ints), torch.relu(x / 0.0)]
+
+    assert function(compute, torch.randn(4, 4)).copied == 0
+
+
+def test_rows_of_a_table() -> None:
+    for indices in (torch.tensor(3), torch.tensor([[1, 2], [0, 2]]), torch.tensor([], dtype=torch.int64)):
+        assert check(nn.Embedding(4, 6, padding_idx=2), indices).copied == 0
+
+
+def test_ops_may_be_planned_in_another_order() -> None:
+    def compute(net: Net, x: Tensor) -> Tensor:
+        a, b, c = x.exp(), x.sin(), x.cos()
+        return a + b + c
+
+    x = torch.randn(4, 4)
+    graph = memplan.capture(Net(compute), args=(x,))
+    assert isinstance(graph, memplan.Graph)
+    spec = graph.to_dict()
+    exp, sin, cos, add, last = spec["ops"]
+    plan = memplan.plan(spec | {"ops": [cos, sin, exp, add, last]}, alignment=64)
+    with torch.no_grad():
+        assert torch.equal(plan.run(x, source=Net(compute), check=True).outputs, compute(Net(compute), x))

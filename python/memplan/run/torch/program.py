@@ -59,7 +59,8 @@ class BoundProgram:
         used = {view.storage for call in recording.calls for view in (*call.inputs, *call.outputs)}
         used |= {view.storage for view in recording.returned_views()}
         self._weights = [r for r in recording.sources if r.kind == "weight" and r.view.storage in used]
-        found = [(call.ops.start, instruction(call, self._memory, self._numbers)) for call in recording.calls]
+        calls = sorted(zip(self._steps_of(plan), recording.calls, strict=True), key=lambda pair: pair[0])
+        found = [(step, instruction(call, self._memory, self._numbers)) for step, call in calls]
         self._steps = [(step, made.run) for step, made in found if made is not None]
         self._copied = sum(made.copied for _, made in found if made is not None)
         self._lent: dict[int, tuple[Any, ...]] = {}
@@ -88,6 +89,13 @@ class BoundProgram:
             result = self._result(views)
             self._let_go()
         return result
+
+    def _steps_of(self, plan: Plan) -> list[int]:
+        """At which step of the plan each call runs: the ops may have been planned in another order."""
+        assert plan.graph is not None
+        names = [op.name for op in self._program.graph.ops]
+        step = {op.name: step for step, op in enumerate(plan.graph.ops)}
+        return [step[names[call.ops.start]] for call in self._recording.calls]
 
     def _execute(self, check: bool) -> None:
         if not check:
@@ -169,7 +177,7 @@ class BoundProgram:
 
         recording = self._recording
         return Run(
-            outputs=None if recording.loss is not None else recording.result_of(give),
+            outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
             loss=None if recording.loss is None else give(recording.loss),
             gradients={name: give(view) for name, view in recording.gradients.items()},
             arena_bytes=self._plan.peak,
