@@ -83,7 +83,7 @@ def test_a_training_loop_has_the_same_losses() -> None:
     report = arena.report()
     assert (report.steps, report.missed, report.divergence) == (6, 0, None)
     assert report.served + report.outside == 6 * len(tape)
-    assert report.arena_peak == plan.load <= report.arena_bytes == plan.peak
+    assert 0.99 * plan.load <= report.arena_peak <= plan.load <= report.arena_bytes == plan.peak
     assert "0 missed" in str(report)
     assert str(plan.peak) in repr(arena)
 
@@ -137,20 +137,29 @@ def test_a_tensor_keeps_the_arena_that_it_lies_in() -> None:
 
 
 def test_a_slot_in_use_is_not_given_again() -> None:
+    arena = memplan.run.arena(memplan.plan(recorded(lambda: [len(torch.full((1000,), 1.0)) for _ in range(3)])))
+    with arena:
+        kept = [torch.full((1000,), float(value)) for value in range(3)]
+    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2]
+    report = arena.report()
+    assert (report.served, report.missed, report.arena_bytes, report.outside_peak) == (1, 2, 4032, 8000)
+    assert report.peak == 12032
+    found = report.divergence
+    assert found is not None
+    assert (found.step, found.allocation, found.expected, found.got) == (0, 1, 4000, 4000)
+    assert "its bytes are in use" in str(report)
+
+
+def test_what_outlives_its_step_lies_outside_from_then_on() -> None:
     arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.full((1000,), 1.0))))
     kept = []
     with arena:
-        for value in range(3):
+        for value in range(4):
             arena.step()
             kept.append(torch.full((1000,), float(value)))
-    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2]
+    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2, 3]
     report = arena.report()
-    assert (report.served, report.missed, report.outside_peak) == (1, 2, 8000)
-    assert report.peak == 12000
-    found = report.divergence
-    assert found is not None
-    assert (found.step, found.allocation, found.expected, found.got) == (1, 0, 4000, 4000)
-    assert "its bytes are in use" in str(report)
+    assert (report.served, report.outside, report.missed, report.divergence) == (1, 3, 0, None)
 
 
 def test_a_divergence_says_where() -> None:
@@ -283,7 +292,7 @@ def test_a_plan_outside_of_its_arena_is_refused() -> None:
 
     plan = memplan.plan(recorded(lambda: torch.empty(100)))
     for wrong in (replace(plan, offsets=plan.offsets + 64), replace(plan, offsets=plan.offsets - 64)):
-        with pytest.raises(ValueError, match=r"a slot must lie in the arena of 400 bytes, aligned to 64, got offset"):
+        with pytest.raises(ValueError, match=r"a slot must lie in the arena of 448 bytes, aligned to 64, got offset"):
             memplan.run.arena(wrong)
     with pytest.raises(ValueError, match="got offset 8 "):
         memplan.run.arena(replace(plan, offsets=plan.offsets + 8, peak=512))

@@ -27,11 +27,9 @@ def test_what_outlives_the_step_is_no_part_of_the_problem() -> None:
     assert len(tape) == 4
     assert tape.outlives.tolist() == [False, False, True, False]
     problem = tape.problem()
-    assert (problem.size.tolist(), problem.first.tolist(), problem.last.tolist()) == (
-        [100, 50, 30],
-        [0, 1, 5],
-        [2, 4, 6],
-    )
+    assert problem.size.tolist() == [128, 64, 64]  # rounded up to the alignment
+    assert problem.first.tolist() == [0, 1, 5]
+    assert problem.last.tolist() == [2, 4, 6]
     assert set(problem.alignment.tolist()) == {64}
     assert problem.names == ["0", "1", "3@1"]
     assert repr(tape) == "<memplan.Tape: 4 allocations, 1 outlive the step, peak 150 bytes>"

@@ -76,9 +76,16 @@ class Tape:
         np.add.at(change, self.death[dead], -self.size[dead])
         return int(np.cumsum(change).max(initial=0))
 
+    @property
+    def until(self) -> _Column:
+        """For each allocation, the number of the first one after its death; ``len(tape)`` if none comes after it."""
+        ends = np.where(self.outlives, self.ticks, self.death)
+        return np.searchsorted(self.birth, ends).astype(np.int64)
+
     def problem(self) -> _core.Problem:
         """The allocations that are born and die in the step, as buffers whose steps are the moments.
 
+        Their bytes are rounded up to the alignment of the device's allocator, which every offset has too.
         Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call.
 
         Raises
@@ -90,9 +97,9 @@ class Tape:
             raise ValueError("the tape is still recorded: plan it after the `with` of memplan.record()")
         placed = np.flatnonzero(~self.outlives)
         names = [self._name(i) for i in placed.tolist()]
-        return _core.Problem(
-            self.size[placed], self.birth[placed], self.death[placed], ALIGNMENT[self.device], names or None
-        )
+        alignment = ALIGNMENT[self.device]
+        size = -(-self.size[placed] // alignment) * alignment
+        return _core.Problem(size, self.birth[placed], self.death[placed], alignment, names or None)
 
     def _name(self, number: int) -> str:
         thread = f"@{self.thread[number]}" if self.thread[number] else ""

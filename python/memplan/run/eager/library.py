@@ -15,7 +15,7 @@ from ...importers.tape import COLUMNS, Tape
 from .build import built
 
 FIGURES = (
-    *("steps", "served", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
+    *("steps", "served", "moved", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
     *("reason", "step", "track", "thread", "number", "expected", "got"),
 )
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -56,9 +56,9 @@ class Library:
         for name, column in columns.items():
             setattr(tape, name, column)
 
-    def arena(self, bytes: int, alignment: int, tracks: Sequence[tuple[_Column, _Column, _Column]]) -> int:
-        """A handle of a new arena. A track is the columns size, offset (-1: outside) and thread."""
-        lengths = np.array([len(size) for size, _, _ in tracks], dtype=np.int64)
+    def arena(self, bytes: int, alignment: int, tracks: Sequence[tuple[_Column, ...]]) -> int:
+        """A handle of a new arena. A track is the columns size, offset (-1: outside), thread and until, as a Slot."""
+        lengths = np.array([len(track[0]) for track in tracks], dtype=np.int64)
         columns = [np.ascontiguousarray(np.concatenate(column), dtype=np.int64) for column in zip(*tracks, strict=True)]
         handle = self._c.memplan_arena(
             *(ctypes.c_int64(value) for value in (bytes, alignment, len(tracks))),

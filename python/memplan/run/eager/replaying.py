@@ -86,6 +86,7 @@ class Arena:
         return Report(
             steps=found["steps"],
             served=found["served"],
+            moved=found["moved"],
             outside=found["outside"],
             missed=found["missed"],
             arena_bytes=self.bytes,
@@ -149,7 +150,7 @@ def _named(given: Any) -> dict[str, Plan]:
     return dict(given)
 
 
-def _track(name: str, plan: Plan) -> tuple[_Column, _Column, _Column]:
+def _track(name: str, plan: Plan) -> tuple[_Column, ...]:
     """The slots of all allocations of the plan's tape."""
     tape = None if plan.source is None else plan.source.value
     if not isinstance(tape, Tape):
@@ -158,4 +159,4 @@ def _track(name: str, plan: Plan) -> tuple[_Column, _Column, _Column]:
         )
     offset = np.full(len(tape), -1, dtype=np.int64)
     offset[~tape.outlives] = plan.offsets
-    return tape.size, offset, tape.thread
+    return tape.size, offset, tape.thread, tape.until
