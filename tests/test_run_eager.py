@@ -110,6 +110,62 @@ def test_the_tape_has_births_and_deaths_in_program_order() -> None:
     assert (tape.ticks, tape.device, tape.done) == (7, "cpu", True)
 
 
+def test_two_recorded_steps_say_when_gradients_die() -> None:
+    """They are freed at the beginning of the next step, and so lie in the arena."""
+    torch.manual_seed(0)
+    net = torch.nn.Linear(64, 64)
+    x = torch.randn(8, 64)
+
+    def step() -> float:
+        net.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter -= 1e-3 * parameter.grad
+        return float(loss.detach())
+
+    with memplan.record() as one:
+        step()
+    assert one.outlives.sum() == 2
+    with memplan.record(stacks=True) as two:
+        torch.empty(5)  # no part of a step
+        for _ in range(2):
+            two.step()
+            step()
+    assert two.crosses.sum() == 2
+    assert not two.outlives.any()
+    assert two.size.tolist() == one.size.tolist()
+    assert len(two.stacks) == len(two)
+    assert two.peak == one.peak
+    arena = memplan.run.arena(memplan.plan(two))
+    with arena:
+        for _ in range(3):
+            arena.step()
+            step()
+    report = arena.report()
+    assert (report.served, report.missed, report.outside) == (3 * len(two), 0, 0)
+    assert report.alive == 2
+    assert all(p.grad.untyped_storage().nbytes() for p in net.parameters())
+
+
+def test_what_lives_longer_than_two_steps_outlives() -> None:
+    kept: list[Any] = []
+
+    def step() -> None:
+        kept.append(torch.empty(10))
+        torch.empty(20)
+        if len(kept) > 2:
+            kept.pop(0)
+
+    with memplan.record() as tape:
+        for _ in range(4):
+            tape.step()
+            step()
+    assert tape.size.tolist() == [40, 80]
+    assert tape.outlives.tolist() == [True, False]
+
+
 def test_stacks_say_where() -> None:
     def step() -> None:
         torch.ones(3) + 1

@@ -28,7 +28,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self._c = ctypes.CDLL(str(path))
         self._c.memplan_error.restype = ctypes.c_char_p
-        for name in ("recorded", "recording", "arena", "arenas"):
+        for name in ("recorded", "ticks", "recording", "arena", "arenas"):
             getattr(self._c, f"memplan_{name}").restype = ctypes.c_int64
         self._tell: Any = None  # what C may call as long as it is here
         self.busy = ""  # what it is doing
@@ -47,6 +47,10 @@ class Library:
 
     def record(self, tell: Callable[[int], object] | None) -> None:
         self._c.memplan_record(self._callback(tell))
+
+    def ticks(self) -> int:
+        """Births and deaths of the recording so far."""
+        return int(self._c.memplan_ticks())
 
     def recorded(self, tape: Tape) -> None:
         """End the recording, and fill the tape."""

@@ -14,7 +14,7 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
 
     Record one step of a loop, after a warm-up step: the first step makes what later ones only use, such as the states
     of an optimizer. ``memplan.plan(tape)`` gives each allocation that is born and dies in the step a place in one
-    arena. ``memplan.run.arena(plan)`` serves later steps from it.
+    arena. ``memplan.run.arena(plan)`` serves later steps from it. `Tape.step` begins a step, to record two of them.
 
     The first use builds a small library with the C++ compiler. Experimental: tested with torch 2.13.
 
@@ -37,6 +37,7 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
     """
     from .library import cpu
     from .stacks import stack
+    from .steps import keep_one_step
 
     library, calls = cpu(), []
     tape = Tape(done=False)
@@ -44,12 +45,15 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
     def tell(number: int) -> None:
         calls.append((number, stack()))
 
+    begins: list[int] = []
     library.begin("a recording")
     try:
         library.record(tell if stacks else None)
+        tape.begin_step = lambda: begins.append(library.ticks())
         yield tape
     finally:
         library.end()
         library.recorded(tape)
         tape.stacks = [found for _, found in sorted(calls)]
-        tape.done = True
+        keep_one_step(tape, begins)
+        tape.begin_step, tape.done = None, True

@@ -56,6 +56,9 @@ MEMPLAN_EXPORT const char* memplan_error() { return memplan::run::last_error().c
 // Begin to record. `tell` is called with the number of each allocation, or is null.
 MEMPLAN_EXPORT void memplan_record(void (*tell)(std::int64_t)) { memplan::run::session().record(tell); }
 
+// The births and deaths so far.
+MEMPLAN_EXPORT std::int64_t memplan_ticks() { return memplan::run::session().ticks(); }
+
 // End to record; the number of allocations.
 MEMPLAN_EXPORT std::int64_t memplan_recorded() {
   auto& recording = memplan::run::last_recording() = memplan::run::session().recorded();
