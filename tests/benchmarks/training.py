@@ -140,12 +140,12 @@ def warm(name: str) -> Loop:
     return loop
 
 
-def planned(loop: Loop) -> tuple[memplan.run.Arena, dict[str, float]]:
+def planned(loop: Loop, device: str = "cpu") -> tuple[memplan.run.Arena, dict[str, float]]:
     """An arena of a recorded step with each shape, and the seconds that it took."""
     begin = time.perf_counter()
     tapes = {}
     for name, batch in dict(loop.batches).items():
-        with memplan.record() as tapes[name]:
+        with memplan.record(device=device) as tapes[name]:
             loop.step(batch)
     recorded = time.perf_counter()
     plans = {name: memplan.plan(tape) for name, tape in tapes.items()}
