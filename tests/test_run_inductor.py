@@ -12,12 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import memplan
-from memplan.run.inductor import backend, compiling
+from memplan.run.inductor import backend, compiling, rewriting
 
 pytest.importorskip("torch")
 
@@ -26,7 +27,9 @@ import torch._inductor.config
 from torch import nn
 from torch._dynamo.backends.registry import lookup_backend
 from torch._dynamo.utils import counters
+from torch._inductor.codegen import wrapper
 from torch._inductor.utils import run_and_get_code
+from torch._inductor.virtualized import V
 
 functional = nn.functional
 
@@ -294,6 +297,26 @@ def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.
     with torch.no_grad(), pytest.raises(Exception, match="no code"):
         compiled(model, cpp_wrapper=True)(x)
     assert "is left to torch: its wrapper is a CppWrapperCpu" in caplog.text
+
+
+def test_other_processes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_compiles: Any = compiling.compile_fx_of_torch
+    monkeypatch.setattr(torch_compiles, "fx_compile_mode", torch_compiles.FxCompileMode.SUBPROCESS)
+    monkeypatch.setattr(torch_compiles, "compile_fx", lambda *args, **kwargs: kwargs)
+    assert backend(None, [], options={"nan_asserts": True}) == {"config_patches": {"nan_asserts": True}}
+    assert "left to torch: other processes compile them" in caplog.text
+
+
+def test_streams_and_graphs_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    codegen: Any = object.__new__(wrapper.PythonWrapperCodegen)
+    codegen.lines = []
+    with V.set_graph_handler(SimpleNamespace(device_types={"cuda"})):
+        rewriting._check(codegen)
+        codegen.lines = [object.__new__(wrapper.EnterCudaStreamContextLine)]
+        with pytest.raises(memplan.UnsupportedError, match="several CUDA streams"):
+            rewriting._check(codegen)
+        with torch._inductor.config.patch({"triton.cudagraphs": True}), pytest.raises(memplan.UnsupportedError):
+            rewriting._check(codegen)
 
 
 def stop(*_: Any) -> Any:

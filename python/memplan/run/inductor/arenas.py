@@ -73,7 +73,7 @@ def _arena(device: str, blocks: Sequence[Block], settings: Settings) -> Arena:
         alignment=alignment,
         names=[block.name for block in blocks],
     )
-    return Arena(device, list(blocks), planned(problem, settings.planner))
+    return Arena(device, list(blocks), planned(problem, settings.planner, on_interrupt="raise"))
 
 
 def held(arenas: Sequence[Held], others: Sequence[Held]) -> int:

@@ -79,6 +79,8 @@ def _check(codegen: Any) -> None:
         raise UnsupportedError(f"its wrapper is a {type(codegen).__name__}, expected PythonWrapperCodegen")
     if torch._inductor.config.triton.cudagraphs and "cuda" in V.graph.device_types:
         raise UnsupportedError("CUDA graphs keep memory of their own (triton.cudagraphs)")
+    if any(isinstance(line, wrapper.EnterCudaStreamContextLine) for line in codegen.lines):
+        raise UnsupportedError("its kernels run on several CUDA streams, in an order that is not known here")
 
 
 def _without_removed(codegen: Any) -> list[Any]:
