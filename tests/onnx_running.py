@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import memplan
+from memplan.errors import SourceError
 from memplan.facts.source import Source
 from memplan.run.onnx import program_of
 from onnx_build import onnx
-from running import random_plan
+from running import random_plan, shortened
 
 reference = pytest.importorskip("onnx.reference")
 
@@ -53,7 +54,7 @@ def fed(source, seed=0):
 
 def runs(source, feeds, expected, plans, **options):
     """Run each plan with poison; every one must give what is expected."""
-    program = program_of(Source(source, "onnx"), **options)
+    program = program_of(Source(source, "onnx", **options))
     for plan in plans:
         plan.verify()
         assert same(program.bind(plan).run([feeds], check=True).outputs, expected)
@@ -65,3 +66,17 @@ def plans_of(source, seeds=2):
     apart = memplan.plan(source, "first_fit", inplace=False, zero_copy=False)
     inputs = memplan.plan(source, "first_fit", place=["input", "intermediate", "output", "workspace"], alignment=64)
     return [free, apart, inputs, *(random_plan(plan, seed) for seed in range(seeds) for plan in (free, inputs))]
+
+
+def caught(program, plan, feeds, expected, most=1000):
+    """How many lifetimes are seen that end a step too early, and of how many: at most so many, spread evenly."""
+    problem, seen = plan.problem, 0
+    workspaces = set(plan.buffers.buffer_of_workspace.tolist())
+    long = [b for b in range(len(problem)) if problem.last[b] - problem.first[b] > 1 and b not in workspaces]
+    chosen = long[:: -(-len(long) // most)] if long else []
+    for buffer in chosen:
+        try:
+            seen += not same(program.bind(shortened(plan, buffer)).run([feeds], check=True).outputs, expected)
+        except SourceError:  # a kernel, or the comparison with what shares bytes
+            seen += 1
+    return seen, len(chosen)

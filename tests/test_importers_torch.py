@@ -274,3 +274,13 @@ def test_what_shows_bytes_again_has_no_shape_of_its_own() -> None:
     said = {t.name: (t.bytes, t.shape, t.dtype) for t in graph.tensors}
     assert said["expand"] == (16, None, "float32")
     assert said["exp"] == (64, [4, 4], "float32")
+
+
+@pytest.mark.parametrize("function", [torch.ops.aten.copy, torch.ops.aten.slice_scatter])
+def test_a_copy_of_a_whole_storage_has_as_many_bytes_the_second_time(function: Any) -> None:
+    """Torch remembers what its operators return for fake tensors, without what lies behind the result."""
+    x, y = torch.randn(4, 8, 16), torch.randn(4, 3, 16)
+    found = [imported(lambda net, x, y: function(x[:, 2:5], y), x, y) for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    if function is torch.ops.aten.copy:
+        assert tensor(found[0], found[0]["outputs"][0])["bytes"] == function(x[:, 2:5], y).untyped_storage().nbytes()

@@ -83,7 +83,7 @@ def test_a_training_loop_has_the_same_losses() -> None:
     report = arena.report()
     assert (report.steps, report.missed, report.divergence) == (6, 0, None)
     assert report.served + report.outside == 6 * len(tape)
-    assert report.arena_peak == plan.load <= report.arena_bytes == plan.peak
+    assert 0.99 * plan.load <= report.arena_peak <= plan.load <= report.arena_bytes == plan.peak
     assert "0 missed" in str(report)
     assert str(plan.peak) in repr(arena)
 
@@ -108,6 +108,62 @@ def test_the_tape_has_births_and_deaths_in_program_order() -> None:
     assert tape.death.tolist() == [2, 6, -1, 5]
     assert tape.thread.tolist() == [0, 0, 0, 1]
     assert (tape.ticks, tape.device, tape.done) == (7, "cpu", True)
+
+
+def test_two_recorded_steps_say_when_gradients_die() -> None:
+    """They are freed at the beginning of the next step, and so lie in the arena."""
+    torch.manual_seed(0)
+    net = torch.nn.Linear(64, 64)
+    x = torch.randn(8, 64)
+
+    def step() -> float:
+        net.zero_grad()
+        loss = net(x).square().sum()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter -= 1e-3 * parameter.grad
+        return float(loss.detach())
+
+    with memplan.record() as one:
+        step()
+    assert one.outlives.sum() == 2
+    with memplan.record(stacks=True) as two:
+        torch.empty(5)  # no part of a step
+        for _ in range(2):
+            two.step()
+            step()
+    assert two.crosses.sum() == 2
+    assert not two.outlives.any()
+    assert two.size.tolist() == one.size.tolist()
+    assert len(two.stacks) == len(two)
+    assert two.peak == one.peak
+    arena = memplan.run.arena(memplan.plan(two))
+    with arena:
+        for _ in range(3):
+            arena.step()
+            step()
+    report = arena.report()
+    assert (report.served, report.missed, report.outside) == (3 * len(two), 0, 0)
+    assert report.alive == 2
+    assert all(p.grad.untyped_storage().nbytes() for p in net.parameters())
+
+
+def test_what_lives_longer_than_two_steps_outlives() -> None:
+    kept: list[Any] = []
+
+    def step() -> None:
+        kept.append(torch.empty(10))
+        torch.empty(20)
+        if len(kept) > 2:
+            kept.pop(0)
+
+    with memplan.record() as tape:
+        for _ in range(4):
+            tape.step()
+            step()
+    assert tape.size.tolist() == [40, 80]
+    assert tape.outlives.tolist() == [True, False]
 
 
 def test_stacks_say_where() -> None:
@@ -137,20 +193,29 @@ def test_a_tensor_keeps_the_arena_that_it_lies_in() -> None:
 
 
 def test_a_slot_in_use_is_not_given_again() -> None:
+    arena = memplan.run.arena(memplan.plan(recorded(lambda: [len(torch.full((1000,), 1.0)) for _ in range(3)])))
+    with arena:
+        kept = [torch.full((1000,), float(value)) for value in range(3)]
+    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2]
+    report = arena.report()
+    assert (report.served, report.missed, report.arena_bytes, report.outside_peak) == (1, 2, 4032, 8000)
+    assert report.peak == 12032
+    found = report.divergence
+    assert found is not None
+    assert (found.step, found.allocation, found.expected, found.got) == (0, 1, 4000, 4000)
+    assert "its bytes are in use" in str(report)
+
+
+def test_what_outlives_its_step_lies_outside_from_then_on() -> None:
     arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.full((1000,), 1.0))))
     kept = []
     with arena:
-        for value in range(3):
+        for value in range(4):
             arena.step()
             kept.append(torch.full((1000,), float(value)))
-    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2]
+    assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2, 3]
     report = arena.report()
-    assert (report.served, report.missed, report.outside_peak) == (1, 2, 8000)
-    assert report.peak == 12000
-    found = report.divergence
-    assert found is not None
-    assert (found.step, found.allocation, found.expected, found.got) == (1, 0, 4000, 4000)
-    assert "its bytes are in use" in str(report)
+    assert (report.served, report.outside, report.missed, report.divergence) == (1, 3, 0, None)
 
 
 def test_a_divergence_says_where() -> None:
@@ -169,6 +234,14 @@ def test_a_divergence_says_where() -> None:
         torch.empty(50)
     assert arena.report().divergence == found  # the first one stays
     del a, b
+
+
+def test_an_arena_that_keeps_stacks_is_freed() -> None:
+    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))), stacks=True)
+    with arena:
+        torch.empty(30)
+    del arena
+    assert cpu().arenas() == 0
 
 
 def test_more_than_the_tape_has() -> None:
@@ -283,7 +356,7 @@ def test_a_plan_outside_of_its_arena_is_refused() -> None:
 
     plan = memplan.plan(recorded(lambda: torch.empty(100)))
     for wrong in (replace(plan, offsets=plan.offsets + 64), replace(plan, offsets=plan.offsets - 64)):
-        with pytest.raises(ValueError, match=r"a slot must lie in the arena of 400 bytes, aligned to 64, got offset"):
+        with pytest.raises(ValueError, match=r"a slot must lie in the arena of 448 bytes, aligned to 64, got offset"):
             memplan.run.arena(wrong)
     with pytest.raises(ValueError, match="got offset 8 "):
         memplan.run.arena(replace(plan, offsets=plan.offsets + 8, peak=512))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import memplan
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
@@ -415,8 +417,26 @@ def test_a_plan_that_leaves_its_arena_is_refused_before_it_runs():
 
 
 def test_an_unknown_engine():
+    plan = memplan.plan(residual(), dims={"n": 4})
     with pytest.raises(ValueError, match="engine must be 'reference' or 'onnxruntime', got 'tensorrt'"):
-        program_of(Source(residual(), "onnx", dims={"n": 1}), engine="tensorrt")
+        plan.run(reals(4, 8), engine="tensorrt")
+    module = torch.nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=r"option engine applies to ONNX, got engine='reference' for a .* torch"):
+        memplan.plan(module, args=(torch.zeros(1, 2),)).run(torch.zeros(1, 2), engine="reference")
+    with pytest.raises(TypeError, match="holds no network"):
+        memplan.plan(([1], [0], [1])).run(engine="onnxruntime")
+
+
+def test_engines_give_the_same_but_for_rounding(monkeypatch):
+    pytest.importorskip("onnxruntime")
+    plan, x = memplan.plan(residual(), dims={"n": 4}, alignment=64), reals(4, 8)
+    found = [plan.run(x, engine=engine, check=True).outputs["y"] for engine in ("reference", "onnxruntime", None)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+    assert found[0].tolist() == found[2].tolist()
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    needed = r"engine='onnxruntime' needs ONNX Runtime: pip install 'memplan\[onnxruntime\]'"
+    with pytest.raises(MissingDependencyError, match=needed):
+        memplan.plan(residual(), dims={"n": 4}).run(x, engine="onnxruntime")
 
 
 # Plans from files

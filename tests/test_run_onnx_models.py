@@ -17,8 +17,8 @@ from memplan.errors import SourceError
 from memplan.facts.source import Source
 from memplan.run.onnx import program_of
 from onnx_build import BOOL, I64, const, graph, model, node, onnx, value
-from onnx_running import fed, plans_of, runs, same, wanted
-from running import on_streams, random_order, random_plan, shortened
+from onnx_running import caught, fed, plans_of, runs, same, wanted
+from running import on_streams, random_order, random_plan
 from test_importers_onnx_models import DATA, LIGHT
 from test_importers_onnx_written import Cache, Layer, Masked, exported, optimised
 
@@ -266,24 +266,10 @@ def test_an_order_that_the_plan_does_not_allow_is_seen():
     assert not same(bound.run([x], check=True, order=[0, 3, 1, 4, 2, 5]).outputs, expected)
 
 
-def caught(source, seed=0):
-    """How many lifetimes that end a step too early are seen, of all that end with a read of a value."""
-    feeds = fed(source, seed)
-    program, plan = program_of(Source(source, "onnx")), memplan.plan(source)
-    expected = wanted(source, feeds)
-    problem, seen, of = plan.problem, 0, 0
-    for buffer in range(len(problem)):
-        if problem.last[buffer] - problem.first[buffer] > 1 and not problem.name(buffer).endswith("workspace"):
-            of += 1
-            try:
-                found = program.bind(shortened(plan, buffer)).run([feeds], check=True).outputs
-                seen += not same(found, expected)
-            except SourceError:
-                seen += 1
-    return seen, of
-
-
 def test_a_lifetime_that_is_a_step_too_short_is_seen():
-    seen, of = caught(branches())
+    source = branches()
+    feeds = fed(source)
+    plan = memplan.plan(source)
+    seen, of = caught(plan.program, plan, feeds, wanted(source, feeds))
     assert (seen, of) == (of, of)
     assert of >= 5

@@ -349,3 +349,68 @@ def test_a_lifetime_that_ends_too_early_is_found() -> None:
         if slot.name not in plan.graph.outputs:
             assert not torch.equal(shortened(plan, buffer).run(x, check=True).outputs, module(x))
     assert len(plan) == 3
+
+
+def test_operators_that_write_by_way_of_others_compute_the_same() -> None:
+    def compute(net: Net, x: Tensor) -> list[Tensor]:
+        ints = (x * 8).long()
+        scaled = [torch.ops.aten.mul.Scalar(v, 2.5) for v in (x, ints, x.half())]
+        divided = [torch.ops.aten.div.Scalar(ints, 3), torch.ops.aten.add.Scalar(ints, 2, 3)]
+        return [*scaled, *divided, torch.ops.aten.sub.Scalar(x, 0.1, 2), torch.relu(ints), torch.relu(x / 0.0)]
+
+    assert function(compute, torch.randn(4, 4)).copied == 0
+
+
+def test_rows_of_a_table() -> None:
+    for indices in (torch.tensor(3), torch.tensor([[1, 2], [0, 2]]), torch.tensor([], dtype=torch.int64)):
+        assert check(nn.Embedding(4, 6, padding_idx=2), indices).copied == 0
+
+
+def test_ops_may_be_planned_in_another_order() -> None:
+    def compute(net: Net, x: Tensor) -> Tensor:
+        a, b, c = x.exp(), x.sin(), x.cos()
+        return a + b + c
+
+    x = torch.randn(4, 4)
+    graph = memplan.capture(Net(compute), args=(x,))
+    assert isinstance(graph, memplan.Graph)
+    spec = graph.to_dict()
+    exp, sin, cos, add, last = spec["ops"]
+    plan = memplan.plan(spec | {"ops": [cos, sin, exp, add, last]}, alignment=64)
+    with torch.no_grad():
+        assert torch.equal(plan.run(x, source=Net(compute), check=True).outputs, compute(Net(compute), x))
+
+
+def test_a_run_that_fails_leaves_the_plan_as_it_was() -> None:
+    table, good, bad = nn.Embedding(4, 6), torch.tensor([1, 2]), torch.tensor([1, 9])
+    plan = planned(table, good)
+    with pytest.raises(IndexError):
+        plan.run(bad)
+    assert torch.equal(plan.run(good).outputs, table(good))
+
+
+def test_weights_of_parts_that_are_exchanged_or_tied() -> None:
+    module, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)), torch.randn(2, 4)
+    module[2].weight = module[0].weight
+    plan = planned(module, x)
+    for _ in range(2):
+        assert torch.equal(plan.run(x).outputs, module(x))
+        module[0] = nn.Linear(4, 4)
+        module[2].weight = module[0].weight
+    module[0].weight = nn.Parameter(torch.randn(4, 4))  # no longer tied
+    with pytest.raises(memplan.SourceError, match=r"'0.weight' and '2.weight' share bytes in the plan"):
+        plan.run(x)
+
+
+def test_a_weight_that_is_gone() -> None:
+    module, x = nn.Linear(4, 4), torch.randn(2, 4)
+    plan = planned(module, x)
+    with pytest.raises(memplan.SourceError, match=r"weights\['gone'\]: the network has no weight of this name"):
+        plan.run(x, weights={"gone": x})
+    with pytest.raises(memplan.SourceError, match=r"input 'x' is a tensor, float32\[2\], and was none when"):
+        planned(Net(lambda net, x: net.fc.weight * x), 2.0).run(torch.ones(2))
+
+
+def test_numbers_between_operators_of_recurrent_layers() -> None:
+    for layer in (nn.LSTM(4, 6), nn.GRU(4, 6, bidirectional=True)):
+        check(layer, torch.randn(3, 2, 4))

@@ -27,14 +27,39 @@ def test_what_outlives_the_step_is_no_part_of_the_problem() -> None:
     assert len(tape) == 4
     assert tape.outlives.tolist() == [False, False, True, False]
     problem = tape.problem()
-    assert (problem.size.tolist(), problem.first.tolist(), problem.last.tolist()) == (
-        [100, 50, 30],
-        [0, 1, 5],
-        [2, 4, 6],
-    )
+    assert problem.size.tolist() == [128, 64, 64]  # rounded up to the alignment
+    assert problem.first.tolist() == [0, 1, 5]
+    assert problem.last.tolist() == [2, 4, 6]
     assert set(problem.alignment.tolist()) == {64}
     assert problem.names == ["0", "1", "3@1"]
     assert repr(tape) == "<memplan.Tape: 4 allocations, 1 outlive the step, peak 150 bytes>"
+
+
+def crossing() -> Tape:
+    """Three allocations, of which the first dies in the next step after the second, and the last at its beginning."""
+    tape = Tape(ticks=5)
+    columns = {"size": [64, 128, 192], "birth": [1, 2, 4], "death": [-1, 3, 5], "thread": [0, 0, 0]}
+    for name, values in columns.items():
+        setattr(tape, name, np.array(values, dtype=np.int64))
+    tape.death[0] = tape.ticks + 1
+    return tape
+
+
+def test_what_dies_in_the_next_step_is_at_the_beginning_of_every_step() -> None:
+    tape = crossing()
+    assert tape.crosses.tolist() == [True, False, True]
+    assert not tape.outlives.any()
+    assert tape.until.tolist() == [4, 2, 4]
+    problem = tape.problem()
+    assert (problem.first.tolist(), problem.last.tolist()) == ([0, 2, 4], [5, 3, 5])
+    assert problem.parts.tolist() == [[0, 0, 64, 0, 1], [0, 0, 64, 1, 5]]
+    assert problem.load == tape.peak == 256
+    assert memplan.plan(tape).peak == 256
+
+
+def test_a_step_begins_while_steps_are_recorded_only() -> None:
+    with pytest.raises(RuntimeError, match=r"inside of `with memplan\.record\(\) as tape:`"):
+        crossing().step()
 
 
 def test_a_tape_is_a_source() -> None:
@@ -68,7 +93,7 @@ def test_names_say_where_an_allocation_was_made() -> None:
 
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
-    for tape in (tape_of(), tape_of(stacks=[("a.py:1 f",), (), (), ()]), tape_of(device="cuda"), Tape()):
+    for tape in (tape_of(), tape_of(stacks=[("a.py:1 f",), (), (), ()]), tape_of(device="cuda"), Tape(), crossing()):
         tape.to_json(path)
         read = memplan.read_tape(path)
         assert read.problem() == tape.problem()
@@ -90,9 +115,12 @@ def test_files(tmp_path: Path) -> None:
         ({"size": [1, 0]}, "size must be > 0, got 0 for allocation 1"),
         ({"birth": [0, -1]}, "birth must be >= 0 and below ticks, 4, got -1 for allocation 1"),
         ({"birth": [4, 1]}, "birth must be >= 0 and below ticks, 4, got 4 for allocation 0"),
-        ({"death": [0, -1]}, "death must be -1, or after the birth and below ticks, 4, got 0 for allocation 0"),
+        (
+            {"death": [0, -1]},
+            "death must be -1, or after the birth and at most a step of 4 ticks later, got 0 for allocation 0",
+        ),
         ({"death": [2, -2]}, "got -2 for allocation 1"),
-        ({"death": [4, -1]}, "got 4 for allocation 0"),
+        ({"death": [5, -1]}, "got 5 for allocation 0"),
         ({"thread": [0, -1]}, "thread must be >= 0, got -1 for allocation 1"),
         ({"device": "tpu"}, "device must be 'cpu' or 'cuda', got 'tpu'"),
         ({"ticks": "4"}, "ticks must be an integer, got '4'"),

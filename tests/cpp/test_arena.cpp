@@ -17,16 +17,31 @@ using namespace memplan::run;
 constexpr Thread kMe = 1, kOther = 2;
 constexpr Address kBase = 1 << 20;
 
-Arena arena_of(std::vector<Slot> slots, Bytes bytes) { return {kBase, bytes, 64, {{std::move(slots)}}}; }
+struct Place {
+  Bytes size, offset;
+};
+
+// A track whose allocations live to the end of the step.
+Track track_of(const std::vector<std::vector<Place>>& lanes) {
+  std::int64_t count = 0;
+  for (const auto& places : lanes) count += static_cast<std::int64_t>(places.size());
+  Track track;
+  track.lanes.resize(lanes.size());
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+    for (const Place& place : lanes[lane]) track.add(lane, place.size, place.offset, count);
+  return track;
+}
+
+Arena arena_of(const std::vector<Place>& places, Bytes bytes) { return {kBase, bytes, 64, {track_of({places})}}; }
 
 void test_ranges() {
   LiveRanges live;
-  live.add(64, 128);
-  live.add(256, 300);
+  live.add(64, {128, nullptr, 0});
+  live.add(256, {300, nullptr, 0});
   CHECK(live.is_free(0, 64) && live.is_free(128, 256) && live.is_free(300, 400));
   CHECK(!live.is_free(0, 65) && !live.is_free(127, 128) && !live.is_free(64, 128) && !live.is_free(0, 400));
   CHECK(!live.is_free(70, 80));
-  CHECK(live.remove(64) == 64 && live.remove(64) == -1 && live.count() == 1);
+  CHECK(live.remove(64) == 64 && live.remove(64) == -1 && live.by_offset().size() == 1);
   CHECK(live.is_free(0, 256));
 }
 
@@ -37,7 +52,7 @@ void test_bounds() {
   THROWS(arena_of({{kAnySize, 0}}, 128), std::invalid_argument, "got offset 0 and size -1");
   THROWS(arena_of({{std::numeric_limits<Bytes>::max(), 64}}, 128), std::invalid_argument, "must lie in the arena");
   THROWS(Arena(kBase, 64, 64, {}), std::invalid_argument, "needs a plan");
-  THROWS(Arena(kBase + 1, 64, 64, {{{}}}), std::invalid_argument, "not aligned");
+  THROWS(Arena(kBase + 1, 64, 64, {Track{}}), std::invalid_argument, "not aligned");
   CHECK(!arena_of({{64, kOutside}}, 0).owns(kBase));
 }
 
@@ -66,15 +81,62 @@ void test_what_lives_longer_is_left_alone() {
   CHECK(arena.take(kMe, 64) == kBase + 128);
   const Divergence& first = arena.divergence();
   CHECK(first.reason == Reason::occupied && first.step == 0 && first.number == 1 && first.expected == 100);
+  CHECK(arena.counts().missed == 1);
+}
+
+void test_what_outlives_its_step_lies_outside_from_then_on() {
+  Arena arena = arena_of({{100, 0}, {64, 128}}, 192);
   arena.begin(kMe);
-  CHECK(arena.take(kMe, 100) == 0);
+  CHECK(arena.take(kMe, 100) == kBase && arena.take(kMe, 64) == kBase + 128);
+  arena.give(kBase + 128);
+  for (int step = 0; step < 3; ++step) {
+    arena.begin(kMe);
+    CHECK(arena.take(kMe, 100) == 0 && arena.take(kMe, 64) == kBase + 128);
+    arena.give(kBase + 128);
+  }
+  CHECK(arena.counts().outside == 3 && arena.counts().missed == 0);
+  CHECK(arena.give(kBase));
+}
+
+void test_what_dies_in_the_next_step_stays_inside() {
+  Track track;
+  track.add(0, 100, 0, 2 + 1 + 1);  // dies after the first allocation of the next step
+  track.add(0, 64, 128, 2);
+  Arena arena(kBase, 256, 64, {track});
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 100) == kBase && arena.take(kMe, 64) == kBase + 128);
+  arena.give(kBase + 128);
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, 100) == 0);  // it is not dead yet
   arena.give(kBase);
+  arena.begin(kMe);
   CHECK(arena.take(kMe, 100) == kBase);
+  CHECK(arena.counts().outside == 0 && arena.counts().missed == 1);
+}
+
+void test_what_finds_no_room_in_its_slot_takes_a_gap() {
+  constexpr Bytes kPage = 4096;
+  Track track;
+  track.add(0, kPage, 0, 2);              // dies before the third
+  track.add(0, 2 * kPage, 4 * kPage, 4);  // lives on
+  track.add(0, 3 * kPage, 0, 4);          // takes the place of the first
+  track.add(0, kPage, 10 * kPage, 4);
+  Arena arena(kBase, 16 * kPage, 64, {track});
+  const auto page = [&](Bytes size) {
+    const Address address = arena.take(kMe, size);
+    return address == 0 ? -1 : static_cast<Bytes>(address - kBase) / kPage;
+  };
+  arena.begin(kMe);
+  CHECK(page(10000) == 0);   // the third wants these bytes, but only after its death
+  CHECK(page(10001) == 11);  // 7 pages are free from 3 on, 5 from 11 on
+  CHECK(page(9 * kPage) == -1);
+  CHECK(page(kPage) == 10);
+  CHECK(arena.counts().moved == 2 && arena.counts().served == 3 && arena.counts().missed == 1);
 }
 
 // The places of a step whose sizes differ from those of the tape, -1 outside.
 std::vector<Bytes> places(const std::vector<Bytes>& tape, const std::vector<Bytes>& step) {
-  std::vector<Slot> slots;
+  std::vector<Place> slots;
   Bytes end = 0;
   for (const Bytes size : tape) {
     slots.push_back({size, end});
@@ -102,7 +164,7 @@ void test_the_order_is_found_again() {
 }
 
 void test_threads_have_slots_of_their_own() {
-  Arena arena(kBase, 512, 64, {{{{64, 0}, {64, 64}}, {{64, 128}, {64, 192}}}});
+  Arena arena(kBase, 512, 64, {track_of({{{64, 0}, {64, 64}}, {{64, 128}, {64, 192}}})});
   arena.begin(kMe);
   CHECK(arena.take(kOther, 64) == kBase + 128);
   CHECK(arena.take(kMe, 64) == kBase);
@@ -113,8 +175,9 @@ void test_threads_have_slots_of_their_own() {
 }
 
 void test_the_first_allocations_choose_the_track() {
-  const Track train = {{{10, 0}, {20, 64}, {30, 128}}}, last = {{{10, 0}, {15, 64}, {25, 128}}}, eval = {{{10, 192}}};
-  Arena arena(kBase, 256, 64, {train, last, eval});
+  const Track train = track_of({{{10, 0}, {20, 64}, {30, 128}}});
+  const Track last = track_of({{{10, 0}, {15, 64}, {25, 128}}});
+  Arena arena(kBase, 256, 64, {train, last, track_of({{{10, 192}}})});
   arena.begin(kMe);
   CHECK(arena.take(kMe, 10) == kBase && arena.take(kMe, 15) == kBase + 64 && arena.take(kMe, 25) == kBase + 128);
   CHECK(arena.track() == 1 && arena.divergence().reason == Reason::none);
@@ -133,14 +196,15 @@ void test_any_step(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   std::vector<Track> tracks(static_cast<std::size_t>(1 + below(3)));
-  constexpr Bytes kBytes = 64 * 64;
+  constexpr Bytes kBytes = 64 * 4096;
+  constexpr int kMost = 4 * 4096;
   for (Track& track : tracks) {
-    track.resize(static_cast<std::size_t>(1 + below(3)));
-    for (auto& slots : track)
-      for (int i = below(40); i > 0; --i) {
-        const Bytes size = 1 + below(256), offset = 64 * below(60);
-        slots.push_back({size, below(5) == 0 ? kOutside : offset});
-      }
+    track.lanes.resize(1);
+    for (int i = below(100); i > 0; --i) {
+      const Bytes size = 1 + below(kMost), offset = 4096 * below(60);
+      const std::int64_t until = track.count + 1 + below(60);
+      track.add(static_cast<std::size_t>(below(3)), size, below(5) == 0 ? kOutside : offset, until);
+    }
   }
   Arena arena(kBase, kBytes, 64, tracks);
   std::map<Address, Bytes> alive;
@@ -148,7 +212,7 @@ void test_any_step(unsigned seed) {
   for (int step = 0; step < 20; ++step) {
     const auto followed = static_cast<std::size_t>(below(static_cast<int>(tracks.size())));
     arena.begin(kMe, below(3) == 0 ? static_cast<int>(followed) : kAnyTrack);
-    const auto& slots = tracks[followed].front();
+    const auto& slots = tracks[followed].lanes.front();
     std::size_t next = 0;
     for (int i = below(60); i > 0; --i) {
       if (below(3) == 0 && !alive.empty()) {
@@ -158,7 +222,7 @@ void test_any_step(unsigned seed) {
         continue;
       }
       const bool as_recorded = below(4) != 0 && next < slots.size();
-      const Bytes size = as_recorded ? slots[next++].size : 1 + below(256);
+      const Bytes size = as_recorded ? slots[next++].size : 1 + below(kMost);
       const Address address = arena.take(static_cast<Thread>(below(8) == 0 ? below(4) : kMe), size);
       ++(address == 0 ? refused : served);
       if (address == 0) continue;
@@ -206,7 +270,7 @@ std::int64_t add_arena(Session& session, const Track& track, std::size_t bytes, 
 void test_an_arena_lives_as_long_as_what_lies_in_it() {
   Session session;
   int freed = 0;
-  const std::int64_t id = add_arena(session, {{{64, 0}, {64, 64}}}, 128, freed);
+  const std::int64_t id = add_arena(session, track_of({{{64, 0}, {64, 64}}}), 128, freed);
   session.begin(id, kAnyTrack, nullptr);
   char* kept = static_cast<char*>(session.take(64));
   char* gone = static_cast<char*>(session.take(64));
@@ -223,9 +287,9 @@ void test_an_arena_lives_as_long_as_what_lies_in_it() {
 void test_a_session_takes_any_thread() {
   Session session;
   int freed = 0;
-  std::vector<Slot> slots;
+  std::vector<Place> slots;
   for (Bytes i = 0; i < 100; ++i) slots.push_back({64, 64 * (i % 10)});
-  const std::int64_t id = add_arena(session, {{}, slots, slots, slots, slots}, 640, freed);
+  const std::int64_t id = add_arena(session, track_of({{}, slots, slots, slots, slots}), 640, freed);
   std::atomic<int> served = 0, wrong = 0;
   for (int step = 0; step < 20; ++step) {
     session.begin(id, kAnyTrack, nullptr);
@@ -255,6 +319,9 @@ int main() {
   test_bounds();
   test_a_step_as_recorded();
   test_what_lives_longer_is_left_alone();
+  test_what_outlives_its_step_lies_outside_from_then_on();
+  test_what_dies_in_the_next_step_stays_inside();
+  test_what_finds_no_room_in_its_slot_takes_a_gap();
   test_the_order_is_found_again();
   test_threads_have_slots_of_their_own();
   test_the_first_allocations_choose_the_track();

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -279,6 +279,7 @@ class Plan:
         weights: Mapping[str, Any] | None = None,
         check: bool = False,
         views: bool = False,
+        engine: Literal["reference", "onnxruntime"] | None = None,
         source: Any = None,
         train: bool = False,
         dims: Mapping[str, int] | None = None,
@@ -301,6 +302,9 @@ class Plan:
             plan that is wrong then gives wrong results.
         views
             Return tensors as views of the arena, which are valid until the next run. By default, copies.
+        engine
+            For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
+            slow; "onnxruntime" needs the extra of this name. A node that the one cannot run is run by the other.
         source, train, dims, inplace_ops, trust
             What was planned, as `memplan.plan` was given it: for a plan from a JSON file, a pickle, or of a graph.
 
@@ -320,7 +324,7 @@ class Plan:
         from ..run.plans import run_plan
 
         given = {"source": source, "train": train, "dims": dims, "inplace_ops": inplace_ops, "trust": trust}
-        return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views)
+        return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views, engine=engine)
 
     @cached_property
     def program(self) -> Program:

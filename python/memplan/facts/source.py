@@ -19,6 +19,8 @@ class Source:
         How importers call it: "torch", ".pt2", "onnx", ".onnx" or "tape".
     args, kwargs, train, dims, inplace_ops, trust
         As in `memplan.capture`.
+    engine
+        As in `Plan.run`.
     """
 
     value: Any
@@ -29,3 +31,4 @@ class Source:
     dims: Mapping[str, int] = field(default_factory=dict)
     inplace_ops: Collection[str] = ()
     trust: bool = False
+    engine: str = "reference"

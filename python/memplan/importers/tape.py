@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,8 @@ class Tape:
     size : (n,) int64
         Bytes that were asked for.
     birth, death : (n,) int64
-        Moments. The death is -1 for what outlives the step, which no plan of the tape holds.
+        Moments. A death of at least `ticks` is one in the next step: `ticks` is the first moment there. It is -1 for
+        what lives longer, which no plan of the tape holds.
     thread : (n,) int64
         Which thread allocated: 0 is the thread that recorded, the others are numbered as they come.
     ticks : int
@@ -58,27 +59,65 @@ class Tape:
     device: str = "cpu"
     stacks: Sequence[Sequence[str]] = ()
     done: bool = True
+    begin_step: Callable[[], None] | None = field(default=None, repr=False)  # while steps are recorded
 
     def __len__(self) -> int:
         return len(self.size)
 
+    def step(self) -> None:
+        """Begin a step, inside of ``with memplan.record() as tape:``. Record two, and the tape is of the first of them.
+
+        The second says when the first one's memory is freed, such as that of gradients which the next step frees
+        first. The plan of the tape then holds it too. What is recorded before the first call is left out.
+
+        Raises
+        ------
+        RuntimeError
+            Not inside of the `with`.
+        """
+        if self.begin_step is None:
+            raise RuntimeError("tape.step() begins a step inside of `with memplan.record() as tape:`")
+        self.begin_step()
+
     @property
     def outlives(self) -> npt.NDArray[np.bool_]:
-        """Which allocations outlive the step: they stay outside of an arena."""
+        """Which allocations outlive the step, and the one after it if that was recorded: they stay outside."""
         return self.death < 0
 
     @property
+    def crosses(self) -> npt.NDArray[np.bool_]:
+        """Which allocations die in the next step."""
+        return self.death >= self.ticks
+
+    @property
     def peak(self) -> int:
-        """Bytes of the step's allocations that were alive at most at one moment, with those that outlive it."""
+        """Bytes of the step's allocations that were alive at most at one moment, with those that outlive it.
+
+        Those that die in the next step are counted at its beginning too, as if every step was the same.
+        """
         change = np.zeros(self.ticks + 1, dtype=np.int64)
         np.add.at(change, self.birth, self.size)
+        change[0] += self.size[self.crosses].sum()
         dead = ~self.outlives
-        np.add.at(change, self.death[dead], -self.size[dead])
+        np.add.at(change, self.death[dead] - self.ticks * self.crosses[dead], -self.size[dead])
         return int(np.cumsum(change).max(initial=0))
+
+    @property
+    def until(self) -> _Column:
+        """For each allocation, the number of the first one after its death; ``len(tape)`` if none comes after it.
+
+        In the next step, numbers go on from ``len(tape) + 1``.
+        """
+        ends = np.where(self.outlives, self.ticks, self.death - self.ticks * self.crosses)
+        until = np.searchsorted(self.birth, ends) + (len(self) + 1) * self.crosses
+        return until.astype(np.int64)
 
     def problem(self) -> _core.Problem:
         """The allocations that are born and die in the step, as buffers whose steps are the moments.
 
+        One that dies in the next step is a buffer of two parts: the beginning and the end of a step.
+
+        Their bytes are rounded up to the alignment of the device's allocator, which every offset has too.
         Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call.
 
         Raises
@@ -90,9 +129,24 @@ class Tape:
             raise ValueError("the tape is still recorded: plan it after the `with` of memplan.record()")
         placed = np.flatnonzero(~self.outlives)
         names = [self._name(i) for i in placed.tolist()]
-        return _core.Problem(
-            self.size[placed], self.birth[placed], self.death[placed], ALIGNMENT[self.device], names or None
-        )
+        alignment = ALIGNMENT[self.device]
+        size = -(-self.size[placed] // alignment) * alignment
+        first, last = self.birth[placed], np.minimum(self.death[placed], self.ticks)
+        parts = self._parts(placed, size)
+        for buffer, *_ in parts:
+            first[buffer] = 0
+        return _core.Problem(size, first, last, alignment, names or None, parts or None)
+
+    def _parts(self, placed: _Column, size: _Column) -> list[tuple[int, int, int, int, int]]:
+        """What dies in the next step is in use at the end of every step, and at its beginning."""
+        parts = []
+        for buffer in np.flatnonzero(self.death[placed] > self.ticks).tolist():
+            number, bytes = placed[buffer], int(size[buffer])
+            parts += [
+                (buffer, 0, bytes, 0, int(self.death[number]) - self.ticks),
+                (buffer, 0, bytes, int(self.birth[number]), self.ticks),
+            ]
+        return parts
 
     def _name(self, number: int) -> str:
         thread = f"@{self.thread[number]}" if self.thread[number] else ""
@@ -161,8 +215,8 @@ def _check(columns: dict[str, _Column], ticks: int, path: str | os.PathLike[str]
     checks = {
         "size must be > 0": size > 0,
         f"birth must be >= 0 and below ticks, {ticks}": (birth >= 0) & (birth < ticks),
-        f"death must be -1, or after the birth and below ticks, {ticks}": (death == -1)
-        | (dead & (death > birth) & (death < ticks)),
+        f"death must be -1, or after the birth and at most a step of {ticks} ticks later": (death == -1)
+        | (dead & (death > birth) & (death <= birth + ticks)),
         "thread must be >= 0": thread >= 0,
     }
     for message, holds in checks.items():

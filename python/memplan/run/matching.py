@@ -16,17 +16,24 @@ _ANOTHER = "the network is not the one that was planned, or changed since"
 
 
 def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
-    """SourceError names the first tensor or op of a network that is not as it was planned."""
+    """SourceError names the first tensor or op of a network that is not as it was planned.
+
+    The ops may have been planned in another order.
+    """
     if planned == imported:
         return
     was, now = planned.to_dict(), imported.to_dict()
+    place = {op["name"]: place for place, op in enumerate(now["ops"])}
+    if place.keys() == {op["name"] for op in was["ops"]}:
+        was["ops"].sort(key=lambda op: place[op["name"]])
     for part in ("tensors", "ops"):
         for old, new in zip(was[part], now[part], strict=False):
             if old != new:
                 raise SourceError(f"{_ANOTHER}: {_difference(part, old, new)}")
         if len(was[part]) != len(now[part]):
             raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
-    raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+    if was["outputs"] != now["outputs"]:
+        raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
 
 
 def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ def run_plan(
     weights: Mapping[str, Any] | None,
     check: bool,
     views: bool,
+    engine: str | None,
 ) -> Run:
     """Run a plan; `given` are the source and its options. See `Plan.run`."""
     call = _positional(inputs, args), _keywords(kwargs, "kwargs")
@@ -36,9 +37,10 @@ def run_plan(
         _keywords(weights, "weights")
     if given["source"] is None:
         _refuse_options(given)
-        bound = _bound(plan, plan.source)
+        source = plan.source
     else:
-        bound = _bound(plan, _source_of(given, call))
+        source = _source_of(given, call)
+    bound = _bound(plan, source if engine is None else _by_engine(source, engine))
     return bound.run(*call, weights=weights, check=check, views=views)
 
 
@@ -86,7 +88,21 @@ class _Kept(NamedTuple):
 
 
 def _key(source: Source) -> tuple[Any, ...]:
-    return (id(source.value), source.train, sorted(source.dims.items()), sorted(source.inplace_ops), source.trust)
+    return (
+        id(source.value),
+        source.train,
+        sorted(source.dims.items()),
+        sorted(source.inplace_ops),
+        source.trust,
+        source.engine,
+    )
+
+
+def _by_engine(source: Source | None, engine: str) -> Source | None:
+    """The source, with what is to compute the nodes of a model; None for none, which is refused later."""
+    if source is not None and source.kind not in _ONNX:
+        raise TypeError(f"option engine applies to ONNX, got engine={engine!r} for a source of kind {source.kind}")
+    return None if source is None else replace(source, engine=engine)
 
 
 def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str, Any]]) -> Source:

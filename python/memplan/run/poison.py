@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..facts.dataflow import Dataflow
-from ..facts.usage import Span, rectangles
+from ..facts.usage import Span, cut, rectangles
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -26,7 +27,7 @@ def deaths(plan: Plan) -> dict[int, list[Span]]:
         for begin, end, _, last in own:
             used = [(b, e) for b, e, first, until in own if first <= last < until]
             base = offsets[buffer]
-            dead[last] += [(base + b, base + e) for b, e in without((begin, end), used)]
+            dead[last] += [(base + b, base + e) for b, e in reduce(cut, used, [(begin, end)])]
     return dict(dead)
 
 
@@ -45,18 +46,3 @@ def deaths_in_order(plan: Plan, order: Sequence[int]) -> dict[int, list[Span]]:
         offset = int(plan.offsets[b])
         dead[end[b]].append((offset, offset + int(plan.problem.size[b])))
     return dict(dead)
-
-
-def without(span: Span, taken: Iterable[Span]) -> list[Span]:
-    """What remains of a span of bytes besides others."""
-    begin, end = span
-    left: list[Span] = []
-    for first, last in sorted(taken):
-        if first > begin:
-            left.append((begin, min(first, end)))
-        begin = max(begin, last)
-        if begin >= end:
-            break
-    if begin < end:
-        left.append((begin, end))
-    return [(b, e) for b, e in left if b < e]

@@ -157,7 +157,7 @@ def import_pt2(
         reason = f"{type(error).__name__}: {first}"
         raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
     try:
-        return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops)
+        return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops, listener=listener)
     except (SourceError, TypeError, MemoryError):
         raise
     except Exception as error:  # a description of what no program is may fail anywhere

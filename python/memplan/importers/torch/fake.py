@@ -22,6 +22,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedOperatorException,
 )
+from torch.fx.immutable_collections import immutable_dict, immutable_list
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -203,7 +204,7 @@ class _Walk:
         changed = {key: item for key, item in items.items() if item is not value[key]}
         if not changed:
             return value
-        replaced: Any = copy.copy(value)
+        replaced: Any = dict(value) if isinstance(value, immutable_dict) else copy.copy(value)
         for key, item in changed.items():
             replaced[key] = item
         return replaced
@@ -214,7 +215,7 @@ class _Walk:
             return value
         if isinstance(value, tuple):
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-        replaced = copy.copy(value)
+        replaced = list(value) if isinstance(value, immutable_list) else copy.copy(value)
         replaced[:] = items
         return replaced
 

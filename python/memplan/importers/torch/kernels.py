@@ -1,19 +1,48 @@
-"""Operators whose fake kernels refuse what the kernels take."""
+"""Operators whose fake kernels refuse what the kernels take, or do not always give what the kernels give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+# Operators that copy the whole storage of their first argument. What torch remembers of an earlier call with fake
+# tensors has a storage that ends with the result.
+_WHOLE_STORAGES = {
+    torch.ops.aten.copy.default,
+    torch.ops.aten.as_strided_scatter.default,
+    torch.ops.aten.diagonal_scatter.default,
+    torch.ops.aten.select_scatter.default,
+    torch.ops.aten.slice_scatter.default,
+}
 
 
 def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What an operator returns for fake tensors."""
+    if func in _WHOLE_STORAGES:
+        with _anew(args):
+            return func(*args, **kwargs)
     if str(func) == "aten._grouped_mm.default" and args[0].dtype is not torch.bfloat16:
         return _grouped_mm(func, args, kwargs)
     return func(*args, **kwargs)
+
+
+@contextmanager
+def _anew(args: Sequence[Any]) -> Iterator[None]:
+    """Let torch compute what an operator returns, whatever it remembers."""
+    modes = [value.fake_mode for value in args if isinstance(value, FakeTensor)]
+    saved = [mode.cache_enabled for mode in modes]
+    try:
+        for mode in modes:
+            mode.cache_enabled = False
+        yield
+    finally:
+        for mode, enabled in zip(modes, saved, strict=True):
+            mode.cache_enabled = enabled
 
 
 def _grouped_mm(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:

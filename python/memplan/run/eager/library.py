@@ -15,7 +15,7 @@ from ...importers.tape import COLUMNS, Tape
 from .build import built
 
 FIGURES = (
-    *("steps", "served", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
+    *("steps", "served", "moved", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
     *("reason", "step", "track", "thread", "number", "expected", "got"),
 )
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
@@ -28,7 +28,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self._c = ctypes.CDLL(str(path))
         self._c.memplan_error.restype = ctypes.c_char_p
-        for name in ("recorded", "recording", "arena", "arenas"):
+        for name in ("recorded", "ticks", "recording", "arena", "arenas"):
             getattr(self._c, f"memplan_{name}").restype = ctypes.c_int64
         self._tell: Any = None  # what C may call as long as it is here
         self.busy = ""  # what it is doing
@@ -48,6 +48,10 @@ class Library:
     def record(self, tell: Callable[[int], object] | None) -> None:
         self._c.memplan_record(self._callback(tell))
 
+    def ticks(self) -> int:
+        """Births and deaths of the recording so far."""
+        return int(self._c.memplan_ticks())
+
     def recorded(self, tape: Tape) -> None:
         """End the recording, and fill the tape."""
         count = self._c.memplan_recorded()
@@ -56,9 +60,9 @@ class Library:
         for name, column in columns.items():
             setattr(tape, name, column)
 
-    def arena(self, bytes: int, alignment: int, tracks: Sequence[tuple[_Column, _Column, _Column]]) -> int:
-        """A handle of a new arena. A track is the columns size, offset (-1: outside) and thread."""
-        lengths = np.array([len(size) for size, _, _ in tracks], dtype=np.int64)
+    def arena(self, bytes: int, alignment: int, tracks: Sequence[tuple[_Column, ...]]) -> int:
+        """A handle of a new arena. A track is the columns size, offset (-1: outside), thread and until, as a Slot."""
+        lengths = np.array([len(track[0]) for track in tracks], dtype=np.int64)
         columns = [np.ascontiguousarray(np.concatenate(column), dtype=np.int64) for column in zip(*tracks, strict=True)]
         handle = self._c.memplan_arena(
             *(ctypes.c_int64(value) for value in (bytes, alignment, len(tracks))),

@@ -65,8 +65,10 @@ class Report:
         Steps in which something was allocated.
     served : int
         Allocations that got their memory from the arena.
+    moved : int
+        How many of those lie elsewhere than planned, because the step differed from the tape.
     outside : int
-        Allocations that the plan leaves outside, as they outlive their step.
+        Allocations that lie outside because they outlive their step: on the tape, or in a step that was served before.
     missed : int
         Allocations that got their memory from the general allocator, because the step differed from the tape.
     arena_bytes : int
@@ -84,6 +86,7 @@ class Report:
 
     steps: int
     served: int
+    moved: int
     outside: int
     missed: int
     arena_bytes: int
@@ -100,8 +103,8 @@ class Report:
     def __str__(self) -> str:
         every = self.served + self.outside + self.missed
         lines = [
-            f"{self.steps:,} steps, {every:,} allocations: {self.served:,} from the arena, "
-            f"{self.outside:,} outside as planned, {self.missed:,} missed",
+            f"{self.steps:,} steps, {every:,} allocations: {self.served:,} from the arena "
+            f"({self.moved:,} elsewhere than planned), {self.outside:,} outlive their step, {self.missed:,} missed",
             f"arena {self.arena_bytes:,} bytes, {self.arena_peak:,} in use at most; "
             f"outside {self.outside_peak:,} bytes at most",
         ]

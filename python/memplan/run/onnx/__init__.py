@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ...facts.source import Source
 from ...importers.onnx import imported
@@ -12,16 +12,11 @@ if TYPE_CHECKING:
     from .bound import Program
 
 
-def program_of(source: Source, engine: Literal["reference", "onnxruntime"] = "reference") -> Program:
-    """The program of a model, or of the file of one.
+ENGINES = ("reference", "onnxruntime")
 
-    Parameters
-    ----------
-    source
-        What was planned. External data are read from the folder of the file.
-    engine
-        What computes the nodes: "reference" for the operators that onnx brings, or "onnxruntime". A node that the one
-        cannot run is run by the other, if it is installed.
+
+def program_of(source: Source) -> Program:
+    """The program of a model, or of the file of one, whose external data are read from its folder.
 
     Raises
     ------
@@ -31,12 +26,12 @@ def program_of(source: Source, engine: Literal["reference", "onnxruntime"] = "re
     MissingDependencyError
         onnx is not installed, or ONNX Runtime is asked for and is not.
     """
-    if engine not in ("reference", "onnxruntime"):
-        raise ValueError(f"engine must be 'reference' or 'onnxruntime', got {engine!r}")
+    if source.engine not in ENGINES:
+        raise ValueError(f"engine must be 'reference' or 'onnxruntime', got {source.engine!r}")
     found = imported(source.value, dims=source.dims, inplace_ops=source.inplace_ops)
     from .bound import Program
 
-    return Program(found, _folder(source.value), engine)
+    return Program(found, _folder(source.value), source.engine)
 
 
 def _folder(source: Any) -> str | None:

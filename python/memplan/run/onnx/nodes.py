@@ -43,7 +43,7 @@ class Builder:
         self._model, self._weights = model, weights
         self._engines = [_reference, _runtime] if engine == "reference" else [_runtime, _reference]
         if engine == "onnxruntime":
-            _onnxruntime()
+            _onnxruntime("engine='onnxruntime'")
 
     def runner(self, node: NodeProto, known: Types) -> Runner:
         """What runs a node, given the types of the values around it.
@@ -107,11 +107,11 @@ def _runtime(single: ModelProto) -> Runner:
     return _runner(single.graph.node[0], lambda feeds: session.run(None, feeds))
 
 
-def _onnxruntime() -> Any:
+def _onnxruntime(who: str = "it") -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise MissingDependencyError("it is not installed: pip install 'memplan[onnxruntime]'") from error
+        raise MissingDependencyError(f"{who} needs ONNX Runtime: pip install 'memplan[onnxruntime]'") from error
     return onnxruntime
 
 

@@ -18,7 +18,7 @@ from ...importers.torch.effects import flat_tensors
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.relations import lie_alike
 from .memory import Memory
-from .recording import CallRecord, Number, View, with_tensors
+from .recording import CallRecord, Number, View, with_numbers, with_tensors
 
 _aten = torch.ops.aten
 _UNINITIALIZED = {
@@ -36,6 +36,16 @@ _FILLED: dict[Any, int] = {
     _aten.ones.default: 1,
     _aten.ones_like.default: 1,
     _aten.new_ones.default: 1,
+}
+_WRITERS: dict[Any, Callable[..., Any]] = {  # operators without such an overload, which call others that have one
+    _aten.relu.default: lambda x, out: _aten.clamp_min.out(x, 0, out=out),
+    _aten.mul.Scalar: torch.mul,
+    _aten.div.Scalar: torch.div,
+    _aten.add.Scalar: lambda x, y, alpha=1, *, out: torch.add(x, y, alpha=alpha, out=out),
+    _aten.sub.Scalar: lambda x, y, alpha=1, *, out: torch.sub(x, y, alpha=alpha, out=out),
+    _aten.embedding.default: lambda weight, indices, *rest, out, **options: _aten.index_select.out(
+        weight, 0, indices.reshape(-1), out=out.view(-1, weight.shape[1])
+    ),
 }
 _LIFTED = {_aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.lift.default}
 _COPIES = {_aten.clone.default, _aten._to_copy.default, *_LIFTED}  # their first argument, in the layout of the output
@@ -63,8 +73,9 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
     """
     if call.number is None and not call.writes and not any(call.fresh):
         return None  # views of what is there
-    if isinstance(call.function, torch._ops.OpOverload) and not _has_numbers(call):
-        return _operator(call, call.function, memory)
+    func = call.function
+    if isinstance(func, torch._ops.OpOverload) and not _is_composite(func) and not _has_numbers(call):
+        return _operator(call, func, memory)
     return Instruction(_composite(call, memory, numbers), any(call.fresh))
 
 
@@ -87,7 +98,11 @@ def _operator(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> 
     if func in _JOINS and meets and memory.span(call.outputs[0]) is not None:
         return _join(call, func, memory)
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
-    if out is not None and (not meets or _over_itself(call, func, memory)):
+    straight = not meets or _over_itself(call, func, memory)
+    if func in _WRITERS and straight:
+        writer, place = _WRITERS[func], outputs[0]
+        return Instruction(lambda: writer(*args, **kwargs, out=place), False)
+    if out is not None and straight:
         taken = {argument.name for argument in out._schema.arguments}
         names = [argument.name for argument in out._schema.arguments if argument.is_out]
         if len(names) == len(outputs):
@@ -135,12 +150,13 @@ def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Cal
     """A call of any function: it gets tensors of its own, as it may change their sizes, and numbers as they are now."""
     outputs = [memory.tensor(view) for view in call.outputs]
 
+    def tensor(view: View) -> Tensor:
+        return memory.tensor(view).detach().requires_grad_(view in call.leaves)
+
     def compute() -> Any:
-        args, kwargs = with_tensors((call.args, dict(call.kwargs)), lambda view: memory.tensor(view).detach())
+        args, kwargs = with_tensors((call.args, dict(call.kwargs)), tensor)
         if _has_numbers(call):
-            args, kwargs = torch.utils._pytree.tree_map(
-                lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, (args, kwargs)
-            )
+            args, kwargs = with_numbers((args, kwargs), numbers)
         return call.function(*args, **kwargs)
 
     if call.number is not None:
@@ -205,11 +221,8 @@ def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) 
 def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
     """The overload of an operator that writes into what it is given; None if it has none of its own.
 
-    Overloads that torch generates compute elsewhere and copy: they are none. An operator that is made of others may
-    be made of others again in its overload, whose results differ in the last bits: it counts as having none.
+    Overloads that torch generates compute elsewhere and copy: they are none.
     """
-    if torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"):
-        return None
     arguments = _without_factory([(a.name, str(a.type)) for a in func._schema.arguments])
     packet = func.overloadpacket
     for name in packet.overloads():
@@ -220,6 +233,11 @@ def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverl
         if taken == arguments and torch._C._dispatch_has_computed_kernel_for_dispatch_key(_name(other), device.upper()):
             return other  # type: ignore[no-any-return]
     return None
+
+
+def _is_composite(func: torch._ops.OpOverload) -> bool:
+    """Whether an operator is made of others. Its overload may be made of different ones, with other last bits."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"))
 
 
 def _name(func: torch._ops.OpOverload) -> str:

@@ -63,7 +63,10 @@ class SourceRecord:
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call. Its tensors are views; `outputs` are those of its result in order, `fresh` those in new storages."""
+    """A call. Its tensors are views; `outputs` are those of its result in order, `fresh` those in new storages.
+
+    `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
+    """
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -73,6 +76,7 @@ class CallRecord:
     fresh: tuple[bool, ...]
     writes: bool
     ops: range
+    leaves: frozenset[View] = frozenset()
     number: Number | None = None
 
 
@@ -108,14 +112,15 @@ class Recording:
         fresh = tuple(view.storage >= known for view in outputs)
         for tensor in written:
             self.storages[self._view(tensor).storage].written = True
-        record = CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops)
-        self.calls.append(record)
+        leaves = _leaves_in(call, inputs)
+        self.calls.append(CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves))
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
         number = Number(stand_in)
         args, kwargs = self._noted(call)
         inputs = _views_in((args, kwargs))
-        self.calls.append(CallRecord(function, args, kwargs, inputs, (), (), False, ops, number))
+        leaves = _leaves_in(call, inputs)
+        self.calls.append(CallRecord(function, args, kwargs, inputs, (), (), False, ops, leaves, number))
         return number
 
     def returned(self, result: Any, updates: Sequence[tuple[Tensor, Tensor]]) -> None:
@@ -127,6 +132,8 @@ class Recording:
 
         self.result = map_tensors(result, stand_in, "output")
         self.updates = [(self._view(target), self._view(value)) for target, value in updates]
+        for target, _ in self.updates:
+            self.storages[target.storage].written = True
 
     def trained(self, loss: Tensor, gradients: Mapping[str, Tensor]) -> None:
         self.loss = self._view(loss)
@@ -136,9 +143,10 @@ class Recording:
         for address, index in self._storage_at.items():
             self.storages[index].root = roots.get(address, "")
 
-    def result_of(self, tensor: Callable[[View], Tensor]) -> Any:
-        """What the network returns, with tensors for its views."""
-        return map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
+    def result_of(self, tensor: Callable[[View], Tensor], numbers: Mapping[int, Any]) -> Any:
+        """What the network returns, with tensors for its views, and numbers, by the ids of what stands for them."""
+        result = map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
+        return with_numbers(result, numbers) if numbers else result
 
     def returned_views(self) -> list[View]:
         """All that the caller gets."""
@@ -178,6 +186,17 @@ class Recording:
 
 def _views_in(value: Any) -> tuple[View, ...]:
     return tuple(leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, View))
+
+
+def _leaves_in(call: Call, views: tuple[View, ...]) -> frozenset[View]:
+    tensors = [leaf for leaf in pytree.tree_leaves((tuple(call[0]), dict(call[1]))) if isinstance(leaf, FakeTensor)]
+    return frozenset(view for view, tensor in zip(views, tensors, strict=True) if tensor.requires_grad)
+
+
+def with_numbers(value: T, numbers: Mapping[int, Any]) -> T:
+    """A nest with numbers for what stands for them."""
+    mapped: T = pytree.tree_map(lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, value)
+    return mapped
 
 
 def with_tensors(value: T, tensor: Callable[[View], Tensor]) -> T:

@@ -4,6 +4,9 @@
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "exports.hpp"
 
@@ -57,7 +60,12 @@ const int at_fork = pthread_atfork([] { session().lock().lock(); }, [] { session
 
 }  // namespace
 
-void* take_arena(std::size_t bytes) { return c10::GetDefaultCPUAllocator()->raw_allocate(bytes); }
+void* take_arena(std::size_t bytes) {
+#if defined(__GLIBC__)
+  malloc_trim(0);  // what the recorded step has left: later steps do not need it
+#endif
+  return c10::GetDefaultCPUAllocator()->raw_allocate(bytes);
+}
 
 void give_arena(void* memory, std::size_t) { c10::GetDefaultCPUAllocator()->raw_deallocate(memory); }
 

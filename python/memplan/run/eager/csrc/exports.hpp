@@ -29,13 +29,10 @@ inline Recording& last_recording() {
 }
 
 // Slots in the order of their numbers -> a track.
-inline Track track_of(std::size_t count, const Bytes* size, const Bytes* offset, const std::int64_t* thread) {
-  Track track(1);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto lane = static_cast<std::size_t>(thread[i]);
-    if (lane >= track.size()) track.resize(lane + 1);
-    track[lane].push_back({size[i], offset[i]});
-  }
+inline Track track_of(std::int64_t count, const Bytes* size, const Bytes* offset, const std::int64_t* thread,
+                      const std::int64_t* until) {
+  Track track;
+  for (std::int64_t i = 0; i < count; ++i) track.add(static_cast<std::size_t>(thread[i]), size[i], offset[i], until[i]);
   return track;
 }
 
@@ -59,6 +56,9 @@ MEMPLAN_EXPORT const char* memplan_error() { return memplan::run::last_error().c
 // Begin to record. `tell` is called with the number of each allocation, or is null.
 MEMPLAN_EXPORT void memplan_record(void (*tell)(std::int64_t)) { memplan::run::session().record(tell); }
 
+// The births and deaths so far.
+MEMPLAN_EXPORT std::int64_t memplan_ticks() { return memplan::run::session().ticks(); }
+
 // End to record; the number of allocations.
 MEMPLAN_EXPORT std::int64_t memplan_recorded() {
   auto& recording = memplan::run::last_recording() = memplan::run::session().recorded();
@@ -80,13 +80,14 @@ MEMPLAN_EXPORT std::int64_t memplan_recording(std::int64_t* size, std::int64_t* 
 // lies outside, -1 if there is no memory.
 MEMPLAN_EXPORT std::int64_t memplan_arena(std::int64_t bytes, std::int64_t alignment, std::int64_t tracks,
                                           const std::int64_t* lengths, const std::int64_t* size,
-                                          const std::int64_t* offset, const std::int64_t* thread) {
+                                          const std::int64_t* offset, const std::int64_t* thread,
+                                          const std::int64_t* until) {
   using namespace memplan::run;
   try {
     std::vector<Track> made;
     for (std::int64_t t = 0; t < tracks; ++t) {
-      made.push_back(track_of(static_cast<std::size_t>(lengths[t]), size, offset, thread));
-      size += lengths[t], offset += lengths[t], thread += lengths[t];
+      made.push_back(track_of(lengths[t], size, offset, thread, until));
+      size += lengths[t], offset += lengths[t], thread += lengths[t], until += lengths[t];
     }
     return new_arena(bytes, alignment, std::move(made));
   } catch (const std::invalid_argument& error) {
@@ -113,11 +114,23 @@ MEMPLAN_EXPORT void memplan_release(std::int64_t arena) { memplan::run::session(
 // The figures of an arena, in the order in which Python names them.
 MEMPLAN_EXPORT void memplan_report(std::int64_t arena, std::int64_t* out) {
   const auto [counts, differs, live, outside, outside_peak] = memplan::run::session().report(arena);
-  const std::int64_t figures[] = {
-      counts.steps, counts.served, counts.outside, counts.missed,  counts.used,
-      counts.peak,  live,          outside,        outside_peak,   static_cast<std::int64_t>(differs.reason),
-      differs.step, differs.track, differs.thread, differs.number, differs.expected,
-      differs.got};
+  const std::int64_t figures[] = {counts.steps,
+                                  counts.served,
+                                  counts.moved,
+                                  counts.outside,
+                                  counts.missed,
+                                  counts.used,
+                                  counts.peak,
+                                  live,
+                                  outside,
+                                  outside_peak,
+                                  static_cast<std::int64_t>(differs.reason),
+                                  differs.step,
+                                  differs.track,
+                                  differs.thread,
+                                  differs.number,
+                                  differs.expected,
+                                  differs.got};
   std::copy(std::begin(figures), std::end(figures), out);
 }
 

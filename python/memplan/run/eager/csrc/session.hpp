@@ -109,6 +109,11 @@ class Session {
     callback_ = tell;
   }
 
+  std::int64_t ticks() {
+    const std::lock_guard guard(lock_);
+    return recording_ == nullptr ? 0 : recording_->ticks;
+  }
+
   Recording recorded() {
     const std::lock_guard guard(lock_);
     Recording made = recording_ == nullptr ? Recording{} : std::move(*recording_);
