@@ -236,6 +236,14 @@ def test_a_divergence_says_where() -> None:
     del a, b
 
 
+def test_an_arena_that_keeps_stacks_is_freed() -> None:
+    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))), stacks=True)
+    with arena:
+        torch.empty(30)
+    del arena
+    assert cpu().arenas() == 0
+
+
 def test_more_than_the_tape_has() -> None:
     arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))))
     with arena:

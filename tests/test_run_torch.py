@@ -379,3 +379,38 @@ def test_ops_may_be_planned_in_another_order() -> None:
     plan = memplan.plan(spec | {"ops": [cos, sin, exp, add, last]}, alignment=64)
     with torch.no_grad():
         assert torch.equal(plan.run(x, source=Net(compute), check=True).outputs, compute(Net(compute), x))
+
+
+def test_a_run_that_fails_leaves_the_plan_as_it_was() -> None:
+    table, good, bad = nn.Embedding(4, 6), torch.tensor([1, 2]), torch.tensor([1, 9])
+    plan = planned(table, good)
+    with pytest.raises(IndexError):
+        plan.run(bad)
+    assert torch.equal(plan.run(good).outputs, table(good))
+
+
+def test_weights_of_parts_that_are_exchanged_or_tied() -> None:
+    module, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)), torch.randn(2, 4)
+    module[2].weight = module[0].weight
+    plan = planned(module, x)
+    for _ in range(2):
+        assert torch.equal(plan.run(x).outputs, module(x))
+        module[0] = nn.Linear(4, 4)
+        module[2].weight = module[0].weight
+    module[0].weight = nn.Parameter(torch.randn(4, 4))  # no longer tied
+    with pytest.raises(memplan.SourceError, match=r"'0.weight' and '2.weight' share bytes in the plan"):
+        plan.run(x)
+
+
+def test_a_weight_that_is_gone() -> None:
+    module, x = nn.Linear(4, 4), torch.randn(2, 4)
+    plan = planned(module, x)
+    with pytest.raises(memplan.SourceError, match=r"weights\['gone'\]: the network has no weight of this name"):
+        plan.run(x, weights={"gone": x})
+    with pytest.raises(memplan.SourceError, match=r"input 'x' is a tensor, float32\[2\], and was none when"):
+        planned(Net(lambda net, x: net.fc.weight * x), 2.0).run(torch.ones(2))
+
+
+def test_numbers_between_operators_of_recurrent_layers() -> None:
+    for layer in (nn.LSTM(4, 6), nn.GRU(4, 6, bidirectional=True)):
+        check(layer, torch.randn(3, 2, 4))

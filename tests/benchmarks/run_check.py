@@ -6,6 +6,9 @@ A plan runs with `check=True`, on several inputs, and its results are held again
 for bit. Per network and door there are plans by `auto`, by `first_fit`, and by chance, with sharing by choice on and
 off, with inputs and weights in the arena, without outputs, and with the ops in other legal orders. Then single
 lifetimes are shortened by one step: what reads the buffer last reads garbage, and the results have to differ.
+
+Some networks run other ops when they see that they are traced. Then results equal eager's up to rounding, and are held
+bit for bit against those of the same ops in a plan in which nothing shares bytes.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from reporting import Rows, arguments, ratio, report
 from torch import Tensor, nn
@@ -29,17 +31,18 @@ from memplan.importers.torch.fake import map_tensors, tensors_in
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import models
+from running import random_plan, shortened
 
 SECTION = "run check"
-HEAD = ("network", "door", "ops", "copied", "plans", "runs", "wrong", "lives shortened", "found", "of no effect")
+HEAD = ("network", "door", "ops", "copied", "plans", "runs", "wrong", "up to rounding", "lives shortened", "found")
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("auto", {}),
     ("first_fit", {}),
-    ("by_chance", {}),
+    ("by chance", {}),
     ("first_fit", {"inplace": False, "zero_copy": False}),
-    ("by_chance", {"inplace": False}),
+    ("by chance", {"inplace": False}),
     ("first_fit", {"place": ["input", "weight", "intermediate", "output", "workspace"]}),
-    ("by_chance", {"place": ["intermediate"]}),
+    ("by chance", {"place": ["intermediate"]}),
 )
 
 
@@ -50,7 +53,8 @@ class Case(NamedTuple):
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     train: bool
-    eager: Callable[..., Any]  # from args and kwargs to the results, on a copy of the network
+    eager: Callable[..., Any]  # from args and kwargs to the results, by the twin
+    twin: nn.Module  # a copy of the network
     weights: frozenset[str] = frozenset()  # names of parameters
 
 
@@ -65,6 +69,7 @@ class Tally:
     plans: int = 0
     runs: int = 0
     wrong: list[str] = field(default_factory=list)
+    rounded: int = 0  # runs that equal eager up to rounding, and bit for bit what the same ops give apart
     shortened: int = 0
     found: int = 0
     without_effect: list[str] = field(default_factory=list)
@@ -189,7 +194,8 @@ def cases(name: str) -> Iterator[tuple[str, Callable[[], Case]]]:
 
 
 def module_case(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
-    return Case(module, args, kwargs, False, copy.deepcopy(module))
+    twin = copy.deepcopy(module)
+    return Case(module, args, kwargs, False, twin, twin)
 
 
 def training_case(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], program: bool = False) -> Case:
@@ -208,12 +214,13 @@ def training_case(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
         gradients = {name: p.grad for name, p in twin.named_parameters()}
         return [loss.detach(), *ordered(gradients), *(t.grad for t in inputs if t.grad is not None)]
 
-    return Case(source, args, kwargs, True, eager, frozenset(name for name, _ in twin.named_parameters()))
+    return Case(source, args, kwargs, True, eager, twin, frozenset(name for name, _ in twin.named_parameters()))
 
 
 def exported(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.export.ExportedProgram:
-    if hasattr(module, "config"):
-        module.config.use_cache = False  # torch does not know the caches of transformers as results
+    for part in module.modules():
+        if hasattr(part, "config"):
+            part.config.use_cache = False  # torch does not know the caches of transformers as results
     return torch.export.export(module, args, kwargs)
 
 
@@ -230,53 +237,23 @@ def loss_of(result: Any) -> Tensor:
 def program_case(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], decomposed: bool) -> Case:
     program = exported(module, args, kwargs)
     program = program.run_decompositions({}) if decomposed else program
-    return Case(program, args, kwargs, False, copy.deepcopy(program).module())
+    twin = copy.deepcopy(program).module()
+    return Case(program, args, kwargs, False, twin, twin)
 
 
 def graph_case(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Case:
     graph = exported(module, args, kwargs).module()
-    return Case(graph, args, kwargs, False, copy.deepcopy(graph))
+    twin = copy.deepcopy(graph)
+    return Case(graph, args, kwargs, False, twin, twin)
 
 
 # Plans
 
 
-def by_chance(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
-    """Buffers in an order by chance, each at one of the lowest offsets at which it fits, by chance."""
-    rng = random.Random(options.seed)
-    from memplan.facts.usage import rectangles
-
-    rows = rectangles(problem)
-    parts = [rows[rows[:, 0] == b] for b in range(len(problem))]
-    offsets, placed = np.zeros(len(problem), dtype=np.int64), np.zeros(0, dtype=np.int64).tolist()
-    order = list(range(len(problem)))
-    rng.shuffle(order)
-    for b in order:
-        taken = sorted(span for p in parts[b].tolist() for span in spans_in_the_way(p, parts, offsets, placed))
-        step = int(problem.alignment[b])
-        fits, at = [], 0
-        for begin, end in [*taken, (1 << 62, 1 << 62)]:
-            if at <= begin:
-                fits.append(at)
-            at = max(at, -(-end // step) * step)
-        offsets[b] = rng.choice(fits[:3])
-        placed.append(b)
-    return memplan.Placement(offsets.tolist())
-
-
-def spans_in_the_way(part: list[int], parts: Any, offsets: Any, placed: list[int]) -> Iterator[tuple[int, int]]:
-    """The offsets (begin, end), both excluded, at which a part of a buffer would hit what is placed."""
-    _, begin, end, first, last = part
-    for other in placed:
-        for _, b, e, f, until in parts[other].tolist():
-            if f < last and first < until:
-                base = int(offsets[other])
-                yield base + b - end, base + e - begin
-
-
-CHANCE = memplan.PlannerInfo(
-    "by_chance", "a plan by chance", False, ("alignment", "shapes"), "O(n^2)", "here", run=by_chance
-)
+def planned(graph: memplan.Graph, planner: str, options: dict[str, Any], seed: int) -> memplan.Plan:
+    if planner != "by chance":
+        return memplan.plan(graph, planner, alignment=64, seed=seed, **options)
+    return random_plan(memplan.plan(graph, "first_fit", alignment=64, **options), seed)
 
 
 def reordered(graph: memplan.Graph, seed: int) -> memplan.Graph:
@@ -305,6 +282,15 @@ def same(a: Any, b: Any) -> bool:
     left, right = ([t for _, t in tensors_in(value)] for value in (a, b))
     return len(left) == len(right) and all(
         x.shape == y.shape and x.dtype == y.dtype and bool(((x == y) | ((x != x) & (y != y))).all())
+        for x, y in zip(left, right, strict=True)
+    )
+
+
+def close(a: Any, b: Any) -> bool:
+    """Whether two nests hold the same tensors up to rounding."""
+    left, right = ([t for _, t in tensors_in(value)] for value in (a, b))
+    return len(left) == len(right) and all(
+        x.shape == y.shape and x.dtype == y.dtype and torch.allclose(x, y, rtol=1e-4, atol=1e-5, equal_nan=True)
         for x, y in zip(left, right, strict=True)
     )
 
@@ -344,13 +330,13 @@ class Trial:
     def run(self) -> Tally:
         plan = memplan.plan(self.case.source, "first_fit", alignment=64, **self.named)
         self.program = plan.program
+        assert plan.graph is not None
+        self.apart = self.program.bind(memplan.plan(plan.graph, "naive", inplace=False, zero_copy=False, alignment=64))
         for seed in range(self.options.plans):
             for planner, options in OPTIONS:
-                made = memplan.plan(plan.graph, planner, alignment=64, seed=seed, **options)
-                self.hold(made, f"{planner} {options}", seed)
-            assert plan.graph is not None
-            made = memplan.plan(reordered(plan.graph, seed), "first_fit", alignment=64)
-            self.hold(made, "another order", seed)
+                self.hold(planned(plan.graph, planner, options, seed), f"{planner} {options}", seed)
+            other = memplan.plan(reordered(plan.graph, seed), "first_fit", alignment=64)
+            self.hold(other, "another order", seed)
         self.corrupt(plan)
         return self.tally
 
@@ -360,30 +346,40 @@ class Trial:
         bound = self.program.bind(plan)
         for number in (0, seed + 1):
             self.tally.runs += 1
-            if not same(*self.both(bound, number)):
+            mine, eager = self.inside(bound, number), self.eager(number)
+            if same(mine, eager):
+                continue
+            if close(mine, eager) and same(mine, self.inside(self.apart, number, check=False)):
+                self.tally.rounded += 1
+            else:
                 self.tally.wrong.append(f"{how}, inputs {number}")
 
-    def both(self, bound: Any, number: int) -> tuple[Any, Any]:
-        """Inside the plan and in eager, from the same state."""
-        args, kwargs = shaken((self.case.args, dict(self.case.kwargs)), number)
-        given = shaken((args, kwargs), 0)
-        self.restore()
-        torch.manual_seed(1)
-        run = bound.run(*given, check=True)
+    def inside(self, bound: Any, number: int, check: bool = True) -> Any:
+        """What a plan gives, and what it does to the network."""
+        args, kwargs = self.begin(number)
+        run = bound.run(args, kwargs, check=check)
         self.tally.ops, self.tally.copied = run.ops, run.copied
-        mine = [results(run, self.case), shaken(self.changed(self.case.source), 0)]
+        return [results(run, self.case), self.changed(self.case.source)]
+
+    def eager(self, number: int) -> Any:
+        """What eager gives, and what it does to its copy of the network."""
+        args, kwargs = self.begin(number)
+        with torch.no_grad():
+            result = self.case.eager(*args, **kwargs)
+        return [result, self.changed(self.case.twin)]
+
+    def begin(self, number: int) -> tuple[Any, Any]:
+        """The same inputs, state and random numbers each time."""
+        args, kwargs = shaken((self.case.args, dict(self.case.kwargs)), number)
         self.restore()
         torch.manual_seed(1)
-        with torch.no_grad():
-            expected = self.case.eager(*args, **kwargs)
-        eager = self.case.eager
-        return mine, [expected, self.changed(eager) if isinstance(eager, nn.Module) else mine[1]]
+        return args, kwargs
 
     def changed(self, held: Any) -> list[Tensor]:
-        return [tensor for name, tensor in state_of(held).items() if name in self.state]
+        return [tensor.detach().clone() for name, tensor in state_of(held).items() if name in self.state]
 
     def restore(self) -> None:
-        for held in (self.case.source, self.case.eager):
+        for held in (self.case.source, self.case.twin):
             with torch.no_grad():
                 for name, tensor in state_of(held).items():
                     if name in self.state:
@@ -396,10 +392,11 @@ class Trial:
         returned = {plan.buffer_of(name) for name in plan.graph.outputs} if plan.graph else set()
         lives = [k for k in lives if k not in returned]
         rng.shuffle(lives)
+        expected = self.inside(self.apart, 0, check=False)
         for buffer in lives[: self.options.corrupted]:
             self.tally.shortened += 1
             try:
-                wrong = not same(*self.both(self.program.bind(shortened(plan, buffer)), 0))
+                wrong = not same(self.inside(self.program.bind(shortened(plan, buffer)), 0), expected)
             except (IndexError, RuntimeError):
                 wrong = True
             self.tally.found += wrong
@@ -413,15 +410,8 @@ def state_of(held: Any) -> dict[str, Tensor]:
     return dict(sorted(held.state_dict().items())) if isinstance(held, nn.Module) else {}
 
 
-def shortened(plan: memplan.Plan, buffer: int) -> memplan.Plan:
-    """A plan in which a buffer, or what of it lives longest, ends a step too early."""
-    p = plan.problem
-    last, parts = p.last.copy(), None if p.parts is None else p.parts.copy()
-    last[buffer] -= 1
-    if parts is not None:
-        parts[:, 4] = np.where(parts[:, 0] == buffer, np.minimum(parts[:, 4], last[buffer]), parts[:, 4])
-        parts = parts[parts[:, 3] < parts[:, 4]]
-    return replace(plan, problem=memplan.Problem(p.size, p.first, last, p.alignment, p.names, parts))
+def counts(t: Tally) -> tuple[int, ...]:
+    return t.plans, t.runs, len(t.wrong), t.rounded, t.shortened, t.found
 
 
 def main() -> int:
@@ -431,7 +421,6 @@ def main() -> int:
     parser.add_argument("--corrupted", type=int, default=8, help="lifetimes that are shortened per door")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
-    memplan.register(CHANCE)
     torch.set_num_threads(1)
     tallies: list[Tally] = []
     for name in options.networks.split(",") if options.networks else networks():
@@ -442,26 +431,10 @@ def main() -> int:
                 tallies.append(Tally(name, door, wrong=[f"{type(error).__name__}: {str(error)[:300]}"]))
             print(tallies[-1], flush=True)
     rows: Rows = [vars(tally) for tally in tallies]
-    cells = [
-        (
-            t.network,
-            t.door,
-            str(t.ops),
-            ratio(t.copied, t.ops),
-            str(t.plans),
-            str(t.runs),
-            str(len(t.wrong)),
-            str(t.shortened),
-            str(t.found),
-            str(len(t.without_effect)),
-        )
-        for t in tallies
-    ]
-    sums = [
-        sum(len(v) if isinstance(v := getattr(t, key), list) else v for t in tallies)
-        for key in ("plans", "runs", "wrong", "shortened", "found", "without_effect")
-    ]
-    report(SECTION, HEAD, [*cells, ("all", "", "", "", *map(str, sums))], rows, options)
+    figures = [(t.network, t.door, t.ops, ratio(t.copied, t.ops), *counts(t)) for t in tallies]
+    sums = [sum(column) for column in zip(*map(counts, tallies), strict=True)]
+    cells = [[str(figure) for figure in line] for line in [*figures, ("all", "", "", "", *sums)]]
+    report(SECTION, HEAD, cells, rows, options)
     return int(any(tally.wrong for tally in tallies))
 
 

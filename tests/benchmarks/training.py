@@ -144,12 +144,12 @@ def warm(name: str) -> Loop:
     return loop
 
 
-def planned(loop: Loop) -> tuple[memplan.run.Arena, dict[str, float]]:
+def planned(loop: Loop, device: str = "cpu") -> tuple[memplan.run.Arena, dict[str, float]]:
     """An arena of recorded steps with each shape, and the seconds that it took."""
     begin = time.perf_counter()
     tapes = {}
     for name, batch in dict(loop.batches).items():
-        with memplan.record() as tapes[name]:
+        with memplan.record(device=device) as tapes[name]:
             for _ in range(RECORDED):
                 tapes[name].step()
                 loop.step(batch)

@@ -11,8 +11,11 @@ from typing import Any
 _DOORS: dict[str, str] = {
     "Arena": "eager.replaying",
     "CompiledPlan": "inductor.compiled",
+    "CudaMemory": "eager.cuda",
     "arena": "eager.replaying",
     "clear_compiled_plans": "inductor.compiled",
+    "cuda_memory": "eager.cuda",
+    "install_cuda": "eager.cuda",
 }  # a public name -> the module below that has it
 _RUNTIMES = ("executorch",)  # packages below with names of their own
 

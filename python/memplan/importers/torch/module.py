@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, fx
 from torch.func import functional_call
@@ -62,14 +63,15 @@ def import_module(
         If the forward fails or depends on data, if a weight is sparse, quantized or a subclass with its own
         dispatch, or if train is asked for and nothing requires a gradient.
     """
-    names = _positional_names(module, args, kwargs)
+    signature = inspect.signature(module.forward)
+    names = _positional_names(module, signature, args, kwargs)
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
     graph = GraphRecorder(inplace_ops, listener)
     if listener is not None:
-        listener.inputs(lambda args, kwargs: _by_name(module, args, kwargs))
+        listener.inputs(lambda args, kwargs: _by_name(_positional_names(module, signature, args, kwargs), args, kwargs))
     weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))
-    inputs = _by_name(module, args, kwargs)
+    inputs = _by_name(names, args, kwargs)
     inputs = dict(zip(inputs, declared(inputs, fakes, graph), strict=True))
     args, kwargs = tuple(inputs[name] for name in names), {name: inputs[name] for name in kwargs}
     leaves = [*weights.items(), *_named(inputs), *state.items()]
@@ -189,15 +191,16 @@ def weights_of(module: torch.nn.Module) -> dict[str, Tensor]:
     return state
 
 
-def _by_name(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _by_name(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call by the names of the parameters that they go to."""
-    return dict(zip(_positional_names(module, args, kwargs), args, strict=True)) | dict(kwargs)
+    return dict(zip(names, args, strict=True)) | dict(kwargs)
 
 
-def _positional_names(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[str]:
+def _positional_names(
+    module: torch.nn.Module, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[str]:
     """The parameters of forward that `args` go to; `inputs.0`, `inputs.1` for a parameter `*inputs`."""
     try:
-        signature = inspect.signature(module.forward)
         signature.bind(*args, **kwargs)
     except TypeError as error:
         raise SourceError(f"{_label(module)}: {error}; it was given {_call(args, kwargs)}") from error
@@ -216,7 +219,9 @@ def _label(module: torch.nn.Module) -> str:
 
 def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     parts = [describe(value) for value in args] + [f"{key}={describe(value)}" for key, value in kwargs.items()]
-    return f"({', '.join(parts)})"
+    arrays = any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, dict(kwargs))))
+    remedy = "; a numpy array is no tensor: torch.from_numpy(array) makes one" if arrays else ""
+    return f"({', '.join(parts)}){remedy}"
 
 
 @contextmanager

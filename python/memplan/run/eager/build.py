@@ -1,4 +1,4 @@
-"""The allocators in C++, built when they are first used: ``python -m memplan.run.eager.build`` builds them ahead."""
+"""Allocators in C++, built when they are first used; ``python -m memplan.run.eager.build cpu cuda`` builds ahead."""
 
 from __future__ import annotations
 
@@ -82,4 +82,5 @@ def _compile(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    print(built("cpu"))
+    for name in sys.argv[1:] or ["cpu"]:
+        print(built(name))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...importers.tape import Tape
+from ...importers.tape import ALIGNMENT, Tape
 
 
 @contextmanager
-def record(*, stacks: bool = False) -> Iterator[Tape]:
-    """Record the allocations that torch makes on the CPU: ``with memplan.record() as tape: step()``.
+def record(*, stacks: bool = False, device: str = "cpu") -> Iterator[Tape]:
+    """Record the allocations that torch makes: ``with memplan.record() as tape: step()``.
 
     Record one step of a loop, after a warm-up step: the first step makes what later ones only use, such as the states
     of an optimizer. ``memplan.plan(tape)`` gives each allocation that is born and dies in the step a place in one
@@ -22,6 +22,8 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
     ----------
     stacks
         Keep where in the program each allocation was made. This makes the recorded step slow.
+    device
+        "cpu", or "cuda" for the current GPU: of its current stream. That needs `memplan.run.install_cuda`.
 
     Yields
     ------
@@ -33,14 +35,18 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
     MissingDependencyError
         No torch, or no C++ compiler.
     RuntimeError
-        A step is recorded or served already.
+        A step is recorded or served already; or the memory of GPUs is not memplan's.
+    ValueError
+        Another device.
     """
-    from .library import cpu
+    from .devices import library_of
     from .stacks import stack
     from .steps import keep_one_step
 
-    library, calls = cpu(), []
-    tape = Tape(done=False)
+    if device not in ALIGNMENT:
+        raise ValueError(f"device must be {' or '.join(map(repr, ALIGNMENT))}, got {device!r}")
+    library, calls = library_of(device), []
+    tape = Tape(device=device, done=False)
 
     def tell(number: int) -> None:
         calls.append((number, stack()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,20 +31,24 @@ class Arena:
     alive when the steps end keeps its memory: the arena is freed when it is gone, and nothing in it is alive.
     """
 
-    def __init__(self, plans: Mapping[str, Plan], stacks: bool, library: Library) -> None:
+    def __init__(self, plans: Mapping[str, Plan], stacks: bool, device: str, library: Library) -> None:
         self._names = list(plans)
         self._library = library
         self._stacks = stacks
         self._stack: tuple[str, ...] = ()
         self._inside = False
         self.bytes = max(plan.peak for plan in plans.values())
-        self._handle = library.arena(self.bytes, ALIGNMENT["cpu"], [_track(n, p) for n, p in plans.items()])
+        self._handle = library.arena(self.bytes, ALIGNMENT[device], [_track(n, p) for n, p in plans.items()])
         self._free = weakref.finalize(self, library.release, self._handle)
 
     def __enter__(self) -> Arena:
         self._library.begin("an arena's step")
         self._inside = True
-        self._begin(-1)
+        try:
+            self._begin(-1)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,10 +79,17 @@ class Arena:
         self._begin(-1 if name is None else self._names.index(name))
 
     def _begin(self, track: int) -> None:
-        self._library.step(self._handle, track, self._diverged if self._stacks and not self._stack else None)
+        self._library.step(self._handle, track, self._teller() if self._stacks and not self._stack else None)
 
-    def _diverged(self, _: int) -> None:
-        self._stack = stack()
+    def _teller(self) -> Callable[[int], None]:
+        """Keeps the stack of the first divergence. The library holds it on, so it does not hold the arena."""
+        found = weakref.ref(self)
+
+        def tell(_: int) -> None:
+            if (arena := found()) is not None:
+                arena._stack = stack()
+
+        return tell
 
     def report(self) -> Report:
         """What came of the steps until now."""
@@ -126,13 +137,19 @@ def arena(plan: Plan | Sequence[Plan] | Mapping[str, Plan], *, stacks: bool = Fa
     Raises
     ------
     TypeError, ValueError
-        Not the plan of a tape, or one whose offsets are not aligned to 64 bytes.
+        Not the plan of a tape, or one whose offsets are not aligned (to 64 bytes, on GPUs to 512), or plans for several
+        devices.
     RuntimeError
-        Another allocator is in torch's place.
+        Another allocator is in torch's place; or the memory of GPUs is not memplan's: see `install_cuda`.
     """
-    from .library import cpu
+    from .devices import library_of
 
-    return Arena(_named(plan), stacks, cpu())
+    plans = _named(plan)
+    devices = {name: _tape(name, plan).device for name, plan in plans.items()}
+    device, *others = set(devices.values())
+    if others:
+        raise ValueError(f"the plans of an arena must be for one device, got {devices}")
+    return Arena(plans, stacks, device, library_of(device))
 
 
 def _named(given: Any) -> dict[str, Plan]:
@@ -152,11 +169,16 @@ def _named(given: Any) -> dict[str, Plan]:
 
 def _track(name: str, plan: Plan) -> tuple[_Column, ...]:
     """The slots of all allocations of the plan's tape."""
+    tape = _tape(name, plan)
+    offset = np.full(len(tape), -1, dtype=np.int64)
+    offset[~tape.outlives] = plan.offsets
+    return tape.size, offset, tape.thread, tape.until
+
+
+def _tape(name: str, plan: Plan) -> Tape:
     tape = None if plan.source is None else plan.source.value
     if not isinstance(tape, Tape):
         raise ValueError(
             f"plan {name!r} is not of a tape: record a step by memplan.record() and plan the tape by memplan.plan(tape)"
         )
-    offset = np.full(len(tape), -1, dtype=np.int64)
-    offset[~tape.outlives] = plan.offsets
-    return tape.size, offset, tape.thread, tape.until
+    return tape

@@ -10,7 +10,10 @@ from ...api import plan as planned
 from ...facts.plan import Plan
 from ...inductor.wrapper import Block
 from .settings import Settings
-from .waists import split
+from .waists import Held, split
+
+_CUTS = (48, 192)  # so many steps to cut before are looked at, and more only if that helps too little
+_SLIGHT = 0.001  # of the load: not worth an arena more
 
 
 @dataclass(frozen=True)
@@ -42,23 +45,26 @@ def arenas_on(device: str, placed: Sequence[Block], others: Sequence[Block], set
     """The arenas of the blocks to be placed on a device, where other blocks are allocated one by one.
 
     One arena holds its whole size from its first block to its last. If the graph then holds more at its worst step than
-    the blocks alone, and several arenas one after another hold less, these are taken; what is alive in two of them is
-    left to be allocated alone. An arena that holds what the graph returns stays whole.
+    the blocks alone, and several arenas hold less, these are taken. An arena that holds what the graph returns stays
+    whole.
     """
-    one = [_arena(device, list(placed), settings)]
+    best = [_arena(device, placed, settings)]
     if not settings.split or any(block.escapes for block in placed):
-        return one
-    most = held(one, others)
-    if most == held([], [*placed, *others]):
-        return one
-    groups = split(placed, others)
-    several = [_arena(device, group, settings) for group in groups]
-    inside = {id(block) for group in groups for block in group}
-    left = [block for block in placed if id(block) not in inside]
-    return several if several and held(several, [*others, *left]) < most else one
+        return best
+    most, load = held(best, others), held([], [*placed, *others])
+    for cuts in _CUTS:
+        if most <= load * (1 + _SLIGHT):
+            break
+        groups = split(placed, others, cuts)
+        arenas = [_arena(device, group, settings) for group in groups]
+        inside = {id(block) for group in groups for block in group}
+        peak = held(arenas, [*others, *(block for block in placed if id(block) not in inside)])
+        if arenas and peak < most:
+            best, most = arenas, peak
+    return best
 
 
-def _arena(device: str, blocks: list[Block], settings: Settings) -> Arena:
+def _arena(device: str, blocks: Sequence[Block], settings: Settings) -> Arena:
     alignment = settings.alignment_on(device.partition(":")[0])
     problem = _core.Problem(
         [block.bytes for block in blocks],
@@ -67,10 +73,10 @@ def _arena(device: str, blocks: list[Block], settings: Settings) -> Arena:
         alignment=alignment,
         names=[block.name for block in blocks],
     )
-    return Arena(device, blocks, planned(problem, settings.planner))
+    return Arena(device, list(blocks), planned(problem, settings.planner))
 
 
-def held(arenas: Sequence[Arena], others: Sequence[Block]) -> int:
+def held(arenas: Sequence[Held], others: Sequence[Held]) -> int:
     """The most bytes at one step of arenas and of other blocks."""
-    rows: list[Arena | Block] = [*arenas, *others]
+    rows = [*arenas, *others]
     return _core.Problem([r.bytes for r in rows], [r.first for r in rows], [r.last for r in rows]).load

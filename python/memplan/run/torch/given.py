@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ...errors import SourceError
 from ...importers.torch.fake import describe, tensors_in
-from .recording import SourceRecord, View
+from .recording import View
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
@@ -42,6 +42,8 @@ def require_same_values(given: Mapping[str, Any], planned: Mapping[str, Any]) ->
 
 def require_fits(what: str, tensor: Any, view: View, device: torch.device) -> None:
     """SourceError unless a tensor has the sizes, dtype and device of a view."""
+    if tensor is None:
+        raise SourceError(f"{what} is not known: the plan has {view}; give it as weights={{name: tensor}}")
     if not isinstance(tensor, Tensor):
         raise SourceError(f"{what}: the plan has {view}, got {describe(tensor)}")
     if tuple(tensor.shape) != view.sizes or tensor.dtype != view.dtype:
@@ -52,20 +54,10 @@ def require_fits(what: str, tensor: Any, view: View, device: torch.device) -> No
         raise SourceError(f"{what}: the plan has it on {device}, got one on {tensor.device}")
 
 
-def weights_for(
-    records: list[SourceRecord], given: Mapping[str, Any], held: Mapping[str, Tensor]
-) -> Iterator[tuple[SourceRecord, Any]]:
-    """The tensor of each weight: the caller's, or that of the network as it is now."""
-    names = {record.name for record in records}
-    for name in given:
-        if name not in names:
-            listed = ", ".join(sorted(names)[:3])
-            raise SourceError(f"weights['{name}']: the network has no weight of this name; it has {listed}, ...")
-    for record in records:
-        tensor = given.get(record.name, held.get(record.name, record.origin))
-        if tensor is None:
-            raise SourceError(f"weight '{record.name}' is not known: give it as weights={{'{record.name}': tensor}}")
-        yield record, tensor
+def unknown_weight(name: str, names: Collection[str]) -> SourceError:
+    """The error for a weight that the network has not."""
+    listed = ", ".join(sorted(names)[:3])
+    return SourceError(f"weights['{name}']: the network has no weight of this name; it has {listed}, ...")
 
 
 def _plain(value: Any, path: str) -> Iterator[tuple[str, Any]]:

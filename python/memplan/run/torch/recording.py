@@ -132,6 +132,8 @@ class Recording:
 
         self.result = map_tensors(result, stand_in, "output")
         self.updates = [(self._view(target), self._view(value)) for target, value in updates]
+        for target, _ in self.updates:
+            self.storages[target.storage].written = True
 
     def trained(self, loss: Tensor, gradients: Mapping[str, Tensor]) -> None:
         self.loss = self._view(loss)
