@@ -344,11 +344,11 @@ def test_a_weight_that_bodies_read_is_replaced_there_too():
 # What is refused
 
 REFUSED = [
-    ((), {}, TypeError, "the run lacks 'a', 'b'; the model's inputs are 'a', 'b'"),
-    (({"a": 0, "c": 0},), {}, TypeError, "the model has no input 'c'; it has 'a', 'b'"),
+    ((), {}, TypeError, "the run lacks the input 'a', 'b'; the inputs are 'a', 'b'"),
+    (({"a": 0, "c": 0},), {}, TypeError, "the model has no input 'c'; the inputs are 'a', 'b'"),
     (({"a": 0, "bb": 0},), {}, TypeError, "no input 'bb'; there is 'b'"),
     ((0,), {"kwargs": {"a": 0}}, TypeError, "input 'a' is given twice"),
-    ((1, 2, 3), {}, TypeError, "has 2 inputs, 'a', 'b'; got 3"),
+    ((1, 2, 3), {}, TypeError, "takes 2 inputs, got 3; the inputs are 'a', 'b'"),
     ((np.zeros(3), np.zeros(3)), {}, TypeError, r"input 'a' must be float32\[3\], got float64\[3\]"),
     (
         (np.zeros((1, 3), np.float32), np.zeros(3)),
@@ -372,7 +372,7 @@ def test_weights_that_do_not_fit():
     weights = [const("one", [1]), const("three", [3]), const("w", [1, 2], np.float32)]
     plan, x = memplan.plan(model(nodes, [value("x", [4])], [value("y", None)], weights)), np.ones(4, np.float32)
     for given, kind, message in [
-        ({"v": x}, TypeError, "the model has no weight 'v'; it has 'one', 'three', 'w'"),
+        ({"v": x}, TypeError, "the model has no weight 'v'; the weights are 'one', 'three', 'w'"),
         ({"w": x}, ValueError, r"weight 'w' must be float32\[2\], got float32\[4\]"),
         ({"one": np.array([2])}, ValueError, r"'one' is a constant that shapes and slices depend on.* must stay \[1\]"),
     ]:
