@@ -331,7 +331,7 @@ class Plan:
 
         Returns
         -------
-        memplan.run.result.Run
+        memplan.run.Run
             What the network returned, or the loss and the gradients.
 
         Raises
