@@ -119,7 +119,8 @@ class Tape:
         One that dies in the next step is a buffer of two parts: the beginning and the end of a step.
 
         Their bytes are rounded up to the alignment of the device's allocator, which every offset has too.
-        Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call, without its folders.
+        Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call,
+        without its folders.
 
         Raises
         ------
