@@ -2,6 +2,7 @@
 
 import os
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,9 +28,11 @@ def back(namespace: dict[str, Any]) -> None:
     namespace["_scratch"].cleanup()
 
 
+PAGES = ["quickstart.md", "concepts.md", "extend.md", "faq.md", "run.md", "snapshots.md"]
+
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],
-    patterns=["quickstart.md", "concepts.md", "extend.md", "faq.md", "run.md", "snapshots.md"],
+    patterns=[*PAGES, *(["executorch.md"] if find_spec("executorch") else [])],
     setup=elsewhere,
     teardown=back,
 ).pytest()

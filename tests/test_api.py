@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -88,6 +89,14 @@ def test_other_sources_are_refused_with_what_is_accepted(source: Any) -> None:
     assert type(source).__qualname__ in message
 
 
+def test_a_class_in_place_of_an_object_is_named() -> None:
+    class Net:
+        pass
+
+    with pytest.raises(TypeError, match=r"; got the class test_a_class.*\.Net, not an instance of it$"):
+        memplan.plan(Net)
+
+
 @pytest.mark.parametrize("path", ["model.txt", "model", "lifetimes.csv.gz"])
 def test_other_paths_are_refused(path: str) -> None:
     with pytest.raises(TypeError, match=f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got '{path}'"):
@@ -159,6 +168,40 @@ def test_options_of_another_type_are_refused_by_name(options: dict[str, Any]) ->
 def test_options_of_other_sources_are_refused(source: Any, options: dict[str, Any], option: str) -> None:
     with pytest.raises(TypeError, match=f"option {option} does not apply to a source of kind"):
         memplan.plan(source, **options)
+
+
+@pytest.mark.parametrize("option", ["inplace", "zero_copy", "train", "inclusive", "trust"])
+@pytest.mark.parametrize("value", ["yes", 1, None, []])
+def test_what_is_on_or_off_takes_nothing_else(option: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{option} must be True or False, got {re.escape(repr(value))}$"):
+        memplan.plan(GRAPH, **{option: value})
+    memplan.plan(GRAPH, inplace=np.bool_(True))
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        ("mell", "got 'mell'; there is 'mel'"),
+        ("zzz", "got 'zzz'; the inputs are 'mel', 'tokens'"),
+        ("y", "got 'y', which is of kind output; the inputs are 'mel', 'tokens'"),
+    ],
+)
+def test_what_may_be_donated_is_offered(name: str, offered: str) -> None:
+    given = [{"name": name, "bytes": 4, "kind": "input"} for name in ("mel", "tokens")]
+    op = {"inputs": ["mel", "tokens"], "outputs": ["y"]}
+    graph = {"tensors": [*given, {"name": "y", "bytes": 4}], "ops": [op], "outputs": ["y"]}
+    with pytest.raises(memplan.GraphError, match=f"^donate must name graph inputs, {offered}$"):
+        memplan.plan(graph, donate=[name])
+    assert memplan.plan(graph, donate=["mel"]).peak == 4
+
+
+def test_without_inputs_nothing_can_be_donated() -> None:
+    graph = {"tensors": [{"name": "y", "bytes": 4}], "ops": [{"inputs": [], "outputs": ["y"]}], "outputs": ["y"]}
+    with pytest.raises(memplan.GraphError, match="got 'x'; there are no inputs"):
+        memplan.plan(graph, donate=["x"])
+    graph["tensors"] += [{"name": f"x{k}", "bytes": 4, "kind": "input"} for k in range(12)]
+    with pytest.raises(memplan.GraphError, match=r"'x9' and 2 more$"):
+        memplan.plan(graph, donate=["q"])
 
 
 def test_options_are_given_by_name() -> None:

@@ -76,7 +76,7 @@ def test_a_section_of_the_page_is_replaced(peers: Any, tmp_path: Path) -> None:
 
 def test_the_page_has_every_section() -> None:
     page = (BENCHMARKS.parents[1] / "docs" / "benchmarks.md").read_text()
-    for section in ("planners", "torch.compile", "runtimes", "real peaks"):
+    for section in ("planners", "torch.compile", "executorch", "runtimes", "real peaks"):
         begin, end = (page.index(f"<!-- {edge} {section} -->") for edge in ("begin", "end"))
         assert page.count("\n|", begin, end) > 3, section
 

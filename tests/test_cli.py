@@ -264,6 +264,8 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--planner", "magic"], "planner must be one of auto, naive, first_fit"),
         ([LIFETIMES, "--planner", "naive:k=1"], "planner 'naive' takes no parameters, got 'k=1'"),
         ([LIFETIMES, "--planner", "beam:k=x"], "parameter k must be an integer in [1, 1048576], got 'x'"),
+        ([LIFETIMES, "--planner", "beam:k=16,"], "planner 'beam' takes NAME=VALUE for k, got ''"),
+        ([LIFETIMES, "--planner", "naive:,"], "planner 'naive' takes no parameters, got ''"),
         ([LIFETIMES, "--planner", "beam:width=3"], "planner 'beam' takes NAME=VALUE for k, got 'width=3'"),
         ([LIFETIMES, "--planner", ""], "planner must be one of auto"),
         ([LIFETIMES, "--donate", "x"], "option donate applies to graphs"),
@@ -763,10 +765,24 @@ def test_plan_draws_what_is_asked_for(tmp_path: Path) -> None:
     assert "<!-- op type -->" not in (tmp_path / "peak.svg").read_text()
 
 
+def test_what_a_page_shows_first(tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    plain, asked = tmp_path / "plain.html", tmp_path / "asked.html"
+    source = "example:resnet50_infer"
+    assert run("plan", source, "--planner", "first_fit", "--html", plain) == 0
+    options = ("--highlight", "convolution_3", "--colour-by", "op_type")
+    assert run("plan", source, "--planner", "first_fit", "--html", asked, *options) == 0
+    assert '"marked",[]' in plain.read_text()
+    assert '"marked",["convolution_3"]' in asked.read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--zoom", "peak"], "--highlight, --colour-by and --zoom need a picture to draw: --plot F"),
+        (["--zoom", "peak"], "--zoom needs a picture to draw: --plot F"),
+        (["--html", "p.html", "--zoom", "peak"], "--zoom needs a picture to draw: --plot F"),
+        (["--highlight", "a"], "--highlight and --colour-by need a picture or a page: --plot F or --html F"),
+        (["--html", "p.html", "--highlight", "aa"], "highlight: the plan has no tensor or buffer named 'aa'"),
         (["--plot", "p.png", "--zoom", "3"], "argument --zoom: must be 'peak' or steps A:B, got '3'"),
         (["--plot", "p.png", "--zoom", "9:"], "argument --zoom: must be 'peak' or steps A:B, got '9:'"),
         (["--plot", "p.png", "--zoom", "9:3"], "zoom must be 'peak' or two steps (first, last)"),

@@ -101,6 +101,22 @@ def test_json(plan: memplan.Plan, tmp_path: Path) -> None:
     assert (back.problem, back.offsets.tolist(), back.planner) == (plan.problem, plan.offsets.tolist(), "first_fit")
 
 
+def test_json_keeps_who_won_and_the_seconds(plan: memplan.Plan, tmp_path: Path) -> None:
+    found = dataclasses.replace(plan, planner="auto", winner="valley", seconds=1.5, found_after=0.25)
+    found.to_json(tmp_path / "plan.json")
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.planner, back.winner, back.seconds, back.found_after) == ("auto", "valley", 1.5, 0.25)
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    older = {key: value for key, value in spec.items() if key not in ("winner", "seconds", "found_after")}
+    (tmp_path / "plan.json").write_text(json.dumps(older), encoding="utf-8")
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.winner, back.seconds, back.found_after) == ("auto", 0, 0)
+    for key, value in (("seconds", -1), ("seconds", "1"), ("found_after", True), ("winner", 3), ("planner", None)):
+        (tmp_path / "plan.json").write_text(json.dumps(spec | {key: value}), encoding="utf-8")
+        with pytest.raises(memplan.SourceError, match=f"{key} must be .*, got {value!r}"):
+            memplan.read_plan(tmp_path / "plan.json")
+
+
 def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None:
     for cut in (True, False):
         dataclasses.replace(plan, interrupted=cut).to_json(tmp_path / "plan.json")

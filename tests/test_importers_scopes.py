@@ -12,6 +12,7 @@ from torch import Tensor, fx, nn
 
 import memplan
 from memplan.importers.torch.scopes import path_of, scoped_name
+from memplan.present.highlight import marks
 from onnx_build import model, node, value
 
 PATHS = ["layers.0.up", "layers.0.act", "layers.0", "layers.1.up", "layers.1.act", "layers.1", "head"]
@@ -187,6 +188,11 @@ def test_the_end_of_a_name_after_a_dot_is_enough() -> None:
     assert "relu_2" in plan
     assert plan.buffer_of("relu_2") == plan.buffer_of("downs.1.relu_2")
     assert plan.reuse("relu_1") == plan.reuse("downs.0.relu_1")
+    assert plan.tensors["relu_1"] == plan["relu_1"]
+    assert "relu_1" in plan.tensors
+    assert not {"relu", "relu_3", 3} & {key for key in ("relu", "relu_3", 3) if key in plan.tensors}
+    with pytest.raises(KeyError, match="named 'relu_3'; there is"):
+        plan.tensors["relu_3"]
 
 
 def test_a_name_of_a_tensor_is_that_tensor_whatever_else_ends_so() -> None:
@@ -207,6 +213,18 @@ def test_what_is_near_is_offered(name: str, offer: str) -> None:
     plan = net("a.relu", "b.relu", "c.sigmoid")
     with pytest.raises(KeyError, match=f"the plan has no tensor or buffer named '{name}'; {offer}"):
         plan[name]
+
+
+def test_the_middle_of_a_path_stands_for_all_modules_that_have_it() -> None:
+    of_kv = ["layers.0.attn.kv.up", "layers.0.attn.kv.down", "layers.1.attn.kv"]
+    plan = net(*of_kv, "layers.1.attn.q", "attnkv.up", "kv.attn.up")
+    assert [mark.slot.name for mark in marks(plan, "0.attn.kv")] == of_kv[:2]
+    assert [mark.slot.name for mark in marks(plan, "attn")] == [*of_kv, "layers.1.attn.q", "kv.attn.up"]
+    assert [mark.slot.name for mark in marks(plan, "attn.kv")] == of_kv[2:]  # a tensor's own name comes first
+    with pytest.raises(KeyError, match=r"'attn'; there is 'layers.0.attn.kv.up', 'layers.0.attn.kv.down', .* 2 more"):
+        plan["attn"]
+    with pytest.raises(ValueError, match="highlight: the plan has no tensor or buffer named 'ttn'"):
+        marks(plan, "ttn")
 
 
 def test_at_most_three_are_offered_and_nothing_that_is_far() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,15 @@ def test_failures_of_the_model_say_what_it_was_given() -> None:
         import_torch(Net(lambda net, x: x))
     with pytest.raises(SourceError, match=r"KeyError: 'weights'"):
         imported(lambda net, x: {}["weights"], torch.zeros(1))
+
+
+def test_numpy_arrays_are_no_tensors() -> None:
+    array = np.zeros((1, 4), np.float32)
+    for given in ({"args": (array,)}, {"kwargs": {"x": {"inner": [array]}}}):
+        with pytest.raises(SourceError, match=r"; a numpy array is no tensor: torch.from_numpy\(array\) makes one$"):
+            import_torch(Net(lambda net, x: net.fc(x)), **given)
+    taken = import_torch(Net(lambda net, x, y: x * torch.from_numpy(y)), args=(torch.zeros(1, 4), array))
+    assert [entry["name"] for entry in taken["tensors"] if entry["kind"] == "input"] == ["x"]
 
 
 def test_a_failure_leaves_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:

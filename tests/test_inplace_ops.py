@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -377,6 +378,52 @@ def test_inplace_ops_of_another_kind(wrong: Any) -> None:
         TypeError, match=r"inplace_ops must be a collection of types of ops, such as \['Softmax'\], got"
     ):
         memplan.plan(spec("Add"), inplace_ops=wrong)
+
+
+def typed(*types: str) -> dict[str, Any]:
+    """A chain of ops of these types."""
+    tensors = [{"name": f"t{k}", "bytes": 4} for k in range(len(types))]
+    ops = [
+        {"name": f"op{k}", "type": type, "inputs": [f"t{k - 1}"] if k else [], "outputs": [f"t{k}"]}
+        for k, type in enumerate(types)
+    ]
+    return {"tensors": tensors, "ops": ops, "outputs": [f"t{len(types) - 1}"]}
+
+
+MISSPELT = [
+    ("Gelo", "Gelu"),
+    ("gelu", "Gelu"),
+    ("softmax", "Softmax"),
+    ("LayerNormalisation", "LayerNormalization"),
+    ("relu", "aten.relu.default"),
+    ("aten.relu.defalt", "aten.relu.default"),
+    ("MyOps", "MyOp"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "meant"), MISSPELT)
+@pytest.mark.parametrize("option", ["inplace_ops", "disable_inplace_ops"])
+def test_types_that_are_misspelt_are_refused(option: str, wrong: str, meant: str) -> None:
+    graph = typed("Gelu", "Softmax", "LayerNormalization", "aten.relu.default", "MyOp")
+    with pytest.raises(ValueError, match=f"^{option} names '{wrong}', which no op of the graph is of; .*'{meant}'$"):
+        memplan.plan(graph, **{option: ["Gelu", wrong]})
+
+
+@pytest.mark.parametrize("option", ["inplace_ops", "disable_inplace_ops"])
+def test_types_for_other_graphs_pass(option: str) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("torch")
+    graph = typed("BatchNormalization", "ReduceMax", "aten.sum.default", "aten.add", "Relu")
+    meant = ["InstanceNormalization", "ReduceMin", "aten.cumsum.default", "aten.cumsum", "Elu", "Mine", "mine.Op"]
+    memplan.plan(graph, **{option: [*meant, "aten", *memplan.INPLACE_OPS]})
+
+
+def test_without_onnx_and_torch_other_types_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("onnx", "onnx.defs", "torch"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for wrong, own in (("ReduceMin", "ReduceMax"), ("aten.cumsum.default", "aten.cumprod.default")):
+        with pytest.raises(ValueError, match=f"names '{wrong}'.*'{own}'"):
+            memplan.plan(typed(own), disable_inplace_ops=[wrong])
 
 
 def sources_without_ops(tmp_path: Any) -> Iterator[Any]:

@@ -32,7 +32,7 @@ UPSTREAM: dict[str, set[str]] = {
     "proofs": set(),
     "facts": {"inplace_ops", "kinds"},
     "importers": {"inplace_ops", "kinds", "planning", "facts"},
-    "api": {"importers", "kinds", "planning", "facts", "proofs"},
+    "api": {"importers", "inplace_ops", "kinds", "planning", "facts", "proofs"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},

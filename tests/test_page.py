@@ -187,6 +187,37 @@ def test_boxes_lie_where_the_plan_says_in_their_colours(opened: Opened) -> None:
     assert load != nothing == "#FFFFFF"
 
 
+def test_a_page_opens_with_what_is_asked_for(opened: Opened) -> None:
+    plan = memplan.plan(GRAPH, "first_fit")
+    plain, asked = opened(plan), opened(plan, highlight=["a", "b"], colour_by="kind")
+    labels = model(asked, "paint", "m.labels")
+    assert model(plain, "paint", "m.active") == 0
+    assert labels[model(asked, "paint", "m.active")] == "kind"
+    assert plain.inner_text("#found") == ""
+    assert asked.inner_text("#found") == "2 tensors"
+    shown = [legend.is_visible() for legend in asked.locator("#legends > *").all()]
+    assert shown == [label == "kind" for label in labels]
+    asked.keyboard.press("Escape")
+    settle(asked)
+    assert asked.inner_text("#found") == ""
+    kinds, order = (colour_at(page, "gantt0", *corner(plan["a"])) for page in (asked, plain))
+    assert kinds != order
+
+
+def test_a_page_of_what_the_plans_do_not_have(tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    plans = [memplan.plan(GRAPH), memplan.plan(PROBLEM)]
+    for options, message in [
+        ({"highlight": "conv_1.workspac"}, "highlight: the plan has no tensor or buffer named 'conv_1.workspac'"),
+        ({"colour_by": "hue"}, "colour_by must be one of order, .*, got 'hue'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            memplan.write_page(plans, tmp_path / "page.html", **options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="colour_by='kind' needs the plan of a graph"):
+        plans[1].to_html(tmp_path / "page.html", colour_by="kind")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_heading_has_the_figures(opened: Opened) -> None:
     plan = memplan.plan(PROBLEM, "greedy_by_size")
     heading = opened(plan).inner_text("table")

@@ -445,6 +445,13 @@ def test_shapes_and_conflicts_are_refused() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(TypeError, match="refute takes a Problem, got list"):
         memplan.refute([1], 5)  # type: ignore[arg-type]
+    for value, hint in (
+        ("a.csv", r"got str 'a.csv'; memplan.plan\('a.csv'\).problem is that of a file"),
+        (memplan.plan(TWO), "got Plan; the problem of a plan is plan.problem"),
+        ({}, r"got dict; memplan.plan\(...\).problem is that of a graph or network"),
+    ):
+        with pytest.raises(TypeError, match=f"refute takes a Problem, {hint}"):
+            memplan.refute(value, 5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="checked against a Problem, got list"):
         proof_of(TWO, 6).check([1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="capacity must be an integer"):

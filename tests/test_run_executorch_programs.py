@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ Args = tuple[Any, ...]
 def program_of(models: nn.Module | Mapping[str, Any], memory: Any, **config: Any) -> Any:
     """The program of a model, or of exported methods by name, planned by a pass."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.filterwarnings("ignore", category=FutureWarning)
         edge = to_edge(models, compile_config=EdgeCompileConfig(_check_ir_validity=False))
         return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory, **config))
 
@@ -257,6 +259,35 @@ def test_operators_that_run_the_same_bodies_share_their_arena() -> None:
     assert [name for name in memory.plans[-1].problem.names if "bodies" in name] == ["cond: bodies"]
 
 
+def test_what_a_branch_returns_twice_is_placed_once() -> None:
+    """What no exporter makes: it would be in the bytes of two results."""
+
+    def model(x: Tensor) -> Any:
+        kept, early = torch.cond(x.sum() > 0, lambda v: (v * 2, v * 2), lambda v: (v - 1, v - 1), [x])
+        return (x * 3).relu() * early.sum() + kept + x.exp()
+
+    memory = memory_planning_pass()
+    run = memory.run
+
+    def doubled(graph_module: torch.fx.GraphModule, signature: Any) -> Any:
+        for branch in (graph_module.submodule_0, graph_module.submodule_1):
+            output = branch.graph.output_node()
+            output.args, output.meta["spec"] = ((output.args[0][0],) * 2,), [output.meta["spec"][0]] * 2
+        return run(graph_module, signature)
+
+    memory.run = doubled
+    assert same_as_eager(model, [(UP,), (DOWN,)], memory)
+
+
+@pytest.mark.parametrize("model", [one_after_another, one_in_another, handed_through], ids=lambda model: model.__name__)
+def test_branches_may_use_other_memories_than_their_results(model: Callable[..., Any]) -> None:
+    def memory_of(node: torch.fx.Node) -> int:
+        assert "alloc" not in node.name
+        return 1 + len(node.name) % 2
+
+    assert same_as_eager(model, [(UP,), (DOWN,)], memory_planning_pass(memory_of=memory_of))
+
+
 class WithoutClones:
     """A pass that removes the clones in branches."""
 
@@ -322,7 +353,7 @@ def methods() -> dict[str, Any]:
     return {"put": torch.export.export(Put(), inputs), "halve": torch.export.export(Halve(), inputs)}
 
 
-def test_methods_may_share_state() -> None:
+def test_methods_may_share_state(tmp_path: Path) -> None:
     memory = memory_planning_pass(share_mutable_buffers=True, capacity={2: 16})
     for _ in range(2):  # one pass, one program after another
         program = program_of(methods(), memory)
@@ -330,6 +361,8 @@ def test_methods_may_share_state() -> None:
         assert [arena.method for arena in memory.arenas] == ["method 1", "method 2"]
     x = torch.ones(4)
     assert [out.tolist() for (out,) in runs(program, (x,), (x,), method="put")] == [4 * [2.0], 4 * [4.0]]
+    memory.to_header(tmp_path / "planned.h")
+    assert "#define SHARED_MEMORY_2_BYTES 16\n" in (tmp_path / "planned.h").read_text()
     with pytest.raises(memplan.InfeasibleError, match="shared buffers, memory 2: no plan fits a capacity of 15 bytes"):
         program_of(methods(), memory_planning_pass(share_mutable_buffers=True, capacity={2: 15}))
 
@@ -406,17 +439,27 @@ def test_a_program_above_its_capacity_is_refused_with_the_names_of_tensors() -> 
 
 @pytest.fixture
 def broken() -> Any:
-    """A planner that fails on what is not empty."""
+    """A planner that fails where there is much to place."""
     from memplan.planning import registry
 
     def run(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
-        if len(problem):
+        if len(problem) > 3:
             raise RuntimeError("no luck")
-        return memplan.Placement([])
+        return memplan.Placement([*itertools.accumulate(problem.size.tolist(), initial=0)][:-1])
 
     memplan.register(memplan.PlannerInfo("broken", "fails", False, ("alignment",), "O(1)", "this test", run=run))
     yield "broken"
     del registry._registered["broken"]
+
+
+def test_greedy_may_plan_around_bodies_that_memplan_has_planned(broken: str) -> None:
+    def model(x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda v: v * 2, lambda v: v - 1, [x]) + x
+
+    memory = memory_planning_pass(broken, fallback=True)
+    with pytest.warns(RuntimeWarning, match="greedy"):
+        assert same_as_eager(model, [(UP,), (DOWN,)], memory)
+    assert [arena.plan is None for arena in memory.arenas] == [False, False, True]
 
 
 def test_a_planner_that_fails_is_named_or_greedy_plans_instead(broken: str) -> None:
@@ -447,3 +490,25 @@ def test_an_algorithm_without_its_suite_is_refused_by_executorch() -> None:
     algorithm = memplan.run.executorch.memory_planning_algo()
     with pytest.raises(TypeError):
         program_of(widths()[0], MemoryPlanningPass(memory_planning_algo=algorithm))
+
+
+def test_each_memory_is_a_plan_of_its_own(tmp_path: Path) -> None:
+    model, inputs = widths()
+
+    def memory_of(node: torch.fx.Node) -> int | None:
+        assert node.op != "output"
+        return 3 if "convolution" in node.name or node.name.startswith("p_") else None  # weights are not placed
+
+    memory = memory_planning_pass(memory_of=memory_of, capacity={3: "28KiB"}, method="see & tell")
+    program = program_of(model, memory)
+    assert [arena.memory for arena in memory.arenas] == [1, 3]
+    assert all("convolution" in name for name in memory.plans[1].problem.names)
+    assert sizes(program) == [[0, memory.arenas[0].bytes, 0, memory.arenas[1].bytes]]
+    assert torch.allclose(runs(program, inputs)[0][0], model.module()(*inputs), atol=1e-5)
+    memory.to_header(tmp_path / "planned.h")
+    assert (tmp_path / "planned.h").read_text().splitlines() == [
+        "#pragma once",
+        "#define PLANNED_ALIGNMENT 16",
+        f"#define SEE_TELL_MEMORY_1_BYTES {memory.arenas[0].bytes}",
+        f"#define SEE_TELL_MEMORY_3_BYTES {memory.arenas[1].bytes}",
+    ]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -230,6 +233,35 @@ def test_caches_keep_planners_and_options_apart() -> None:
     planners = [found.plan.planner for found in memplan.compiled_plans()]
     assert planners[:4] == ["auto", "naive", "auto", "auto"]
     assert planners[: len(planners) // 2] == planners[len(planners) // 2 :]
+
+
+IN_A_NEW_PROCESS = """
+import torch, memplan
+from torch._dynamo.utils import counters
+torch._inductor.config.cpp.simdlen = 1
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Softmax(-1), torch.nn.Linear(64, 8))
+x = torch.randn(4, 16)
+run = torch.compile(model, backend="memplan", dynamic=False)
+run(x).square().sum().backward()
+print(counters["aot_autograd"]["autograd_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
+print([(found.name, found.plan.offsets.tolist()) for found in memplan.compiled_plans()])
+print(model[0].weight.grad.double().sum().item())
+"""
+
+
+@pytest.mark.slow
+def test_a_new_process_finds_code_and_plans(tmp_path: Path) -> None:
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore", "-c", IN_A_NEW_PROCESS]
+    printed = [
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.splitlines()
+        for _ in range(2)
+    ]
+    assert [lines[0] for lines in printed] == ["0 2", "1 0"]  # hits and misses
+    assert printed[0][1:] == printed[1][1:]
+    assert "forward" in printed[0][1]
+    assert "backward" in printed[0][1]
 
 
 # What is left to torch

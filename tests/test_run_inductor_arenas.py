@@ -96,6 +96,26 @@ def test_alignment_of_a_device(device: str, alignment: int) -> None:
     assert arena.bytes == 2 * alignment
 
 
+def test_planners_of_ones_own_are_told_apart_by_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memplan.planning import registry
+
+    def low(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
+        return memplan.Placement([0])
+
+    def high(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
+        return memplan.Placement([64])
+
+    def key_with(run: Any) -> str:
+        memplan.register(memplan.PlannerInfo("mine", "mine", False, (), "", "", run=run))
+        return Settings(planner="mine").key
+
+    monkeypatch.setattr(registry, "_registered", {})
+    assert key_with(low) == key_with(low) != key_with(high)
+    without_source = eval("lambda problem, options: None")
+    assert key_with(without_source) != key_with(without_source)
+    assert Settings().key == Settings().key != Settings(planner="cp_sat").key
+
+
 # The text of a wrapper
 
 ARENA = re.compile(r"(arena\d+)_(\w+) = empty_strided_cpu\(\((\d+), \), \(1, \), torch\.(\w+)\)")

@@ -51,6 +51,10 @@ def two_layers() -> nn.Sequential:
     return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
 
 
+def tensors_of(value: Any) -> list[Tensor]:
+    return [tensor for _, tensor in tensors_in(value)]
+
+
 def gradients(module: nn.Module, loss: Tensor) -> dict[str, Tensor]:
     module.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
@@ -413,4 +417,29 @@ def test_a_weight_that_is_gone() -> None:
 
 def test_numbers_between_operators_of_recurrent_layers() -> None:
     for layer in (nn.LSTM(4, 6), nn.GRU(4, 6, bidirectional=True)):
-        check(layer, torch.randn(3, 2, 4))
+        x = torch.randn(3, 2, 4)
+        check(layer, x)
+        run, loss = planned(layer, x, train=True).run(x, check=True), sum(t.sum() for t in tensors_of(layer(x)))
+        assert same(run.gradients, gradients(layer, loss))
+
+
+@torch.library.custom_op("memplan_tests::says_less", mutates_args=())
+def says_less(x: Tensor, kept: int) -> Tensor:
+    return torch.cat([x, x])
+
+
+@says_less.register_fake
+def _(x: Tensor, kept: int) -> Tensor:
+    return x.new_empty(kept)
+
+
+def test_a_kernel_that_returns_more_than_its_fake_kernel_says() -> None:
+    x = torch.randn(4)
+    net = Net(lambda net, x: torch.ops.memplan_tests.says_less(x, 0).sum() + x)
+    plan = planned(net, x)
+    for value in (x, x * 2):
+        assert torch.equal(plan.run(value, check=True).outputs, net(value))
+    net = Net(lambda net, x: torch.ops.memplan_tests.says_less(x, 4).sum() + x)
+    message = r"its kernel returned a tensor of shape \[8\], and its fake kernel said \[4\]: it cannot be planned"
+    with pytest.raises(memplan.UnsupportedError, match=message):
+        planned(net, x).run(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
@@ -10,14 +11,16 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from . import _core
-from .errors import InfeasibleError
+from .errors import GraphError, InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
-from .importers import capture_source, kind_of
+from .importers import boolean, capture_source, kind_of
+from .inplace_ops import check_types
 from .kinds import KINDS, PLACED
 from .planning.registry import solve_graph, solve_problem
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
+from .text import offer
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
 _HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
@@ -139,6 +142,7 @@ def plan(
         does not rise.
     disable_inplace_ops
         Types of ops that may not write in place: "Add", "aten.add.Tensor". "aten.add" stands for all its overloads.
+        Types that the graph does not have are allowed, but for those that look misspelt; so it is with `inplace_ops`.
     donate
         Names of graph inputs whose bytes may be taken. An output that takes them lies where the input lies.
     zero_copy
@@ -188,10 +192,10 @@ def plan(
     """
     kinds = _checked_place(place)
     storage = (
-        bool(inplace),
+        boolean(inplace, "inplace"),
         _names(disable_inplace_ops, "disable_inplace_ops"),
         _names(donate, "donate"),
-        bool(zero_copy),
+        boolean(zero_copy, "zero_copy"),
     )
     captured = capture(
         source,
@@ -222,6 +226,8 @@ def plan(
     origin = None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust)
     try:
         if isinstance(captured, _core.Graph):
+            _check_donated(captured, donate)
+            check_types(captured, disable_inplace_ops, "disable_inplace_ops")
             storage_options = _core.StorageOptions(kinds, alignment, *storage)
             result = _plan_graph(captured, planner, storage_options, options, on_improvement, origin)
         else:
@@ -264,10 +270,20 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
         Ctrl-C ends the search.
     """
     if not isinstance(problem, _core.Problem):
-        raise TypeError(f"refute takes a Problem, got {type(problem).__name__}")
+        raise TypeError(_no_problem(problem))
     capacity = in_bytes(capacity, "capacity")
     rows = _core.refute(problem, capacity, _integer(work, "work", 0, 2**63 - 1))
     return None if rows is None else refutation_of(capacity, rows)
+
+
+def _no_problem(value: Any) -> str:
+    """Why `refute` does not take a value, and where the problem is that may have been meant."""
+    got = f"refute takes a Problem, got {type(value).__name__}"
+    if isinstance(value, Plan):
+        return f"{got}; the problem of a plan is plan.problem"
+    if isinstance(value, (str, os.PathLike)):
+        return f"{got} {os.fspath(value)!r}; memplan.plan({os.fspath(value)!r}).problem is that of a file"
+    return f"{got}; memplan.plan(...).problem is that of a graph or network"
 
 
 def _plan_problem(
@@ -334,6 +350,16 @@ def _teller(on_improvement: _OnPlan, plan_of: Callable[..., Plan]) -> Callable[.
         on_improvement(plan_of(*found))
 
     return tell
+
+
+def _check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
+    """Refuse names that are none of graph inputs, and offer those that are."""
+    kinds = {tensor.name: tensor.kind for tensor in graph.tensors}
+    inputs = [name for name, kind in kinds.items() if kind == "input"]
+    for name in donate:
+        if kinds.get(name) != "input":
+            of_kind = f", which is of kind {kinds[name]}" if name in kinds else ""
+            raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
 
 
 def _check_for_problems(kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str]) -> None:

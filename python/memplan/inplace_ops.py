@@ -22,6 +22,7 @@ everything that it is the beginning of, up to a dot: `aten.relu` for `aten.relu.
 
 from __future__ import annotations
 
+import difflib
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -170,10 +171,13 @@ class Shared:
 
 def matches(type: str, names: Collection[str]) -> bool:
     """Whether a type, or its beginning up to a dot, is among the names."""
-    if not names:
-        return False
+    return bool(names) and any(beginning in names for beginning in _beginnings(type))
+
+
+def _beginnings(type: str) -> list[str]:
+    """A type, and its beginnings up to each dot: "aten.add.Tensor", "aten.add", "aten"."""
     parts = type.split(".")
-    return any(".".join(parts[:count]) in names for count in range(len(parts), 0, -1))
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 def checked(inplace_ops: Any) -> frozenset[str]:
@@ -185,6 +189,52 @@ def checked(inplace_ops: Any) -> frozenset[str]:
     if not all(isinstance(type, str) for type in types):
         raise TypeError(expected)
     return types
+
+
+def check_types(graph: _core.Graph, types: Collection[str], option: str) -> None:
+    """Refuse types of ops that look like misspelt types of a graph.
+
+    Others that the graph does not have may be meant for other graphs, so they pass.
+
+    Raises
+    ------
+    ValueError
+        One is no type of the graph, of `INPLACE_OPS` or of the operators that onnx and torch have, but is spelt like a
+        type of the graph.
+    """
+    if not types:
+        return
+    own = {op.type for op in graph.ops}
+    known = {beginning for type in own | INPLACE_OPS for beginning in _beginnings(type)}
+    for type in types:
+        near = None if type in known else _spelt_alike(type, own)
+        if near is not None and not _is_operator(type):
+            raise ValueError(f"{option} names {type!r}, which no op of the graph is of; there is {near!r}")
+
+
+def _spelt_alike(type: str, types: Collection[str]) -> str | None:
+    """The type that another may stand for: in small letters, by a part of its name, or with a slip."""
+    low = {other.lower(): other for other in sorted(types)}
+    for other, spelt in low.items():
+        if type.lower() in (other, *other.split(".")):
+            return spelt
+    return next((low[other] for other in difflib.get_close_matches(type.lower(), low, n=1, cutoff=0.75)), None)
+
+
+def _is_operator(type: str) -> bool:
+    """Whether onnx or torch, where installed, have an operator of this name."""
+    namespace, _, name = type.partition(".")
+    try:
+        if not name:
+            import onnx.defs
+
+            return bool(onnx.defs.has(type))
+        import torch
+
+        packet = getattr(getattr(torch.ops, namespace), name.partition(".")[0])
+        return name.partition(".")[2] in ("", *packet.overloads())
+    except (ImportError, AttributeError):
+        return False
 
 
 def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:

@@ -1,11 +1,9 @@
-"""memplan beside others that plan memory and install as packages: OmniMalloc, ExecuTorch, ONNX Runtime.
+"""memplan beside others that plan memory and install as packages: OmniMalloc, ONNX Runtime.
 
-Run: ``python tests/benchmarks/runtimes.py [--only omnimalloc,executorch,onnxruntime] [--json F] [--docs]``. Each plans
+Run: ``python tests/benchmarks/runtimes.py [--only omnimalloc,onnxruntime] [--json F] [--docs]``. Each plans
 the buffers of its own graph, and memplan the same graph:
 
 - OmniMalloc: the problems of traced torch networks; SuperMalloc with ten seconds and one thread.
-- ExecuTorch: what its memory planning pass (greedy, its default) makes of small networks exported by torch.export and
-  lowered to the edge dialect without a backend; lifetimes as its pass has set them, offsets at multiples of 16.
 - ONNX Runtime: the light models of the onnx package after its basic optimisations, which are saved and given to
   memplan. Its memory pattern is the block that a run reserves for all that it has seen in the first run; its dynamic
   arena is what that first run had in use at most after any kernel. Both from its profile, without the weights, on one
@@ -62,8 +60,6 @@ def row_of(
 
 def cells(row: dict[str, Any]) -> list[str]:
     """A row of the table: peaks over load."""
-    if "error" in row:
-        return [row["who"], row["network"], row["error"], *[""] * (len(HEAD) - 3)]
     peaks = [ratio(row[name], row["load"]) for name in ("theirs", "dynamic", "memplan", "load_apart")]
     seconds = ["" if row.get(name) is None else f"{row[name]:.4f}" for name in ("seconds", "their_seconds")]
     return [row["who"], row["network"], str(row["buffers"]), format_bytes(row["load"]), *peaks, *seconds]
@@ -81,61 +77,6 @@ def omnimalloc() -> Iterator[dict[str, Any]]:
         assert found.peak is not None
         row = row_of("OmniMalloc", Path(source).stem.removeprefix("example:"), memplan.plan(plain), found.peak)
         yield {**row, "their_seconds": found.seconds}
-
-
-def executorch() -> Iterator[dict[str, Any]]:
-    """ExecuTorch's pass on small networks."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from models import CATALOGUE, inference_inputs
-
-    for name, make in CATALOGUE.items():
-        example = make()
-        try:
-            specs, arena = planned_by_executorch(example.model, inference_inputs(example))
-        except Exception as error:
-            first = str(error).strip().split("\n", 1)[0]
-            yield {
-                "who": "ExecuTorch",
-                "network": name,
-                "error": f"its lowering fails: {type(error).__name__}: {first}",
-            }
-            continue
-        problem = memplan.Problem(
-            [spec.allocated_memory for spec in specs],
-            [spec.lifetime[0] for spec in specs],
-            [spec.lifetime[1] + 1 for spec in specs],
-        )
-        yield row_of("ExecuTorch", name, memplan.plan(problem, alignment=16), arena)
-
-
-def planned_by_executorch(model: Any, inputs: dict[str, Any]) -> tuple[list[Any], int]:
-    """The tensors that its pass has placed, without views of them, and the bytes of the buffer that they lie in."""
-    import torch
-    from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
-    from executorch.exir.passes import MemoryPlanningPass
-    from executorch.exir.passes.replace_view_copy_with_view_pass import _ViewSpec
-
-    class First(torch.nn.Module):
-        """The first output, of tensors as positional arguments."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *values: torch.Tensor) -> torch.Tensor:
-            return self.model(**dict(zip(inputs, values, strict=True)), return_dict=False)[0]
-
-    program = torch.export.export(First().eval(), tuple(inputs.values()))
-    edge = to_edge(program, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-    memory = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=True)
-    lowered = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory)).exported_program()
-    placed = {}
-    for node in lowered.graph_module.graph.nodes:
-        spec = node.meta.get("spec")
-        for one in spec if isinstance(spec, (list, tuple)) else [spec]:
-            if getattr(one, "mem_offset", None) is not None and not isinstance(one, _ViewSpec):
-                placed[id(one)] = one
-    return list(placed.values()), sum(lowered.graph_module.meta["non_const_buffer_sizes"])
 
 
 def onnxruntime() -> Iterator[dict[str, Any]]:
@@ -186,7 +127,6 @@ def runs_of(events: list[dict[str, Any]]) -> tuple[list[dict[str, int]], list[di
 
 PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "omnimalloc": omnimalloc,
-    "executorch": executorch,
     "onnxruntime": onnxruntime,
 }
 

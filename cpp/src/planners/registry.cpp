@@ -133,9 +133,11 @@ ChosenPlanner choose_planner(std::string_view text) {
 ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   ChosenPlanner chosen{planner, std::string(text), {}};
-  for (std::string_view rest = text.substr(std::min(colon + 1, text.size())); !rest.empty();) {
+  std::string_view rest = text.substr(std::min(colon + 1, text.size()));
+  for (bool more = !rest.empty(); more;) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     chosen.set.insert(chosen.set.begin(), setting(planner, rest.substr(0, comma)));  // the last one counts
+    more = comma < rest.size();  // a comma at the end promises one more
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return chosen;

@@ -1,4 +1,4 @@
-"""Options of the picture that `--plot` draws."""
+"""Options of the picture that `--plot` draws, some of which the page of `--html` takes too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def add_picture(group: Group) -> None:
     )
     group.add_argument("--colour-by", choices=COLOUR_BY, help="what the colours of boxes tell (default: order)")
     group.add_argument(
-        "--zoom", type=_zoom, metavar="peak|A:B", help="draw only the steps around the peak, or from A up to B"
+        "--zoom",
+        type=_zoom,
+        metavar="peak|A:B",
+        help="draw only the steps around the peak, or from A up to B; for --plot",
     )
 
 
@@ -24,6 +27,11 @@ def picture(options: argparse.Namespace) -> dict[str, Any]:
     """What `save_plot` takes, of what `add_picture` lets its user say."""
     said = {"highlight": options.highlight, "colour_by": options.colour_by, "zoom": options.zoom}
     return {name: value for name, value in said.items() if value is not None}
+
+
+def of_page(options: argparse.Namespace) -> dict[str, Any]:
+    """What `Plan.to_html` takes of it: a page is zoomed in the browser."""
+    return {name: value for name, value in picture(options).items() if name != "zoom"}
 
 
 def _zoom(text: str) -> str | tuple[int, int]:

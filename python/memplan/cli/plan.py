@@ -23,7 +23,7 @@ from .arguments import (
     search_group,
     size,
 )
-from .pictures import add_picture, picture
+from .pictures import add_picture, of_page, picture
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
     )
     add_search(search)
     _add_files(command.add_argument_group("files to write"))
-    add_picture(command.add_argument_group("the picture of --plot"))
+    add_picture(command.add_argument_group("the picture of --plot, and what the page of --html shows first"))
 
 
 def _add_files(group: Group) -> None:
@@ -145,8 +145,10 @@ def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
     pictures = [options.plot, options.html, options.chrome_trace, options.memory_viz]
     check_targets([options.csv, options.json, options.layout, *pictures], [options.source])
-    if options.plot is None and picture(options):
-        raise ValueError("--highlight, --colour-by and --zoom need a picture to draw: --plot F")
+    if options.plot is None and options.zoom is not None:
+        raise ValueError("--zoom needs a picture to draw: --plot F")
+    if options.plot is None and options.html is None and picture(options):
+        raise ValueError("--highlight and --colour-by need a picture or a page: --plot F or --html F")
     check_picture(options.plot)
     if options.html is not None:
         from ..present.page import require_bokeh
@@ -166,7 +168,7 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
 
         save_plot(result, options.plot, **picture(options))
     if options.html is not None:
-        result.to_html(options.html, title=options.source)
+        result.to_html(options.html, title=options.source, **of_page(options))
     if options.chrome_trace is not None:
         result.to_chrome_trace(options.chrome_trace)
     if options.memory_viz is not None:

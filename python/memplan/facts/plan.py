@@ -313,7 +313,7 @@ class Plan:
 
         Returns
         -------
-        memplan.run.result.Run
+        memplan.run.Run
             What the network returned, or the loss and the gradients.
 
         Raises
@@ -354,7 +354,8 @@ class Plan:
         title
             By default, the planner, peak and gap.
         highlight
-            Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade.
+            Names of tensors, buffers or modules to bring out. They keep their colour and get a label; the others fade.
+            A part of a module's path, such as "attn.kv", stands for all modules that have it.
         colour_by
             "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
         zoom
@@ -375,11 +376,18 @@ class Plan:
 
         return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str = "memory plan") -> None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "memory plan",
+        highlight: str | Iterable[str] = (),
+        colour_by: str = "order",
+    ) -> None:
         """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
         from ..present.page import write_page
 
-        write_page(self, path, title=title)
+        write_page(self, path, title=title, highlight=highlight, colour_by=colour_by)
 
     def layout(self, limit: int | None = None) -> str:
         """Where each tensor lies, as a table: one row per buffer and view, sorted by birth.

@@ -120,7 +120,7 @@ class Slots:
         ends = self._by_end.get(name, [])
         if len(ends) == 1:
             return ends[0]
-        inside = [placed for placed in self._placed if placed.startswith(f"{name}.")]
+        inside = [placed for placed in self._placed if f".{name}." in f".{placed}"]
         near = ends or inside or self._like(name)
         offer = f"; there is {', '.join(map(repr, near[:3]))}" if near else ""
         more = f" and {len(near) - 3} more" if len(near) > 3 else ""

@@ -52,6 +52,7 @@ class Tensors(Mapping[str, Slot]):
         self._alignment = problem.alignment[self.buffer]
         for column in (self.buffer, self.offset, self.bytes, self.first, self.last):
             column.flags.writeable = False
+        self._named = plan._slots.named
         self._position = {name: k for k, name in enumerate(self.names)}
 
     @property
@@ -67,10 +68,19 @@ class Tensors(Mapping[str, Slot]):
         return iter(self.names)
 
     def __getitem__(self, name: str) -> Slot:
-        """The slot of a tensor, as ``plan[name]``."""
-        k = self._position[name]
+        """The slot of a tensor, as ``plan[name]``: the end of its name after a dot does, if no other ends so."""
+        k = self._position.get(name)
+        if k is None:
+            return self._named(name)
         columns = (self.offset, self.bytes, self.first, self.last, self._alignment)
         return Slot(name, *(int(column[k]) for column in columns))
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `tensors[name]` gives a slot."""
+        try:
+            return isinstance(name, str) and bool(self[name])
+        except KeyError:
+            return False
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """A tuple per tensor, in the order of `COLUMNS`."""

@@ -8,8 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import _core
-from ..inplace_ops import checked, with_inplace
+from ..inplace_ops import check_types, checked, with_inplace
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
@@ -37,11 +39,11 @@ def capture_source(
     given = {
         "args": not (isinstance(args, (tuple, list)) and len(args) == 0),
         "kwargs": bool(kwargs),
-        "train": train,
+        "train": boolean(train, "train"),
         "dims": bool(dims),
-        "inclusive": inclusive,
+        "inclusive": boolean(inclusive, "inclusive"),
         "inplace_ops": bool(types),
-        "trust": trust,
+        "trust": boolean(trust, "trust"),
         "device": device is not None,
     }
     kind = kind_of(source)
@@ -60,10 +62,13 @@ def capture_source(
         return (source if isinstance(source, Snapshot) else read_snapshot(source)).problem()
     if kind in ("graph", *_GRAPH_DICTS):
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
+        check_types(graph, types, "inplace_ops")
         return with_inplace(graph, types) if types else graph
     options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
     options |= {"trust": trust, "device": device}
-    return _graph_of(_dict_of(kind, source, **options), measured=True)
+    graph = _graph_of(_dict_of(kind, source, **options), measured=True)
+    check_types(graph, types, "inplace_ops")
+    return graph
 
 
 _GRAPH_DICTS = ("dict", "example", ".json")
@@ -81,6 +86,13 @@ def _refuse_options(kind: str, used: set[str]) -> None:
     for option in sorted(used - _OPTIONS.get(kind, set())):
         takers = ", ".join(k for k, options in _OPTIONS.items() if option in options)
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
+
+
+def boolean(value: Any, name: str) -> bool:
+    """An option that is on or off; TypeError for anything else, such as text."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def kind_of(source: Any) -> str:
@@ -108,6 +120,8 @@ def kind_of(source: Any) -> str:
 
         if accepts(source):
             return "torch"
+    if isinstance(source, type):
+        raise TypeError(f"source must be {ACCEPTED}; got the class {source.__qualname__}, not an instance of it")
     raise TypeError(f"source must be {ACCEPTED}; got {type(source).__module__}.{type(source).__qualname__}")
 
 

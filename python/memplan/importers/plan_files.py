@@ -47,11 +47,12 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         load,
         optimal,
         found.planner,
-        found.planner,
-        0.0,
+        found.winner,
+        found.seconds,
         found.pools,
         interrupted=found.interrupted,
         unshared=found.unshared,
+        found_after=found.found_after,
         placed=found.placed,
     )
 

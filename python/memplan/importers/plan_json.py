@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from typing import Any, NamedTuple
@@ -15,8 +16,12 @@ _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 
 
 class PlanRows(NamedTuple):
-    """What a plan file holds: buffers with offsets, unverified, the planner that it names, its pools, whether it was
-    interrupted, what would be needed if nothing shared bytes, and each tensor's buffer, offset and bytes."""
+    """What a plan file holds, unverified.
+
+    These are buffers with offsets, the planner that it names, its pools, whether it was interrupted, what would be
+    needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
+    planning, and those until the plan was found.
+    """
 
     rows: Rows
     planner: str = "file"
@@ -24,6 +29,9 @@ class PlanRows(NamedTuple):
     interrupted: bool = False
     unshared: int | None = None
     placed: dict[str, tuple[int, int, int]] | None = None
+    winner: str = "file"
+    seconds: float = 0.0
+    found_after: float = 0.0
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -60,7 +68,10 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     if unshared is not None and unshared < 0:
         raise SourceError(f"{path}: naive must be >= 0 bytes, got {unshared}")
     placed = _placed(spec["tensors"], len(rows.name), f"{path}: tensors") if "tensors" in spec else None
-    return PlanRows(rows, str(spec.get("planner", "file")), pools, interrupted, unshared, placed)
+    planner = _text(spec.get("planner", "file"), f"{path}: planner")
+    winner = _text(spec.get("winner", planner), f"{path}: winner")
+    seconds = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
+    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, *seconds)
 
 
 def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, int]]:
@@ -90,6 +101,18 @@ def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
         if not isinstance(buffer, int) or isinstance(buffer, bool) or not 0 <= buffer < count:
             raise SourceError(f"{where} must hold positions of buffers, 0 to {count - 1}, got {buffer!r}")
     return value[0], value[1]
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise SourceError(f"{where} must be the name of a planner, got {value!r}")
+    return value
+
+
+def _seconds(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise SourceError(f"{where} must be >= 0 seconds, got {value!r}")
+    return float(value)
 
 
 def _list(value: Any, where: str) -> list[Any]:

@@ -99,7 +99,7 @@ def _of_package(name: str) -> PlannerInfo:
     return packages.load(name, _check)
 
 
-def _find(text: str) -> PlannerInfo:
+def find(text: str) -> PlannerInfo:
     """The row that "name" or "name:parameter=value,…" asks for; of other packages, only one is imported."""
     name = text.partition(":")[0]
     rows = {**_registered, **{known: row for row in _own() for known in (row.alias, row.name) if known}}
@@ -112,7 +112,7 @@ def _find(text: str) -> PlannerInfo:
 
 def _in_python(text: str) -> _core.PythonPlanner | None:
     """The planner that the text asks for, where it is written in Python."""
-    row = _find(text)
+    row = find(text)
     return None if row.run is None else in_core(row)
 
 

@@ -28,7 +28,7 @@ class Mark:
 def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
     """The tensors and buffers of these names, or of this one; a name of both is that of the buffer.
 
-    The path of a module stands for all that lies in the arena of it.
+    The path of a module stands for all that lies in the arena of it; so does a part of a path, for all such modules.
 
     Raises
     ------
@@ -43,10 +43,12 @@ def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
 
 
 def _names(plan: Plan, name: str) -> list[str]:
-    """A name itself; of a module's path, the names of its tensors."""
+    """A name itself; of a module's path, or of a part of one, the names of its tensors."""
     if name in plan:
         return [name]
-    return [tensor for tensor in plan.tensors.names if tensor.startswith(f"{name}.")] or [name]
+    names = plan.tensors.names
+    of_module = [tensor for tensor in names if tensor.startswith(f"{name}.")]
+    return of_module or [tensor for tensor in names if f".{name}." in f".{tensor}."] or [name]
 
 
 def _mark(plan: Plan, name: str) -> Mark:

@@ -123,7 +123,7 @@ const memplan = (() => {
 
   let steps = null, readAt = () => {};
 
-  function start(views, fills, search, paint) {
+  function start(views, fills, search, paint, first) {
     const found = indexByName(views);
     const names = [...found.keys()], lowered = names.map((name) => name.toLowerCase());
     const status = document.getElementById("found");
@@ -197,6 +197,10 @@ const memplan = (() => {
     }
     for (const range of [x_range, y_range]) range.change.connect(redecorate);
     readAt = (step) => views.forEach((view, k) => { readings[k].textContent = step === null ? "" : reading(view, step); });
+    if (first.length > 0) {
+      mark(first.filter((name) => found.has(name)));
+      status.textContent = `${exact(first.length)} ${first.length === 1 ? "tensor" : "tensors"}`;
+    }
     redecorate();
   }
 

@@ -6,7 +6,7 @@ page.html is the frame, page.js what happens in the browser; bokeh draws.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from ..text import printable
 from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
+from .highlight import marks
 from .units import format_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +35,14 @@ _TENANTS = 6  # tensors that a tooltip lists
 _HERE = Path(__file__).parent
 
 
-def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, title: str = "memory plan") -> None:
+def write_page(
+    plans: Plan | Sequence[Plan],
+    path: str | os.PathLike[str],
+    *,
+    title: str = "memory plan",
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "order",
+) -> None:
     """Write plans into one interactive HTML file, side by side: plans of several planners, or of several networks.
 
     - Steps go across, addresses go up, each buffer is a box, and the load is below. All charts zoom and pan together.
@@ -52,13 +60,17 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
         The file to write.
     title
         The heading.
+    highlight
+        Names of tensors, buffers or modules that are marked when the page opens, as in `Plan.plot`.
+    colour_by
+        What the colours tell when the page opens: "order", "size", "lifetime", "kind", "op_type" or "layer".
 
     Raises
     ------
     TypeError
         `plans` is neither a plan nor a list of plans.
     ValueError
-        There are no plans.
+        There are no plans, one of them lacks what is to be highlighted, or their colours cannot tell what is asked.
     MissingDependencyError
         Bokeh is not installed, or is older than 3.8.
     """
@@ -66,7 +78,9 @@ def write_page(plans: Plan | Sequence[Plan], path: str | os.PathLike[str], *, ti
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
     require_bokeh()
-    write_text(path, _page(plans, printable(title)))
+    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    marked = dict.fromkeys(printable(mark.slot.name) for plan in plans for mark in marks(plan, names))
+    write_text(path, _page(plans, printable(title), list(marked), colour_by))
 
 
 def require_bokeh() -> None:
@@ -81,7 +95,7 @@ def require_bokeh() -> None:
         )
 
 
-def _page(plans: Sequence[Plan], title: str) -> str:
+def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) -> str:
     from bokeh.document import Document
     from bokeh.embed import file_html
     from bokeh.models import CustomJS
@@ -90,14 +104,16 @@ def _page(plans: Sequence[Plan], title: str) -> str:
 
     infos = [buffer_infos(plan) for plan in plans]
     known = _paints(plans, infos)
-    views = _views(plans, infos, known)
+    first = _first(known, plans, infos, colour_by)
+    views = _views(plans, infos, known, first)
     fills = [_fill(k, paint) for k, paint in enumerate(known)]
-    controls = _controls(known)
+    controls = _controls(known, first)
     document = Document(title=title)
     for root in (*controls.values(), *(view[chart] for view in views for chart in ("gantt", "load"))):
         document.add_root(root)
     start = CustomJS(
-        args={"views": views, "fills": fills, **controls}, code="memplan.start(views, fills, search, paint)"
+        args={"views": views, "fills": fills, **controls, "marked": marked},
+        code="memplan.start(views, fills, search, paint, marked)",
     )
     document.js_on_event("document_ready", start)
     html: str = file_html(
@@ -108,6 +124,7 @@ def _page(plans: Sequence[Plan], title: str) -> str:
         template_variables={
             "figures": [_figures(plan) for plan in plans],
             "legends": known,
+            "first": first,
             "script": _beside("page.js"),
             "columns": min(len(plans), _BESIDE),
         },
@@ -143,6 +160,14 @@ def _paints(plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]]) -> lis
     return paints
 
 
+def _first(
+    known: Sequence[_Paint], plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], colour_by: str
+) -> int:
+    """Which of these ways to colour is asked for; what tells nothing of these plans is the first, or refused."""
+    title = colourings(plans, colour_by, infos)[0].title
+    return next((k for k, paint in enumerate(known) if paint.name == title), 0)
+
+
 def _paint(found: Sequence[Colouring]) -> _Paint:
     palette = sorted({colour for colouring in found for colour in colouring.colours}) or ["white"]
     code = {colour: k for k, colour in enumerate(palette)}
@@ -159,14 +184,14 @@ def _paint(found: Sequence[Colouring]) -> _Paint:
 
 
 def _views(
-    plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], known: Sequence[_Paint]
+    plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], known: Sequence[_Paint], first: int
 ) -> list[dict[str, Any]]:
     """Per plan, the models of its charts."""
     axes = Axes.of(plans)
     views = []
     for k, plan in enumerate(plans):
         boxes = _box_columns(plan, infos[k], [paint.codes[k] for paint in known])
-        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), _fill(0, known[0]), axes, f"gantt{k}")
+        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), _fill(first, known[first]), axes, f"gantt{k}")
         views.append(view | load_chart(plan, axes, f"load{k}"))
     return views
 
@@ -178,7 +203,7 @@ def _fill(k: int, paint: _Paint) -> Any:
     return linear_cmap(f"code{k}", paint.palette, -0.5, len(paint.palette) - 0.5)
 
 
-def _controls(known: Sequence[_Paint]) -> dict[str, Any]:
+def _controls(known: Sequence[_Paint], first: int) -> dict[str, Any]:
     """The search box, and the choice of colours."""
     from bokeh.models import AutocompleteInput, RadioButtonGroup
 
@@ -192,7 +217,7 @@ def _controls(known: Sequence[_Paint]) -> dict[str, Any]:
         max_completions=20,
         width=300,
     )
-    return {"search": search, "paint": RadioButtonGroup(name="paint", labels=[c.name for c in known], active=0)}
+    return {"search": search, "paint": RadioButtonGroup(name="paint", labels=[c.name for c in known], active=first)}
 
 
 def _beside(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..facts.source import Source
-from ..importers import kind_of
+from ..importers import boolean, kind_of
 from .matching import require_same, with_graph
 from .program import Bound, Program
 from .result import Run
@@ -32,6 +32,8 @@ def run_plan(
     engine: str | None,
 ) -> Run:
     """Run a plan; `given` are the source and its options. See `Plan.run`."""
+    for option, value in (("check", check), ("views", views), ("train", given["train"]), ("trust", given["trust"])):
+        boolean(value, option)
     call = _positional(inputs, args), _keywords(kwargs, "kwargs")
     if weights is not None:
         _keywords(weights, "weights")

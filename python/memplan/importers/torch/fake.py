@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import (
@@ -240,7 +241,7 @@ def describe(value: Any) -> str:
     if isinstance(value, (bool, int, float, str, type(None))):
         text = repr(value)
         return text if len(text) <= 40 else text[:37] + "..."
-    return type(value).__name__
+    return f"{type(value).__module__}.{type(value).__name__}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def depends_on_data(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, fx
 from torch.func import functional_call
@@ -218,7 +219,9 @@ def _label(module: torch.nn.Module) -> str:
 
 def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     parts = [describe(value) for value in args] + [f"{key}={describe(value)}" for key, value in kwargs.items()]
-    return f"({', '.join(parts)})"
+    arrays = any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, dict(kwargs))))
+    remedy = "; a numpy array is no tensor: torch.from_numpy(array) makes one" if arrays else ""
+    return f"({', '.join(parts)}){remedy}"
 
 
 @contextmanager

@@ -5,10 +5,10 @@ Tested with executorch 1.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .arena import Arena as Arena
+from .arena import PlannedArena as PlannedArena
 
 if TYPE_CHECKING:
     from .algorithm import Algorithm
@@ -26,6 +26,7 @@ def memory_planning_pass(
     threads: int = 1,
     fallback: bool = False,
     method: str | None = None,
+    memory_of: Callable[[Any], int | None] | None = None,
     **options: Any,
 ) -> MemoryPass:
     """Plan the memory of ExecuTorch's programs with memplan.
@@ -44,8 +45,11 @@ def memory_planning_pass(
     fallback
         If the planner fails, warn, and let ExecuTorch's greedy algorithm plan.
     method
-        The name of the method, for messages and `Arena.method`, if this pass plans a single one. Otherwise the methods
-        are numbered in the order of the program.
+        The name of the method, for messages and `PlannedArena.method`, if this pass plans a single one. Otherwise the
+        methods are numbered in the order in which ExecuTorch plans them.
+    memory_of
+        A function from a node of the graph to the memory id for what it makes, or None for no choice. Tensors without
+        a choice are in memory 1.
     **options
         Those of ExecuTorch's `MemoryPlanningPass`: `alloc_graph_input`, `alloc_graph_output`, `alloc_mutable_buffers`,
         `share_mutable_buffers`, and `alignment`, in bytes, by default 16.
@@ -53,7 +57,8 @@ def memory_planning_pass(
     Returns
     -------
     MemoryPass
-        After ``to_executorch``, its `arenas` and `plans` say what was planned.
+        After ``to_executorch``, its `arenas` and `plans` say what was planned. ``to_header(path)`` writes the sizes of
+        the arenas as a C header.
 
     Raises
     ------
@@ -83,7 +88,7 @@ def memory_planning_pass(
     )
     from .memory_pass import MemoryPass
 
-    return MemoryPass(algorithm, **options)
+    return MemoryPass(algorithm, memory_of, **options)
 
 
 def memory_planning_algo(

@@ -18,7 +18,7 @@ from ...errors import InfeasibleError, PlannerError, SourceError
 from ...facts.plan import Plan
 from ...sizes import in_bytes
 from ...text import one_line
-from .arena import Arena, arena_name
+from .arena import PlannedArena, arena_name
 from .call import Call, Planned
 from .graphs import branches_of
 
@@ -28,7 +28,7 @@ class Algorithm:
 
     Attributes
     ----------
-    arenas : list of Arena
+    arenas : list of PlannedArena
         What was planned, in the order of planning: bodies before the graph around them.
     """
 
@@ -44,7 +44,7 @@ class Algorithm:
         method: str | None,
     ) -> None:
         self.__name__ = "memplan"  # by which a suite tells its algorithms apart
-        self.arenas: list[Arena] = []
+        self.arenas: list[PlannedArena] = []
         self._planner = planner
         self._options: dict[str, Any] = {"time_limit": time_limit, "seed": seed, "threads": threads}
         self._capacity = capacities(capacity)
@@ -143,7 +143,7 @@ class Algorithm:
 
     def _keep(self, call: Call, memory: int, size: int, plan: Plan | None, fallback: str = "") -> None:
         """Note an arena."""
-        arena = Arena(
+        arena = PlannedArena(
             method=self._label,
             body=self._bodies.get(id(call.graph), ""),
             memory=call.memory_in_program(memory),

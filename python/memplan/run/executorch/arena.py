@@ -12,7 +12,7 @@ from ...facts.plan import Plan
 
 
 @dataclass(frozen=True)
-class Arena:
+class PlannedArena:
     """One planned arena: a memory of a device, for a method or for a control-flow body.
 
     Attributes

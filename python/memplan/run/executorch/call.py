@@ -132,9 +132,11 @@ class Call:
         outputs = outputs_of(self.graph)
         for output in outputs:
             storage = roots.get(id(output))
-            if storage and storage.members[0][0] is output and sum(other is output for other in outputs) == 1:
-                storages[memory_of(output, {})].remove(storage)
-                self.planned.returned[id(output)] = storage
+            if storage is None or sum(other is output for other in outputs) > 1:
+                continue
+            self.planned.returned[id(output)] = storage
+            for row in storages.values():
+                row[:] = [other for other in row if other is not storage]
 
 
 def _put_into_result(

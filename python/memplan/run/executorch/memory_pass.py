@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
-from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite
+from executorch.exir import memory
+from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, get_node_tensor_specs
 from executorch.exir.pass_base import PassResult
 from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
 from torch import fx
 
 from ...facts.plan import Plan
+from ...files import write_text
 from .algorithm import Algorithm
-from .arena import Arena
+from .arena import PlannedArena
 
 
 class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
     """ExecuTorch's pass for one program at a time. It says what it has planned when the program is made."""
 
-    def __init__(self, algorithm: Algorithm, **options: Any) -> None:
+    def __init__(self, algorithm: Algorithm, memory_of: Callable[[fx.Node], int | None] | None = None, **options: Any):
         super().__init__(memory_planning_algo=MemoryPlanningAlgorithmSuite([algorithm]), **options)
         self.algorithm = algorithm
+        self._memory_of = memory_of
         self.state: Any  # of ExecuTorch: the buffers that methods share
         self._ended = False
+        self._shared_bytes = 0
 
     @property
-    def arenas(self) -> list[Arena]:
+    def arenas(self) -> list[PlannedArena]:
         """What was planned for the last program, in the order of planning: bodies before the graph around them."""
         return self.algorithm.arenas
 
@@ -38,7 +45,9 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         if self._ended:
             self.algorithm.clear()
             self.state = type(self.state)()
-            self._ended = False
+            self._ended, self._shared_bytes = False, 0
+        if self._memory_of is not None:
+            _choose_memories(graph_module, self._memory_of)
         with self.algorithm.method(graph_module):
             return super().run(graph_module, graph_signature)
 
@@ -49,3 +58,29 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         if self.share_mutable_buffers and self.state.graph_modules:
             size = self.state.graph_modules[0].meta["non_const_buffer_sizes"][2]
             self.algorithm.check("shared buffers, memory 2", 2, size)
+            self._shared_bytes = size
+
+    def to_header(self, path: str | PathLike[str]) -> None:
+        """Write a C header that defines the bytes of each arena, for the static buffers of a program without a heap.
+
+        Names are of the form ``PUT_MEMORY_1_BYTES``. Arenas of bodies lie in those of methods, and are left out. All
+        begin at multiples of ``PLANNED_ALIGNMENT``.
+        """
+        sizes = {f"{arena.method} memory {arena.memory}": arena.bytes for arena in self.arenas if not arena.body}
+        if self._shared_bytes:
+            sizes["shared memory 2"] = self._shared_bytes
+        lines = [f"#define {re.sub('[^A-Z0-9]+', '_', name.upper())}_BYTES {size}" for name, size in sizes.items()]
+        text = ["#pragma once", f"#define PLANNED_ALIGNMENT {self.alignment}", *lines]
+        write_text(path, "\n".join(text) + "\n")
+
+
+def _choose_memories(graph: fx.GraphModule, memory_of: Callable[[fx.Node], int | None]) -> None:
+    """Put what nodes make into the memories that are chosen for them. What `memory_of` has no choice for stays."""
+    for module in graph.modules():
+        for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
+            if node.op not in ("placeholder", "call_function") or node.target in (memory.alloc, memory.view):
+                continue
+            chosen = memory_of(node)
+            for spec in get_node_tensor_specs(node) if chosen is not None else ():
+                if not spec.const:
+                    spec.mem_id = chosen

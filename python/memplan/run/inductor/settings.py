@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ... import _core
-from ...planning.registry import solve_problem
+from ...planning.registry import IN_PYTHON, find, solve_problem
 from ...sizes import in_bytes
 
 FORMAT = 1  # of what is written into wrapper code: one more with each change, so that no cache mixes two
@@ -44,7 +47,18 @@ class Settings:
     @property
     def key(self) -> str:
         """What compiled code depends on besides its graph: torch's caches keep codes with different keys apart."""
-        return f"memplan {_core.__version__}.{FORMAT} {self!r}"
+        return f"memplan {_core.__version__}.{FORMAT} {self!r} {_code_of(self.planner)}"
+
+
+def _code_of(planner: str) -> str:
+    """A digest of a planner that is not memplan's: of its function's source, or one that no other has."""
+    row = find(planner)
+    if row.run is None or row in IN_PYTHON:
+        return ""
+    try:
+        return hashlib.sha256(inspect.getsource(row.run).encode()).hexdigest()
+    except (OSError, TypeError):
+        return uuid.uuid4().hex
 
 
 def settings_of(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ... import _core
+from ...text import offer
 from .values import Array, described, numpy_dtype
 
 
@@ -31,10 +31,10 @@ def named_inputs(
         given[name] = value
     for name in given:
         if name not in names:
-            raise TypeError(f"the model has no input {name!r}; {_offer(name, names)}")
+            raise TypeError(f"the model has no input {name!r}; {offer(name, names, 'inputs')}")
     missing = [name for name in names if name not in given]
     if missing:
-        raise TypeError(f"the run lacks {', '.join(map(repr, missing))}; the model's inputs are {_listed(names)}")
+        raise TypeError(f"the run lacks the input {', '.join(map(repr, missing))}; {offer('', names, 'inputs')}")
     return {name: _checked(value, tensors[name], f"input {name!r}") for name, value in given.items()}
 
 
@@ -54,7 +54,7 @@ def checked_weights(
     found = dict(own)
     for name, value in weights.items():
         if name not in own:
-            raise TypeError(f"the model has no weight {name!r}; {_offer(name, list(own))}")
+            raise TypeError(f"the model has no weight {name!r}; {offer(name, list(own), 'weights')}")
         found[name] = _checked(value, tensors[name], f"weight {name!r}")
         if name in steering and not np.array_equal(found[name], own[name]):
             raise ValueError(
@@ -68,7 +68,7 @@ def _by_name(args: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
     if len(args) == 1 and isinstance(args[0], Mapping):
         return dict(args[0])
     if len(args) > len(names):
-        raise TypeError(f"the model has {len(names)} inputs, {_listed(names)}; got {len(args)}")
+        raise TypeError(f"the run takes {len(names)} inputs, got {len(args)}; {offer('', names, 'inputs')}")
     return dict(zip(names, args, strict=False))
 
 
@@ -80,13 +80,3 @@ def _checked(value: Any, tensor: _core.Tensor, what: str) -> Array:
     if list(array.shape) != tensor.shape:
         raise ValueError(expected)
     return array
-
-
-def _offer(name: Any, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(str(name), names, n=1)
-    return f"there is {near[0]!r}" if near else f"it has {_listed(names)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return (", ".join(map(repr, names[:10])) or "none") + more
