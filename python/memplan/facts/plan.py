@@ -133,6 +133,27 @@ class Plan:
         """Whether it is proven that no plan of `problem` peaks lower. Another choice of sharing still might."""
         return self.peak == self.placement_bound
 
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The names of the ops in the order in which they run; empty for the plan of a problem."""
+        return () if self.graph is None else tuple(op.name for op in self.graph.ops)
+
+    @cached_property
+    def order_bound(self) -> int | None:
+        """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
+
+        It is found by minimum cuts when it is asked for. None for the plan of a problem; 0 for a graph on several
+        streams, of which nothing is known.
+        """
+        if self.graph is None or self.storage is None:
+            return None
+        return _core.order_bound(self.graph, self.storage)[0]
+
+    @property
+    def order_optimal(self) -> bool:
+        """Whether it is proven that no plan of the graph peaks lower, in any order of its ops."""
+        return self.order_bound is not None and self.peak == self.order_bound
+
     @property
     def gap(self) -> float:
         """How far the peak may be from the best possible: peak / lower_bound - 1."""
