@@ -51,13 +51,13 @@ class Check:
 FAULTS = (
     Fault(
         "a bound counts what a slice shows twice",
-        "storage/sharing_bound.cpp",
+        "storage/contents.cpp",
         "if (shared.how != Sharing::inplace) kept",
         "if (shared.how == Sharing::concat) kept",
     ),
     Fault(
         "a bound counts the parts of a concatenation twice",
-        "storage/sharing_bound.cpp",
+        "storage/contents.cpp",
         "if (shared.how != Sharing::inplace) kept",
         "if (shared.how == Sharing::slice) kept",
     ),
@@ -75,7 +75,7 @@ FAULTS = (
     ),
     Fault(
         "a bound counts slices of inputs that are not placed",
-        "storage/sharing_bound.cpp",
+        "storage/contents.cpp",
         "return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;",
         "return placed_alone_[at(storage)];",
     ),

@@ -284,3 +284,10 @@ def test_a_copy_of_a_whole_storage_has_as_many_bytes_the_second_time(function: A
     assert found[0] == found[1] == found[2]
     if function is torch.ops.aten.copy:
         assert tensor(found[0], found[0]["outputs"][0])["bytes"] == function(x[:, 2:5], y).untyped_storage().nbytes()
+
+
+def test_a_result_that_is_returned_twice_has_one_storage_the_second_time() -> None:
+    """Both biases of a layer have the same gradient."""
+    found = [import_torch(nn.LSTM(16, 24), args=(torch.randn(2, 7, 16),), train=True) for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    assert aliases(found[0])["grad.bias_ih_l0"][0] == "backward.new_empty_strided"

@@ -21,6 +21,7 @@ from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge,
 from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, Verifier
 from executorch.exir.pass_base import PassResult
 from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.schema import DeviceType
 from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
@@ -220,7 +221,8 @@ def test_map_and_scan_run_their_bodies_beside_what_is_alive() -> None:
         assert all(arena.bytes <= arena.greedy_bytes for arena in memory.arenas)
 
 
-def test_a_result_that_is_an_operand_keeps_its_bytes() -> None:
+@pytest.mark.parametrize("fallback", [False, True])  # True: branches keep what they return in their arenas
+def test_a_result_that_is_an_operand_keeps_its_bytes(fallback: bool) -> None:
     """A pass that removes clones lets a branch return its input."""
 
     def nested(v: Tensor) -> Tensor:
@@ -235,7 +237,7 @@ def test_a_result_that_is_an_operand_keeps_its_bytes() -> None:
         return (kept + made) * again + (kept * 2 + 1) * inside
 
     removed = WithoutClones()
-    assert same_as_eager(model, [(UP,), (DOWN,)], memory_planning_pass(), passes=[removed])
+    assert same_as_eager(model, [(UP,), (DOWN,)], memory_planning_pass(fallback=fallback), passes=[removed])
     assert removed.count == 3
 
 
@@ -243,8 +245,10 @@ def test_operators_that_run_the_same_bodies_share_their_arena() -> None:
     """What no exporter makes yet: the second `cond` is given the branches of the first."""
 
     def model(x: Tensor) -> Tensor:
+        other = x.exp()
         first = torch.cond(x.sum() > 0, lambda v: v * 2 + 1, lambda v: v - 1, [x])
-        return torch.cond(first.sum() > 1, lambda v: v * 2 + 1, lambda v: v - 1, [first * 1])
+        both = first * other + x
+        return torch.cond(both.sum() > 1, lambda v: v * 2 + 1, lambda v: v - 1, [both])
 
     memory = memory_planning_pass()
     run = memory.run
@@ -279,8 +283,29 @@ def test_what_a_branch_returns_twice_is_placed_once() -> None:
     assert same_as_eager(model, [(UP,), (DOWN,)], memory)
 
 
+def test_what_a_branch_returns_may_lie_in_what_it_returns_too() -> None:
+    def model(x: Tensor) -> Any:
+        def positive(v: Tensor) -> Any:
+            made = v * 2
+            return made, made.clone()
+
+        early, kept = torch.cond(x.sum() > 0, positive, lambda v: (v - 1, v - 2), [x])
+        return (x * 3).relu() * early.sum() + kept + x.exp()
+
+    memory = memory_planning_pass()
+    run = memory.run
+
+    def aliased(graph_module: torch.fx.GraphModule, signature: Any) -> Any:
+        made, clone = graph_module.submodule_0.graph.output_node().meta["spec"]
+        clone.storage_base = made
+        return run(graph_module, signature)
+
+    memory.run = aliased
+    assert same_as_eager(model, [(UP + 1,), (DOWN,)], memory)
+
+
 @pytest.mark.parametrize("model", [one_after_another, one_in_another, handed_through], ids=lambda model: model.__name__)
-def test_branches_may_use_other_memories_than_their_results(model: Callable[..., Any]) -> None:
+def test_branches_may_use_several_memories(model: Callable[..., Any]) -> None:
     def memory_of(node: torch.fx.Node) -> int:
         assert "alloc" not in node.name
         return 1 + len(node.name) % 2
@@ -512,3 +537,23 @@ def test_each_memory_is_a_plan_of_its_own(tmp_path: Path) -> None:
         f"#define SEE_TELL_MEMORY_1_BYTES {memory.arenas[0].bytes}",
         f"#define SEE_TELL_MEMORY_3_BYTES {memory.arenas[1].bytes}",
     ]
+
+
+def test_devices_have_memories_of_their_own() -> None:
+    """As `apply_algo` numbers them; nothing runs, for there is no such device."""
+    memory = memory_planning_pass(capacity={2: 8192})
+    run, moved = memory.run, []
+
+    def on_device(graph_module: torch.fx.GraphModule, signature: Any) -> Any:
+        for node in graph_module.graph.nodes:
+            if node.name == "aten_convolution_default_1":
+                moved.append(node.meta["spec"])
+                node.meta["spec"].device, node.meta["spec"].device_index = DeviceType.CUDA, 0
+        return run(graph_module, signature)
+
+    memory.run = on_device
+    program = program_of(widths()[0], memory)
+    assert [(arena.device, arena.memory) for arena in memory.arenas] == [("CPU:0", 1), ("CUDA:0", 2)]
+    assert sizes(program) == [[0, memory.arenas[0].bytes, 8192]]
+    assert [(spec.mem_id, spec.mem_offset) for spec in moved] == [(2, 0)]
+    assert memory.arenas[0].greedy_bytes >= memory.arenas[0].bytes

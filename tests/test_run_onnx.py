@@ -188,6 +188,21 @@ def test_elements_of_any_width(name, shape, alignment):
     checked(source, {"x": np.round(2 * reals(*shape))}, alignment=alignment, zero_copy=False)
 
 
+def test_onnx_runtime_leaves_what_numpy_has_not_to_the_reference():
+    pytest.importorskip("onnxruntime")
+    nodes = [node("Cast", ["x"], ["c"], to=TensorProto.BFLOAT16), node("Cast", ["c"], ["y"], to=F32)]
+    source = model(nodes, [value("x", [3])], [value("y", None)])
+    x = np.array([1, 2.5, -3], np.float32)
+    assert memplan.plan(source).run(x, engine="onnxruntime", check=True).outputs["y"].tolist() == [1, 2.5, -3]
+    nodes = [node("Mystery", ["x"], ["y"], domain="com.microsoft", name="what")]
+    kind = TensorProto.BFLOAT16
+    source = model(nodes, [value("x", [2], kind)], [value("y", [2], kind)], domains=["com.microsoft"])
+    with pytest.raises(
+        SourceError, match=r"'what' \(Mystery\) .*ONNX Runtime: it gives and takes no arrays of bfloat16$"
+    ):
+        memplan.plan(source).run(x)
+
+
 def test_packed_inputs_weights_and_views():
     packed = helper.make_tensor("w", TensorProto.INT4, [5], [-8, 7, 1, 0, -1])
     nodes = [
@@ -298,7 +313,7 @@ def test_large_weights_constants_and_sparse_ones():
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_a_large_tensor_in_an_attribute_of_any_node():
+def test_a_large_constant_inside_a_function():
     table = reals(1, 2000)
     nodes = [
         node("MatMul", ["x", "x"], ["a"]),
@@ -320,6 +335,23 @@ def test_a_large_tensor_in_an_attribute_of_any_node():
         domains=["mine"],
     )
     checked(source, {"x": reals(1, 1)})
+
+
+def test_a_large_tensor_in_an_attribute_of_a_node():
+    keys, values = np.arange(2000), reals(2000)
+    nodes = [
+        node(
+            *("LabelEncoder", ["x"], ["y"]),
+            domain="ai.onnx.ml",
+            keys_tensor=numpy_helper.from_array(keys),
+            values_tensor=numpy_helper.from_array(values),
+            default_tensor=numpy_helper.from_array(np.zeros(1, np.float32)),
+        )
+    ]
+    source = model(nodes, [value("x", [3], I64)], [value("y", [3])])
+    source.opset_import.append(helper.make_opsetid("ai.onnx.ml", 4))
+    run = memplan.plan(source).run(np.array([7, 1999, 5000]), check=True)
+    assert run.outputs["y"].tolist() == [values[7], values[1999], 0]
 
 
 def test_weights_by_name():

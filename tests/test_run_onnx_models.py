@@ -230,6 +230,19 @@ def test_scans_along_any_axis_and_backwards(axis, backwards):
     np.testing.assert_array_equal(found["all"], stacked if axis == 1 else stacked.T)
 
 
+def test_a_scan_of_opset_8_is_refused():
+    body = graph(
+        [node("Add", ["h", "step"], ["h_next"]), node("Identity", ["h_next"], ["item"])],
+        [value("h", [3]), value("step", [3])],
+        [value("h_next", [3]), value("item", [3])],
+    )
+    scan = node("Scan", ["", "x0", "steps"], ["last", "all"], body=body, num_scan_inputs=1, name="scan")
+    inputs, outputs = [value("x0", [1, 3]), value("steps", [1, 5, 3])], [value("last", None), value("all", None)]
+    source = model([scan], inputs, outputs, opset=8, ir=3)
+    with pytest.raises(SourceError, match=r"node 'scan' \(Scan\) is of opset 8, which scans a batch"):
+        memplan.plan(source).run(np.zeros((1, 3), np.float32), np.zeros((1, 5, 3), np.float32))
+
+
 # Streams, and lifetimes that are wrong
 
 

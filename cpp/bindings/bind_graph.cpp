@@ -30,37 +30,9 @@ std::vector<std::string> names_of(const Graph& graph, const std::vector<Index>& 
   return names;
 }
 
-std::vector<std::string> op_names_of(const Graph& graph, const std::vector<Index>& ops) {
-  std::vector<std::string> names;
-  for (Index k : ops) names.push_back(graph.op(k).name);
-  return names;
-}
-
-Views named(const Graph& graph, const std::vector<View>& views) {
-  Views result;
-  for (const View& view : views)
-    result.push_back({graph.tensor(view.output).name, graph.tensor(view.input).name, view.offset});
-  return result;
-}
-
-OpSpec named(const Graph& graph, const Op& op) {
-  return {op.name,
-          op.type,
-          names_of(graph, op.inputs),
-          names_of(graph, op.outputs),
-          op.workspace,
-          named(graph, op.aliases),
-          named(graph, op.inplace),
-          named(graph, op.overwrites),
-          op.stream,
-          named(graph, op.slices),
-          named(graph, op.concats),
-          op_names_of(graph, op.after)};
-}
-
 std::vector<OpSpec> ops_of(const Graph& graph) {
   std::vector<OpSpec> ops;
-  for (const Op& op : graph.ops()) ops.push_back(named(graph, op));
+  for (const Op& op : graph.ops()) ops.push_back(spec_of(graph, op));
   return ops;
 }
 

@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
+#include "memplan/order.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "python_planner.hpp"
@@ -97,6 +98,38 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
     on_plan = [&](GraphPlan found) { asked.watch.tell(std::move(found.buffers), std::move(found.plan)); };
   GraphPlan found = solved(asked, [&] { return solve(graph, chosen.planner(), storage, asked.options, on_plan); });
   return {std::move(found.buffers), std::move(found.plan)};
+}
+
+Order order_of(const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
+               bool interruptible) {
+  Watch watch(py::none(), interruptible);
+  OrderOptions options{work, time_limit, {}};
+  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  Order order = [&] {
+    const py::gil_scoped_release release;
+    return best_order(graph, storage, options);
+  }();
+  order.interrupted |= watch.interrupted(true);
+  return order;
+}
+
+void bind_order(py::module_& m) {
+  py::class_<Order>(m, "Order", "An order of a graph's ops; see memplan/order.hpp.")
+      .def_readonly("ops", &Order::ops)
+      .def_readonly("load", &Order::load)
+      .def_readonly("bound", &Order::bound)
+      .def_readonly("found_by", &Order::found_by)
+      .def_readonly("interrupted", &Order::interrupted);
+  m.def("best_order", &order_of, py::arg("graph"), py::arg("storage") = StorageOptions(),
+        py::arg("work") = OrderOptions().work, py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
+  m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
+  m.def(
+      "order_bound",
+      [](const Graph& graph, const StorageOptions& storage) {
+        OrderBound bound = order_bound(graph, storage);
+        return std::tuple(bound.bytes, bound.op, bound.before);
+      },
+      py::arg("graph"), py::arg("storage") = StorageOptions());
 }
 
 std::vector<std::string> kinds_of(const Place& place) {
@@ -208,6 +241,7 @@ void bind_solve(py::module_& m) {
   Watch::main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   bind_storage_options(m);
   bind_buffers(m);
+  bind_order(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
       .def_property_readonly("offsets", column_property<Plan>("offsets", &Plan::offsets),
                              "(n,) int64, bytes; read-only.")

@@ -7,7 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
-from .api import capture, plan, refute
+from .api import capture, plan, refute, reorder
 from .comparing.comparison import Comparison, ComparisonRow, compare
 from .comparing.sweep import Sweep, sweep
 from .errors import (
@@ -95,6 +95,7 @@ __all__ = [
     "record",
     "refute",
     "register",
+    "reorder",
     "sweep",
     "write_page",
 ]

@@ -15,6 +15,7 @@ __all__: list[str] = [
     "HappensBefore",
     "InvalidPlanError",
     "Op",
+    "Order",
     "Parameter",
     "PlannerInfo",
     "Problem",
@@ -27,11 +28,14 @@ __all__: list[str] = [
     "TimeLimitError",
     "UnsupportedError",
     "Violation",
+    "best_order",
     "buffers_of",
     "lives_of",
+    "order_bound",
     "peak_of",
     "planners",
     "refute",
+    "reordered",
     "replay",
     "reuse_edges",
     "reused_by",
@@ -480,6 +484,21 @@ class Buffers:
         Bytes that would be placed if nothing shared bytes by choice, summed up.
         """
 
+class Order:
+    """
+    An order of a graph's ops; see memplan/order.hpp.
+    """
+    @property
+    def bound(self) -> int: ...
+    @property
+    def found_by(self) -> str: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def load(self) -> int: ...
+    @property
+    def ops(self) -> list[int]: ...
+
 class Solution:
     """
     What a planner found: offsets and what is known about them.
@@ -559,6 +578,13 @@ class ReplayFault:
         Position of the tensor; None for a workspace.
         """
 
+def best_order(
+    graph: Graph,
+    storage: StorageOptions = ...,
+    work: typing.SupportsInt | typing.SupportsIndex = 40000000,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    interruptible: bool = True,
+) -> Order: ...
 def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     """
     The problem of a graph: storages, lifetimes and conflicts.
@@ -569,6 +595,7 @@ def lives_of(graph: Graph) -> list[tuple[int, int]]:
     Per tensor, the steps [first, last) from its write to its last read.
     """
 
+def order_bound(graph: Graph, storage: StorageOptions = ...) -> tuple[int, int, list[int]]: ...
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
     """
     The highest offset + size, in bytes.
@@ -589,6 +616,7 @@ def refute(
     released; Ctrl-C ends the search.
     """
 
+def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...
 def replay(
     graph: Graph, buffers: Buffers, offsets: typing.Any, limit: typing.SupportsInt | typing.SupportsIndex | None = None
 ) -> list[ReplayFault]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -23,6 +25,7 @@ from .text import offer
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
 _HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
+_ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives
 _Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
 
 
@@ -36,6 +39,7 @@ def capture(
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
+    device: Literal["cuda"] | None = None,
 ) -> _core.Graph | _core.Problem:
     """Import a source without planning it.
 
@@ -67,14 +71,21 @@ def capture(
         For a .pt2 source, parts of which torch runs to read it, as Python pickles. False: torch gets only what cannot
         run, and memplan refuses a file that needs more. True: torch reads the file as it is, and the author of the
         file can run any command. Give True only for files of people you trust. No other kind of file is ever run.
+    device
+        "cuda", for a torch source: what eager torch runs on a GPU, estimated without one. It chooses the kernels of
+        attention and dropout, and offsets are multiples of 512. ``plan.notes`` says what is not known.
 
     Raises
     ------
     TypeError
         An unknown kind of source, or an option that this kind does not take. The message lists what is accepted.
+    ValueError
+        An unknown device.
     SourceError, GraphError, ProblemError
         Bad input. The message names what is wrong, what was expected and what came. All are ValueErrors.
     """
+    if device not in (None, "cuda"):
+        raise ValueError(f"device must be 'cuda' or None, got {device!r}")
     return capture_source(
         source,
         args=args,
@@ -84,6 +95,7 @@ def capture(
         inclusive=inclusive,
         inplace_ops=inplace_ops,
         trust=trust,
+        device=device,
     )
 
 
@@ -97,6 +109,7 @@ def plan(
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
     zero_copy: bool = True,
+    order: Literal["given", "best"] = "given",
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -110,12 +123,13 @@ def plan(
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
+    device: Literal["cuda"] | None = None,
 ) -> Plan:
     """Give every buffer of a source an offset in one arena.
 
     Parameters
     ----------
-    source, args, kwargs, train, dims, inclusive, inplace_ops, trust
+    source, args, kwargs, train, dims, inclusive, inplace_ops, trust, device
         What to plan; see `capture`.
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
@@ -137,6 +151,10 @@ def plan(
         Let a slice lie in the tensor that it is cut from, and the parts of a concatenation in the whole, if that is
         safe and the load does not rise. Other slices and parts are copied. "auto" also tries a plan in which nothing
         shares bytes by choice, and keeps it if it is better.
+    order
+        "given": the ops of a graph run in the order of the source. "best": in the order of the least load that is
+        found, see `reorder`; the plan is never worse than that of the given order. Whoever runs the graph has to keep
+        to `plan.order`, as `plan.run` does.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -194,10 +212,15 @@ def plan(
         inclusive=inclusive,
         inplace_ops=inplace_ops,
         trust=trust,
+        device=device,
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = in_bytes(alignment, "alignment", 1)
+    if device is not None:
+        alignment = math.lcm(alignment, _ALIGNMENT_OF_CUDA)
+    if order not in ("given", "best"):
+        raise ValueError(f"order must be 'given' or 'best', got {order!r}")
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     if on_improvement is not None and not callable(on_improvement):
@@ -208,15 +231,16 @@ def plan(
         _integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
     )
-    origin = _source(source, args, kwargs, train, dims, inplace_ops, trust)
+    origin = None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust)
     try:
         if isinstance(captured, _core.Graph):
             _check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
             storage_options = _core.StorageOptions(kinds, alignment, *storage)
-            result = _plan_graph(captured, planner, storage_options, options, on_improvement, origin)
+            plan_in_order = _plan_graph if order == "given" else _plan_best_order
+            result = plan_in_order(captured, planner, storage_options, options, on_improvement, origin)
         else:
-            _check_for_problems(kinds, disable_inplace_ops, donate)
+            _check_for_problems(kinds, disable_inplace_ops, donate, order)
             result = _plan_problem(_aligned(captured, alignment), planner, options, on_improvement, origin)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
@@ -224,7 +248,44 @@ def plan(
         raise
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
-    return result
+    return result if device is None else replace(result, notes=_notes(captured))
+
+
+def reorder(
+    source: Any,
+    *,
+    inplace: bool = True,
+    zero_copy: bool = True,
+    place: Collection[str] = PLACED,
+    time_limit: float | None = None,
+    **options: Any,
+) -> _core.Graph:
+    """The graph with its ops in the order of the least load that is found.
+
+    The load is that of the buffers. Which tensors share bytes is decided anew. The load is never higher than in the
+    given order. ``memplan.plan(source, order="best")`` plans it.
+
+    An order is legal if each op comes after those it reads from, after `after`, and, where it overwrites bytes, after
+    those that used them before. With several streams, the given order is kept.
+
+    Parameters
+    ----------
+    source, options
+        What to reorder, as for `capture`.
+    inplace, zero_copy, place, time_limit
+        As for `plan`.
+
+    Raises
+    ------
+    TypeError
+        The source is a problem, which has no ops. And as `capture`.
+    """
+    graph = capture(source, **options)
+    if not isinstance(graph, _core.Graph):
+        raise TypeError("reorder takes graphs; a problem has steps, and no ops")
+    storage = _core.StorageOptions(_checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
+    best = _core.best_order(graph, storage, time_limit=_seconds(time_limit, "time_limit"))
+    return graph if best.found_by == "given" else _core.reordered(graph, best.ops)
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
@@ -306,6 +367,41 @@ def _plan_graph(
         raise
 
 
+def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
+    """What a plan for CUDA estimates."""
+    from .importers.torch.cuda import notes_of
+
+    assert isinstance(graph, _core.Graph)
+    return notes_of({op.type for op in graph.ops})
+
+
+def _plan_best_order(
+    graph: _core.Graph,
+    planner: str,
+    storage: _core.StorageOptions,
+    options: _Options,
+    on_improvement: _OnPlan | None,
+    source: Source | None,
+) -> Plan:
+    """The plan of the best order that is found, or that of the given order if it peaks lower."""
+    begin = time.perf_counter()
+
+    def planned(graph: _core.Graph) -> Plan:
+        left = None if options[0] is None else max(options[0] - (time.perf_counter() - begin), 1e-3)
+        return _plan_graph(graph, planner, storage, (left, *options[1:]), on_improvement, source)
+
+    best = _core.best_order(graph, storage, time_limit=options[0])
+    if best.found_by == "given":
+        return planned(graph)
+    try:
+        plan = planned(_core.reordered(graph, best.ops))
+    except InfeasibleError:
+        return planned(graph)
+    if plan.peak >= _core.buffers_of(graph, storage).problem.load:
+        plan = min(plan, planned(graph), key=lambda found: found.peak)
+    return replace(plan, interrupted=True) if best.interrupted else plan
+
+
 def _source(
     source: Any,
     args: Sequence[Any],
@@ -339,8 +435,12 @@ def _check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
             raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
 
 
-def _check_for_problems(kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str]) -> None:
+def _check_for_problems(
+    kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str], order: str
+) -> None:
     """Refuse what only graphs have."""
+    if order != "given":
+        raise TypeError("option order applies to graphs; a problem has steps, and no ops")
     if set(kinds) != set(PLACED):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):

@@ -28,8 +28,13 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def report(section: str, head: Sequence[str], cells: Iterable[Sequence[str]], rows: Rows, options: Any) -> None:
-    """Print a table; write the figures as JSON, and the table into its section of the page, where asked to."""
+def report(
+    section: str, head: Sequence[str], cells: Iterable[Sequence[str]], rows: Rows, options: Any
+) -> dict[str, str]:
+    """Print a table; write the figures as JSON, and the table into its section of the page, where asked to.
+
+    Returns when, where and how it was measured.
+    """
     about = header()
     cells = [list(row) for row in cells]
     show(head, cells)
@@ -37,6 +42,7 @@ def report(section: str, head: Sequence[str], cells: Iterable[Sequence[str]], ro
         write_text(options.json, json.dumps({"section": section, **about, "rows": rows}, indent=1))
     if options.docs:
         replace_section(section, about, head, cells)
+    return about
 
 
 def show(head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:

@@ -95,13 +95,13 @@ class Dense(nn.Module):
 class Recurrent(nn.Module):
     """A recurrent layer, an embedding and dropout, in train mode."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
         super().__init__()
-        self.embed, self.gru, self.drop = nn.Embedding(50, 16), nn.GRU(16, 24, 2, batch_first=True), nn.Dropout(0.2)
+        self.embed, self.layers, self.drop = nn.Embedding(50, 16), kind(16, 24, 2, batch_first=True), nn.Dropout(0.2)
         self.out = nn.Linear(24, 50)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.out(self.drop(self.gru(self.embed(tokens))[0]))  # type: ignore[no-any-return]
+        return self.out(self.drop(self.layers(self.embed(tokens))[0]))  # type: ignore[no-any-return]
 
 
 class Mutating(nn.Module):
@@ -171,7 +171,9 @@ def networks() -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
     }
     made["mixtral"] = (mixtral, mixtral)
     made["dense"] = (own(Dense(), image), own(Dense(), image, train=True))
-    made["recurrent"] = (own(Recurrent(), tokens), own(Recurrent(), tokens, train=True))
+    for kind in (nn.GRU, nn.LSTM):
+        layers = Recurrent(kind)
+        made[kind.__name__.lower()] = (own(layers, tokens), own(Recurrent(kind), tokens, train=True))
     made["mutating"] = (own(Mutating(), cached), None)  # no gradient reaches back through what it writes over
     made["complex"] = (own(Complex(), wave), own(Complex(), wave.clone().requires_grad_()))
     return made

@@ -1,6 +1,7 @@
 """Six training loops, each in a process of its own: with torch's allocator, and in one arena.
 
-Run: ``python tests/benchmarks/training.py LOOP plain|arena|paired``; it prints figures as JSON.
+Run: ``python tests/benchmarks/training.py LOOP plain|arena|paired``, or ``... allocation``; it prints figures as JSON.
+bench_eager.py makes its tables from them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ from torch.nn import functional
 import memplan
 
 STEPS = 20
+RECORDED = 2  # steps of each shape
 
 
 class Loop(NamedTuple):
@@ -28,22 +31,23 @@ class Loop(NamedTuple):
 
     step: Callable[[Any], Tensor]
     batches: list[tuple[str, Any]]
+    optimizer: torch.optim.Optimizer
 
     def batch(self, number: int) -> tuple[str, Any]:
         return self.batches[number % len(self.batches)]
 
 
 def _loop(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[tuple[str, Any]]) -> Loop:
-    """The usual step: gradients are freed at its end, so that nothing but the loss outlives it."""
+    """The usual step, which frees the gradients of the step before it."""
 
     def step(batch: Any) -> Tensor:
+        optimizer.zero_grad()
         loss: Tensor = model(**batch).loss
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad()
         return loss.detach()
 
-    return Loop(step, batches)
+    return Loop(step, batches, optimizer)
 
 
 class Classifier(nn.Module):
@@ -141,12 +145,14 @@ def warm(name: str) -> Loop:
 
 
 def planned(loop: Loop, device: str = "cpu") -> tuple[memplan.run.Arena, dict[str, float]]:
-    """An arena of a recorded step with each shape, and the seconds that it took."""
+    """An arena of recorded steps with each shape, and the seconds that it took."""
     begin = time.perf_counter()
     tapes = {}
     for name, batch in dict(loop.batches).items():
         with memplan.record(device=device) as tapes[name]:
-            loop.step(batch)
+            for _ in range(RECORDED):
+                tapes[name].step()
+                loop.step(batch)
     recorded = time.perf_counter()
     plans = {name: memplan.plan(tape) for name, tape in tapes.items()}
     done = time.perf_counter()
@@ -171,34 +177,65 @@ def resident() -> dict[str, int]:
     return {key: int(found[key].split()[0]) * 1024 for key in ("VmHWM", "VmRSS")}
 
 
-def in_turn(loop: Loop, arena: memplan.run.Arena) -> list[float]:
-    """Seconds of a step in the arena over those of the same step without, one after the other."""
-    ratios = []
+def in_turn(loop: Loop, arena: memplan.run.Arena) -> dict[str, float]:
+    """Seconds of a step in the arena, and of a recorded one, over those of the same step without; one after another."""
+    served, recorded = [], []
     for number in range(STEPS):
         name, batch = loop.batch(number)
-        begin = time.perf_counter()
+        moments = [time.perf_counter()]
         loop.step(batch)
-        between = time.perf_counter()
+        moments.append(time.perf_counter())
         with arena:
             arena.step(name)
             loop.step(batch)
-        end = time.perf_counter()
-        ratios.append((end - between) / (between - begin))
-    return ratios
+        moments.append(time.perf_counter())
+        with memplan.record():
+            loop.step(batch)
+        moments.append(time.perf_counter())
+        plain, inside, recording = (after - before for before, after in pairwise(moments))
+        served.append(inside / plain)
+        recorded.append(recording / plain)
+    return {"ratio": statistics.median(served), "recorded": statistics.median(recorded)}
+
+
+def an_allocation() -> dict[str, float]:
+    """Nanoseconds of torch.empty(1000), a thousand alive at a time: medians, also of what is more than the default."""
+
+    def step() -> None:
+        for _ in range(20):
+            [torch.empty(1000) for _ in range(1000)]
+
+    step()
+    with memplan.record() as tape:
+        step()
+    arena = memplan.run.arena(memplan.plan(tape, "first_fit"))
+    rows = []
+    for _ in range(STEPS):
+        moments = [time.perf_counter()]
+        for inside in (nullcontext(), arena, memplan.record()):
+            with inside:
+                step()
+            moments.append(time.perf_counter())
+        rows.append([(after - before) / len(tape) * 1e9 for before, after in pairwise(moments)])
+    assert arena.report().missed == 0
+    default, served, recorded = (statistics.median(column) for column in zip(*rows, strict=True))
+    more = [statistics.median(row[i] - row[0] for row in rows) for i in (1, 2)]
+    return {"default": default, "arena": served, "record": recorded, "more": more[0], "more_recorded": more[1]}
 
 
 def measured(name: str, mode: str) -> dict[str, Any]:
     loop = warm(name)
     if mode == "plain":
         for _, batch in dict(loop.batches).items():  # what the others record
-            loop.step(batch)
+            for _ in range(RECORDED):
+                loop.step(batch)
         found = run(loop, None)
         with memplan.record() as tape:  # the bytes of the same steps again
             list(steps(loop, None))
         return {**found, "peak": tape.peak}
     arena, seconds = planned(loop)
     if mode == "paired":
-        return {"ratio": statistics.median(in_turn(loop, arena)), **seconds}
+        return {**in_turn(loop, arena), **seconds}
     found, report = run(loop, arena), arena.report()
     counts = ("served", "moved", "outside", "missed", "arena_bytes", "outside_peak", "peak")
     return {**found, **{key: getattr(report, key) for key in counts}}
@@ -206,6 +243,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
 
 def run(loop: Loop, arena: memplan.run.Arena | None) -> dict[str, Any]:
     """The losses of the loop, its seconds, and the most that the process held in it."""
+    loop.optimizer.zero_grad()  # those of steps before the loop are none of it
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
     begin = time.perf_counter()
     losses = list(steps(loop, arena))
@@ -214,4 +252,4 @@ def run(loop: Loop, arena: memplan.run.Arena | None) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], sys.argv[2])))
+    print(json.dumps(an_allocation() if sys.argv[1:] == ["allocation"] else measured(*sys.argv[1:])))

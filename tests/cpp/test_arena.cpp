@@ -81,7 +81,8 @@ void test_what_lives_longer_is_left_alone() {
   CHECK(arena.take(kMe, 64) == kBase + 128);
   const Divergence& first = arena.divergence();
   CHECK(first.reason == Reason::occupied && first.step == 0 && first.number == 1 && first.expected == 100);
-  CHECK(arena.counts().missed == 1);
+  CHECK(arena.take(kMe, 999) == 0);
+  CHECK(arena.counts().missed == 2 && arena.divergence().number == 1);  // the first one stays
 }
 
 void test_what_outlives_its_step_lies_outside_from_then_on() {
@@ -134,6 +135,17 @@ void test_what_finds_no_room_in_its_slot_takes_a_gap() {
   CHECK(arena.counts().moved == 2 && arena.counts().served == 3 && arena.counts().missed == 1);
 }
 
+void test_a_gap_is_free_in_the_next_step_too() {
+  constexpr Bytes kPage = 4096;
+  Track track;
+  track.add(0, kPage, 0, 1);
+  track.add(0, kPage, 4 * kPage, 2 + 1 + 1);  // dies in the next step, after its first allocation
+  Arena arena(kBase, 8 * kPage, 64, {track});
+  arena.begin(kMe);
+  CHECK(arena.take(kMe, kPage) == kBase && arena.give(kBase));
+  CHECK(arena.take(kMe, 2 * kPage) == kBase + kPage);
+}
+
 // The places of a step whose sizes differ from those of the tape, -1 outside.
 std::vector<Bytes> places(const std::vector<Bytes>& tape, const std::vector<Bytes>& step) {
   std::vector<Place> slots;
@@ -161,6 +173,56 @@ void test_the_order_is_found_again() {
   CHECK(places(tape, {10, 30, 20, 40, 50, 60}) == (Places{0, 2, 1, 3, 4, 5}));           // two are swapped
   CHECK(places(tape, {10, 15, 30, 40, 50, 60}) == (Places{0, 1, 2, 3, 4, 5}));           // one is smaller
   CHECK(places(tape, {10, 25, 30, 40, 50, 60}) == (Places{0, -1, 2, 3, 4, 5}));          // one is larger
+}
+
+// How many allocations of a step are taken for what they are. A step is a list of positions on the tape, -1 for what is
+// new and has a size of the tape by chance.
+std::size_t recognised(const std::vector<Bytes>& tape, const std::vector<int>& step) {
+  Follower follower(tape);
+  std::size_t right = 0;
+  for (int round = 0; round < 2; ++round) {
+    right = 0;
+    follower.begin();
+    for (const int at : step) {
+      const Bytes size = at < 0 ? tape[7 * follower.count() % tape.size()] : tape[static_cast<std::size_t>(at)];
+      const Follower::Found found = follower.next(size);
+      right += at >= 0 && found.slot == static_cast<std::size_t>(at);
+    }
+  }
+  return right;
+}
+
+void test_a_shift_is_found() {
+  std::vector<Bytes> tape;
+  for (int i = 0; i < 400; ++i) tape.push_back(10 * (i % 50) + i / 50);  // similar parts, as layers are
+  std::vector<int> all(400);
+  for (int i = 0; i < 400; ++i) all[static_cast<std::size_t>(i)] = i;
+  CHECK(recognised(tape, all) == 400);
+  for (const int many : {1, 3, 30, 200}) {
+    std::vector<int> gone = all, more = all;
+    gone.erase(gone.begin() + 100, gone.begin() + 100 + many);
+    more.insert(more.begin() + 100, static_cast<std::size_t>(many), -1);
+    CHECK(recognised(tape, gone) + 20 >= gone.size());
+    CHECK(recognised(tape, more) + 20 >= all.size());
+  }
+}
+
+void test_a_few_equal_sizes_make_no_shift() {
+  std::vector<Bytes> tape;
+  for (int i = 0; i < 300; ++i) tape.push_back(i);
+  Follower follower(tape);
+  follower.begin();
+  for (int i = 0; i < 100; ++i) follower.next(i);
+  for (int i = 0; i < 8; ++i) CHECK(follower.next(150 + i).slot == static_cast<std::size_t>(100 + i));
+  CHECK(follower.next(108).as_recorded);
+}
+
+void test_a_slot_is_found_once() {
+  Follower follower({10, 20, 30, 40});
+  follower.begin();
+  CHECK(follower.next(20).slot == 1);  // instead of the first
+  CHECK(!follower.next(20).as_recorded);
+  CHECK(follower.next(30).slot == 2 && follower.next(10).slot == 0);
 }
 
 void test_threads_have_slots_of_their_own() {
@@ -284,6 +346,21 @@ void test_an_arena_lives_as_long_as_what_lies_in_it() {
   CHECK(session.give(kept).in_arena && freed == 1 && session.arenas() == 0);
 }
 
+void test_a_report_counts_what_lies_outside() {
+  Session session;
+  int freed = 0, first = 0, second = 0;
+  const std::int64_t id = add_arena(session, track_of({{{64, 0}}}), 64, freed);
+  session.begin(id, kAnyTrack, nullptr);
+  session.born(&first, 100);
+  session.born(&second, 50);
+  session.give(&first);
+  CHECK(session.report(id).outside == 50 && session.report(id).outside_peak == 150);
+  session.end();
+  session.give(&second);
+  CHECK(session.report(id).outside == 0 && session.report(id).outside_peak == 150);
+  session.release(id);
+}
+
 void test_a_session_takes_any_thread() {
   Session session;
   int freed = 0;
@@ -322,12 +399,17 @@ int main() {
   test_what_outlives_its_step_lies_outside_from_then_on();
   test_what_dies_in_the_next_step_stays_inside();
   test_what_finds_no_room_in_its_slot_takes_a_gap();
+  test_a_gap_is_free_in_the_next_step_too();
   test_the_order_is_found_again();
+  test_a_shift_is_found();
+  test_a_few_equal_sizes_make_no_shift();
+  test_a_slot_is_found_once();
   test_threads_have_slots_of_their_own();
   test_the_first_allocations_choose_the_track();
   for (unsigned seed = 0; seed < 500; ++seed) test_any_step(seed);
   test_a_session_records();
   test_an_arena_lives_as_long_as_what_lies_in_it();
+  test_a_report_counts_what_lies_outside();
   test_a_session_takes_any_thread();
   return check::finish();
 }

@@ -105,4 +105,7 @@ class Graph {
   std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
 };
 
+// An op of a graph as a caller would write it down.
+OpSpec spec_of(const Graph& graph, const Op& op);
+
 }  // namespace memplan

@@ -10,6 +10,7 @@
 #include "memplan/infeasible.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
+#include "memplan/order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

@@ -143,4 +143,23 @@ bool Graph::operator==(const Graph& other) const {
   return tensors_ == other.tensors_ && ops_ == other.ops_ && outputs_ == other.outputs_;
 }
 
+OpSpec spec_of(const Graph& graph, const Op& op) {
+  const auto tensors = [&](const std::vector<Index>& indices) {
+    std::vector<std::string> names;
+    for (const Index t : indices) names.push_back(graph.tensor(t).name);
+    return names;
+  };
+  const auto views = [&](const std::vector<View>& of) {
+    std::vector<BasicView<std::string>> named;
+    for (const View& view : of)
+      named.push_back({graph.tensor(view.output).name, graph.tensor(view.input).name, view.offset});
+    return named;
+  };
+  std::vector<std::string> after;
+  for (const Index k : op.after) after.push_back(graph.op(k).name);
+  return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
+          op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
+          op.stream,    views(op.slices),  views(op.concats),  std::move(after)};
+}
+
 }  // namespace memplan

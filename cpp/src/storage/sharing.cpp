@@ -42,7 +42,7 @@ class Sharer {
     count_load();
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
-      if (options_.inplace && !op.inplace.empty() && !disabled(op)) share_in_place(k, op.inplace);
+      if (options_.inplace && !op.inplace.empty() && !is_disabled(op, options_)) share_in_place(k, op.inplace);
       if (!options_.zero_copy) continue;
       for (const View& view : op.slices) share_slice(k, view);
       if (!op.concats.empty()) share_concats(k, op.concats);
@@ -56,7 +56,7 @@ class Sharer {
     if (!sum_fits()) return {};
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
-      if (options_.inplace && !disabled(op))
+      if (options_.inplace && !is_disabled(op, options_))
         for (const View& view : op.inplace)
           if (storages_.is_root(view.output) && bytes(view.output) > 0 && may_take(k, view))
             note(Sharing::inplace, k, view);
@@ -146,11 +146,6 @@ class Sharer {
   }
 
   // In place
-
-  bool disabled(const Op& op) const {
-    return std::any_of(options_.disable_inplace_ops.begin(), options_.disable_inplace_ops.end(),
-                       [&](const std::string& listed) { return matches(op.type, listed); });
-  }
 
   // The outputs of the op, the largest first, each into the input whose storage it fits best.
   void share_in_place(Index k, std::vector<View> views) {
@@ -316,6 +311,11 @@ class Sharer {
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
                           const StorageOptions& options) {
   return Sharer(storages, graph, order, options).share();
+}
+
+bool is_disabled(const Op& op, const StorageOptions& options) {
+  return std::any_of(options.disable_inplace_ops.begin(), options.disable_inplace_ops.end(),
+                     [&](const std::string& listed) { return matches(op.type, listed); });
 }
 
 std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order, const StorageOptions& options) {

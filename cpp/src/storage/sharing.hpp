@@ -16,4 +16,7 @@ namespace memplan {
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
                           const StorageOptions& options);
 
+// Whether the options say that an op of this type may not write in place.
+bool is_disabled(const Op& op, const StorageOptions& options);
+
 }  // namespace memplan

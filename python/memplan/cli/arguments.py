@@ -115,6 +115,12 @@ def _add_placing(group: Group) -> None:
     group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
+    group.add_argument(
+        "--order",
+        choices=("given", "best"),
+        default="given",
+        help="the order in which ops run: that of the source, or one of the least load",
+    )
 
 
 def add_planner(group: Group) -> None:
@@ -170,6 +176,7 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "disable_inplace_ops": options.disable_inplace_ops,
         "donate": options.donate,
         "zero_copy": not options.no_zero_copy,
+        "order": options.order,
         "time_limit": options.time_limit,
         "seed": options.seed,
         "threads": options.threads,

@@ -73,6 +73,8 @@ class Plan:
         and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
+    notes : tuple of str
+        What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
     """
 
     problem: _core.Problem
@@ -93,6 +95,7 @@ class Plan:
     placement_bound: int = -1  # that of `lower_bound`
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
@@ -132,6 +135,27 @@ class Plan:
     def placement_optimal(self) -> bool:
         """Whether it is proven that no plan of `problem` peaks lower. Another choice of sharing still might."""
         return self.peak == self.placement_bound
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The names of the ops in the order in which they run; empty for the plan of a problem."""
+        return () if self.graph is None else tuple(op.name for op in self.graph.ops)
+
+    @cached_property
+    def order_bound(self) -> int | None:
+        """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
+
+        It is found by minimum cuts when it is asked for. None for the plan of a problem; 0 for a graph on several
+        streams, of which nothing is known.
+        """
+        if self.graph is None or self.storage is None:
+            return None
+        return _core.order_bound(self.graph, self.storage)[0]
+
+    @property
+    def order_optimal(self) -> bool:
+        """Whether it is proven that no plan of the graph peaks lower, in any order of its ops."""
+        return self.order_bound is not None and self.peak == self.order_bound
 
     @property
     def gap(self) -> float:
@@ -310,7 +334,7 @@ class Plan:
 
         Returns
         -------
-        memplan.run.result.Run
+        memplan.run.Run
             What the network returned, or the loss and the gradients.
 
         Raises

@@ -10,8 +10,11 @@ from typing import Any
 
 _DOORS: dict[str, str] = {
     "Arena": "eager.replaying",
+    "Bound": "program",
     "CompiledPlan": "inductor.compiled",
     "CudaMemory": "eager.cuda",
+    "Program": "program",
+    "Run": "result",
     "arena": "eager.replaying",
     "clear_compiled_plans": "inductor.compiled",
     "cuda_memory": "eager.cuda",

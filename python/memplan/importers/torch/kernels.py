@@ -10,20 +10,21 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-# Operators that copy the whole storage of their first argument. What torch remembers of an earlier call with fake
-# tensors has a storage that ends with the result.
-_WHOLE_STORAGES = {
+# Operators of which torch remembers too little, when it has run them with fake tensors once: those that copy the whole
+# storage of their first argument, not only what the result shows, and one that returns a tensor twice.
+_REMEMBERED_IN_PART = {
     torch.ops.aten.copy.default,
     torch.ops.aten.as_strided_scatter.default,
     torch.ops.aten.diagonal_scatter.default,
     torch.ops.aten.select_scatter.default,
     torch.ops.aten.slice_scatter.default,
+    torch.ops.aten.mkldnn_rnn_layer_backward.default,
 }
 
 
 def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What an operator returns for fake tensors."""
-    if func in _WHOLE_STORAGES:
+    if func in _REMEMBERED_IN_PART:
         with _anew(args):
             return func(*args, **kwargs)
     if str(func) == "aten._grouped_mm.default" and args[0].dtype is not torch.bfloat16:

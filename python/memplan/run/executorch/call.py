@@ -132,8 +132,8 @@ class Call:
         outputs = outputs_of(self.graph)
         for output in outputs:
             storage = roots.get(id(output))
-            if storage is None or sum(other is output for other in outputs) > 1:
-                continue
+            if storage is None or sum(spec is other for spec, _ in storage.members for other in outputs) != 1:
+                continue  # another result has its bytes too
             self.planned.returned[id(output)] = storage
             for row in storages.values():
                 row[:] = [other for other in row if other is not storage]
@@ -143,11 +143,10 @@ def _put_into_result(
     storage: Storage, region: Region, result: Any, roots: dict[int, Storage], storages: dict[int, list[Storage]]
 ) -> None:
     """Let what a branch returns lie in the bytes of the result, or in bytes for it if the result has none."""
-    row = storages.setdefault(memory_of(storage.members[0][0], {}), [])
     home = roots.get(id(result))
-    if home not in row:
-        home = Storage(f"{region.name}: result {len(row)}", 0, region.first, result.lifetime[1] + 1)
+    if home is None:
+        row = storages.setdefault(memory_of(storage.members[0][0], {}), [])
+        home = roots[id(result)] = Storage(f"{region.name}: result {len(row)}", 0, region.first, result.lifetime[1] + 1)
         row.append(home)
-        roots.setdefault(id(result), home)
     home.bytes = max(home.bytes, storage.bytes)
     home.members += storage.members

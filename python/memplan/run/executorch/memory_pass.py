@@ -82,5 +82,4 @@ def _choose_memories(graph: fx.GraphModule, memory_of: Callable[[fx.Node], int |
                 continue
             chosen = memory_of(node)
             for spec in get_node_tensor_specs(node) if chosen is not None else ():
-                if not spec.const:
-                    spec.mem_id = chosen
+                spec.mem_id = chosen

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx.helper
-from onnx import ModelProto, NodeProto, TypeProto
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 from onnx.reference import ReferenceEvaluator
 
 from ...errors import MissingDependencyError, SourceError
@@ -23,6 +23,11 @@ Scope: TypeAlias = Mapping[str, Array]
 Runner: TypeAlias = Callable[[Sequence[Array | None], Scope], list[Array]]
 """Computes a node's outputs from its inputs, None where one is left out, and from the outer values that bodies read."""
 
+_NUMPYS_OWN = {
+    *(TensorProto.UNDEFINED, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BOOL),
+    *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
+    *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
+}
 _CONTROL_FLOW = {"If": If, "Loop": Loop, "Scan": Scan}
 
 
@@ -59,19 +64,18 @@ class Builder:
             )
             return made
         single = self._single(node, known)
+        dtypes = {known[name].tensor_type.elem_type for name in (*node.input, *node.output) if name in known}
         reasons = []
         for engine in self._engines:
             try:
-                return engine(single)
+                return engine(single, dtypes)
             except Exception as error:  # the engines' refusals share no type
                 reasons.append(f"{engine.__doc__}: {' '.join(str(error).split())[:200]}")
         raise SourceError(f"{label(node)} cannot be run; {'; '.join(reasons)}")
 
     def _body(self, graph: Any, known: Types) -> Body:
         inner = known.new_child(types(graph))
-        own = [
-            tensor for tensor in graph.initializer if tensor.name not in known
-        ]  # the others are lent by outer graphs
+        own = [tensor for tensor in graph.initializer if tensor.name not in known]  # the others are lent
         constants = {tensor.name: self._weights.array(tensor) for tensor in own}
         nodes = [(node, self.runner(node, inner)) for node in graph.node]
         return Body(graph, nodes, constants)
@@ -87,15 +91,18 @@ class Builder:
         )
 
 
-def _reference(single: ModelProto) -> Runner:
+def _reference(single: ModelProto, dtypes: Set[int]) -> Runner:
     """onnx's reference"""
     evaluator = ReferenceEvaluator(single)
     return _runner(single.graph.node[0], lambda feeds: evaluator.run(None, feeds))
 
 
-def _runtime(single: ModelProto) -> Runner:
+def _runtime(single: ModelProto, dtypes: Set[int]) -> Runner:
     """ONNX Runtime"""
     runtime = _onnxruntime()
+    if dtypes - _NUMPYS_OWN:
+        names = ", ".join(TensorProto.DataType.Name(number).lower() for number in sorted(dtypes - _NUMPYS_OWN))
+        raise TypeError(f"it gives and takes no arrays of {names}")
     model = ModelProto()
     model.CopyFrom(single)
     model.ir_version = min(model.ir_version, 10)

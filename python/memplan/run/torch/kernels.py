@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ...errors import UnsupportedError
 from ...importers.torch.effects import flat_tensors
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.relations import lie_alike
@@ -109,7 +110,7 @@ def _operator(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> 
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
             return Instruction(lambda: out(*args, **given), False)
-    return Instruction(_copying(lambda: func(*args, **kwargs), call.fresh, outputs, flat_tensors), True)
+    return Instruction(_copying(lambda: func(*args, **kwargs), call, outputs, flat_tensors), True)
 
 
 def _join(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction:
@@ -157,7 +158,8 @@ def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Cal
         args, kwargs = with_tensors((call.args, dict(call.kwargs)), tensor)
         if _has_numbers(call):
             args, kwargs = with_numbers((args, kwargs), numbers)
-        return call.function(*args, **kwargs)
+        with torch.no_grad():
+            return call.function(*args, **kwargs)
 
     if call.number is not None:
         number = call.number
@@ -166,20 +168,34 @@ def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Cal
             numbers[id(number)] = compute()
 
         return read
-    return _copying(compute, call.fresh, outputs, lambda result: (tensor for _, tensor in tensors_in(result)))
+    return _copying(compute, call, outputs, lambda result: (tensor for _, tensor in tensors_in(result)))
 
 
 def _copying(
-    compute: Callable[[], Any], fresh: Sequence[bool], outputs: list[Tensor], tensors: Callable[[Any], Any]
+    compute: Callable[[], Any], call: CallRecord, outputs: list[Tensor], tensors: Callable[[Any], Any]
 ) -> Callable[[], None]:
-    places = [output if new else None for output, new in zip(outputs, fresh, strict=True)]
+    places = [output if new else None for output, new in zip(outputs, call.fresh, strict=True)]
 
     def run() -> None:
         for place, value in zip(places, _made(compute(), len(places), tensors), strict=True):
             if place is not None and value is not None:
-                place.copy_(value)
+                _take(place, value, call)
 
     return run
+
+
+def _take(place: Tensor, value: Tensor, call: CallRecord) -> None:
+    """Copy a result into its place.
+
+    What a fake kernel leaves without bytes, as it does not know how many they are, stays where the kernel has made it.
+    """
+    if value.shape == place.shape:
+        place.copy_(value)
+    elif place.numel() == 0:
+        place.set_(value)  # type: ignore[call-overload]
+    else:
+        shapes = f"{list(value.shape)}, and its fake kernel said {list(place.shape)}"
+        raise UnsupportedError(f"{call.function}: its kernel returned a tensor of shape {shapes}: it cannot be planned")
 
 
 def _made(result: Any, count: int, tensors: Callable[[Any], Any]) -> Sequence[Tensor | None]:

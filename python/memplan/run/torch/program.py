@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,9 @@ from .sources import Sources
 
 if TYPE_CHECKING:
     from ...facts.plan import Plan
+
+
+_Step = Callable[[], object]
 
 
 class TorchProgram:
@@ -57,9 +61,10 @@ class BoundProgram:
         self._numbers: dict[int, Any] = {}
         self._sources = Sources(recording, self._memory, program.planned, program.held)
         calls = sorted(zip(self._steps_of(plan), recording.calls, strict=True), key=lambda pair: pair[0])
-        found = [(step, instruction(call, self._memory, self._numbers)) for step, call in calls]
-        self._steps = [(step, made.run) for step, made in found if made is not None]
-        self._copied = sum(made.copied for _, made in found if made is not None)
+        found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
+        made = [(step, call.grad, done) for step, call, done in found if done is not None]
+        self._steps = list(_with_modes((step, grad, done.run) for step, grad, done in made))
+        self._ops, self._copied = len(made), sum(done.copied for _, _, done in made)
         self._lock = threading.Lock()
 
     def run(
@@ -117,7 +122,7 @@ class BoundProgram:
             loss=None if recording.loss is None else give(recording.loss),
             gradients={name: give(view) for name, view in recording.gradients.items()},
             arena_bytes=self._plan.peak,
-            ops=len(self._steps),
+            ops=self._ops,
             copied=self._copied,
         )
 
@@ -127,3 +132,15 @@ class BoundProgram:
         device = self._memory.arena.device.type
         with torch.autocast(device, enabled=False):
             yield
+
+
+def _with_modes(steps: Iterable[tuple[int, bool, _Step]]) -> Iterator[tuple[int, _Step]]:
+    """The steps, with gradients switched on and off between them as they were when the network was looked at."""
+    now = False
+    for step, grad, run in steps:
+        if grad is not now:
+            yield step, partial(torch.set_grad_enabled, grad)
+        now = grad
+        yield step, run
+    if now:
+        yield step, partial(torch.set_grad_enabled, False)

@@ -66,6 +66,7 @@ class CallRecord:
     """A call. Its tensors are views; `outputs` are those of its result in order, `fresh` those in new storages.
 
     `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
+    `grad` is whether gradients were on: with them, some kernels return what the backward pass needs.
     """
 
     function: Callable[..., Any]
@@ -77,6 +78,7 @@ class CallRecord:
     writes: bool
     ops: range
     leaves: frozenset[View] = frozenset()
+    grad: bool = False
     number: Number | None = None
 
 
@@ -113,14 +115,16 @@ class Recording:
         for tensor in written:
             self.storages[self._view(tensor).storage].written = True
         leaves = _leaves_in(call, inputs)
-        self.calls.append(CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves))
+        grad = torch.is_grad_enabled()
+        record = CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad)
+        self.calls.append(record)
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
         number = Number(stand_in)
         args, kwargs = self._noted(call)
         inputs = _views_in((args, kwargs))
         leaves = _leaves_in(call, inputs)
-        self.calls.append(CallRecord(function, args, kwargs, inputs, (), (), False, ops, leaves, number))
+        self.calls.append(CallRecord(function, args, kwargs, inputs, (), (), False, ops, leaves, number=number))
         return number
 
     def returned(self, result: Any, updates: Sequence[tuple[Tensor, Tensor]]) -> None:

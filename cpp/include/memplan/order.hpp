@@ -1,0 +1,54 @@
+// Order: a sequence in which the ops of a graph may run, and the load that the graph has in it.
+//
+// The load of a graph depends on the order of its ops. This stage looks for an order of low load, and bounds the load
+// of every order from below, whatever tensors share bytes by choice.
+//
+//     a ──▶ big ──▶ r ┐                  a b r s join needs big and huge at once; a r b s join does not
+//     b ──▶ huge ─▶ s ┴─▶ join
+//
+// An order is legal if each op comes after those that it waits for: those it reads from, `after`, and where it
+// overwrites bytes, those that used them before. Where ops are on several streams, the given order is kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+struct OrderOptions {
+  std::int64_t work = 40'000'000;         // of a search, in steps of some nanoseconds
+  std::optional<double> time_limit = {};  // seconds
+  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
+};
+
+struct Order {
+  std::vector<Index> ops;     // of the graph, in the order in which they run
+  Bytes load = 0;             // of the buffers in that order, with the options' sharing
+  Bytes bound = 0;            // no order and no sharing has a lower load; an alignment is not looked at
+  std::string found_by = {};  // the rule or search that found it: "given" if no other is better
+  bool interrupted = false;   // asked to end
+};
+
+// The graph with its ops in another order, each op as it is. Throws GraphError if the order is not legal.
+Graph reordered(const Graph& graph, const std::vector<Index>& ops);
+
+// The best order found: never of a higher load than the given one. With the same options it is the same, unless the
+// time limit or `stop` ends it.
+Order best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
+
+// What bounds the load of every order, with its witness: while op `op` runs, `bytes` are needed whatever has run
+// before; some set of ops that holds `before` and no others has the fewest bytes alive.
+struct OrderBound {
+  Bytes bytes = 0;
+  Index op = kNone;                // kNone: after the last op, what the caller keeps
+  std::vector<Index> before = {};  // a set of ops after which least is alive for `op`, which follows; ascending
+};
+OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {});
+
+}  // namespace memplan

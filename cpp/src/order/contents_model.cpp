@@ -1,0 +1,181 @@
+#include "order/contents_model.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "memplan/happens_before.hpp"
+#include "order/possible_everywhere.hpp"
+#include "storage/contents.hpp"
+
+namespace memplan {
+
+namespace {
+
+void sort_unique(std::vector<Index>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+// Bytes [begin, end) of an origin that a tensor shows.
+struct Showing {
+  Bytes begin;
+  Bytes end;
+  Index tensor;
+};
+
+}  // namespace
+
+ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
+    : waits(waits_of(graph)),
+      followers(waits.size()),
+      makes(waits.size()),
+      uses(waits.size()),
+      overs(waits.size()),
+      making(waits.size(), 0),
+      over_at_most(waits.size(), 0),
+      items_of_(graph.tensors().size()) {
+  for (Index k = 0; k < op_count(); ++k) {
+    sort_unique(waits[at(k)]);
+    for (const Index before : waits[at(k)]) followers[at(before)].push_back(k);
+  }
+  const std::vector<Shared> possible = possible_everywhere(graph, options);
+  add_items(graph, options, possible);
+  add_overs(graph, possible);
+  for (Index k = 0; k < op_count(); ++k) {
+    if (options.place.contains(TensorKind::workspace)) making[at(k)] += graph.op(k).workspace;
+    for (const Index i : makes[at(k)]) making[at(k)] += items[at(i)].bytes;
+  }
+}
+
+void ContentsModel::add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible) {
+  StorageOptions none = options;
+  none.inplace = none.zero_copy = false;
+  const HappensBefore order(graph);
+  const Storages storages = storages_of(graph, order, none);
+  const Contents contents(graph, storages, possible);
+  const Whereabouts whereabouts(graph, storages, options, possible);
+  std::vector<Index> producer(graph.tensors().size(), kNone);
+  std::vector<std::vector<Index>> users(graph.tensors().size());
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    for (const Index t : graph.op(k).inputs) users[at(t)].push_back(k);
+    for (const Index t : graph.op(k).outputs) producer[at(t)] = k;
+    for (const Index t : graph.op(k).outputs) users[at(t)].push_back(k);
+  }
+  std::vector<bool> kept(graph.tensors().size(), false);
+  for (const Index t : graph.outputs()) kept[at(t)] = true;
+  for (Index t = 0; t < graph.tensor_count(); ++t)
+    if (graph.tensor(t).kind == TensorKind::weight) kept[at(t)] = true;
+
+  std::vector<std::vector<Showing>> shown(storages.storages.size());  // per origin
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const Index s = storages.storage_of[at(t)];
+    if (!whereabouts.surely_inside(s)) continue;
+    const Bytes begin = storages.offset_of[at(t)];
+    contents.for_each(s, begin, begin + graph.tensor(t).bytes,
+                      [&](Index origin, Bytes from, Bytes to) { shown[at(origin)].push_back({from, to, t}); });
+  }
+  for (std::size_t s = 0; s < shown.size(); ++s) {
+    std::vector<Bytes> ends;
+    for (const Showing& showing : shown[s]) ends.insert(ends.end(), {showing.begin, showing.end});
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    using Life = std::tuple<Index, std::vector<Index>, bool>;  // maker, users, kept
+    std::map<Life, Index> known;                               // -> item
+    const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
+    for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
+      std::vector<Index> by, tensors;
+      bool keeps = false;
+      for (const Showing& showing : shown[s]) {
+        if (showing.begin > ends[e] || showing.end < ends[e + 1]) continue;
+        if (!is_inside && !tensors.empty()) continue;  // copies of what lies outside: one of them counts
+        by.insert(by.end(), users[at(showing.tensor)].begin(), users[at(showing.tensor)].end());
+        keeps = keeps || kept[at(showing.tensor)];
+        tensors.push_back(showing.tensor);
+      }
+      if (tensors.empty()) continue;
+      const Index maker = producer[at(is_inside ? storages.storages[s].root : tensors.front())];
+      sort_unique(by);
+      std::erase(by, maker);
+      const auto [found, is_new] = known.try_emplace({maker, by, keeps}, static_cast<Index>(items.size()));
+      if (is_new) items.push_back({0, maker, by, keeps});
+      items[at(found->second)].bytes += ends[e + 1] - ends[e];
+      for (const Index t : tensors) items_of_[at(t)].push_back(found->second);
+    }
+  }
+  for (Index i = 0; i < static_cast<Index>(items.size()); ++i) {
+    if (items[at(i)].maker != kNone) makes[at(items[at(i)].maker)].push_back(i);
+    for (const Index k : items[at(i)].users) uses[at(k)].push_back(i);
+  }
+}
+
+void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
+  std::vector<std::set<Index>> outputs(waits.size()), inputs(waits.size());
+  for (const Shared& shared : possible) {
+    if (shared.how != Sharing::inplace) continue;
+    const auto& [output, input, offset] = shared.view;
+    std::vector<Index> found = items_of_[at(input)];
+    sort_unique(found);
+    outputs[at(shared.op)].insert(output);
+    inputs[at(shared.op)].insert(input);
+    const Bytes bytes = std::min(graph.tensor(output).bytes, graph.tensor(input).bytes);
+    if (!found.empty()) overs[at(shared.op)].push_back({bytes, output, input, std::move(found)});
+  }
+  for (std::size_t k = 0; k < waits.size(); ++k) {
+    Bytes out = 0, in = 0;
+    for (const Index t : outputs[k]) out += graph.tensor(t).bytes;
+    for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
+    over_at_most[k] = std::min(out, in);
+  }
+}
+
+OrderState::OrderState(const ContentsModel& model) : model_(model) {
+  for (const Item& item : model.items) {
+    left_.push_back(static_cast<Index>(item.users.size()));
+    if (item.maker == kNone && (item.kept || !item.users.empty())) alive_ += item.bytes;
+  }
+}
+
+Bytes OrderState::need(Index op) const {
+  Bytes need = alive_ + model_.making[at(op)];
+  const std::vector<Over>& overs = model_.overs[at(op)];
+  for (std::size_t k = 0; k < overs.size(); ++k) {
+    const auto taken = [&](const Over& other) {
+      return other.output == overs[k].output || other.input == overs[k].input;
+    };
+    if (std::any_of(overs.begin(), overs.begin() + static_cast<std::ptrdiff_t>(k), taken)) continue;
+    if (std::all_of(overs[k].items.begin(), overs[k].items.end(), [&](Index i) { return is_last_use(i); }))
+      need -= overs[k].bytes;
+  }
+  return need;
+}
+
+Bytes OrderState::growth(Index op) const {
+  Bytes growth = 0;
+  for (const Index i : model_.makes[at(op)]) {
+    const Item& item = model_.items[at(i)];
+    if (item.kept || !item.users.empty()) growth += item.bytes;
+  }
+  for (const Index i : model_.uses[at(op)])
+    if (is_last_use(i)) growth -= model_.items[at(i)].bytes;
+  return growth;
+}
+
+void OrderState::run(Index op) {
+  alive_ += growth(op);
+  for (const Index i : model_.uses[at(op)]) --left_[at(i)];
+}
+
+std::vector<Bytes> needs_of(const ContentsModel& model, std::span<const Index> order) {
+  OrderState state(model);
+  std::vector<Bytes> needs;
+  needs.reserve(order.size());
+  for (const Index op : order) {
+    needs.push_back(state.need(op));
+    state.run(op);
+  }
+  return needs;
+}
+
+}  // namespace memplan

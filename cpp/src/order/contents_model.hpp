@@ -1,0 +1,80 @@
+// ContentsModel: what an order of ops has to hold: each content once, from the op that makes it to the last that uses
+// it.
+//
+// The state after a set S of ops that has all their predecessors (an ideal) depends on S alone: an item is alive if its
+// maker is in S, and a user of it is not, or the caller keeps it. While op v runs after S, these are needed:
+//
+//     alive(S) + bytes that v makes + workspace of v - bytes of inputs that v is the last to use and may write over
+//
+// Bytes are counted as in sharing_bound: a slice and what it is cut from, or a part and its whole, count once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+// Bytes that are made, used and dead together, in every order.
+struct Item {
+  Bytes bytes = 0;
+  Index maker = kNone;       // kNone: there from the beginning
+  std::vector<Index> users;  // other ops, ascending
+  bool kept = false;         // to the end
+};
+
+// An output that may be written over an input: the items of the input, which have to be dead.
+struct Over {
+  Bytes bytes;  // of the smaller one
+  Index output;
+  Index input;
+  std::vector<Index> items;
+};
+
+class ContentsModel {
+ public:
+  // `graph` outlives it. Throws as storages_of.
+  ContentsModel(const Graph& graph, const StorageOptions& options);
+
+  Index op_count() const { return static_cast<Index>(waits.size()); }
+
+  std::vector<Item> items;
+  std::vector<std::vector<Index>> waits;      // per op, those that it waits for; ascending
+  std::vector<std::vector<Index>> followers;  // per op, those that wait for it; ascending
+  std::vector<std::vector<Index>> makes;      // per op, items
+  std::vector<std::vector<Index>> uses;       // per op, items of other makers
+  std::vector<std::vector<Over>> overs;       // per op
+  std::vector<Bytes> making;                  // per op, bytes that it makes, with its workspace
+  std::vector<Bytes> over_at_most;            // per op, bytes of inputs that it may write over in some order
+  Bytes donated = 0;  // bytes of donated inputs outside of the arena, in which something may lie
+
+ private:
+  void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);
+  void add_overs(const Graph& graph, std::span<const Shared> possible);
+  std::vector<std::vector<Index>> items_of_;  // per tensor
+};
+
+// What runs through an order, op by op.
+class OrderState {
+ public:
+  explicit OrderState(const ContentsModel& model);
+
+  Bytes alive() const { return alive_; }
+  Bytes need(Index op) const;    // bytes while the op runs next
+  Bytes growth(Index op) const;  // of the bytes alive, by the op that runs next
+  void run(Index op);
+  bool is_last_use(Index item) const { return left_[at(item)] == 1 && !model_.items[at(item)].kept; }
+  Index uses_left(Index item) const { return left_[at(item)]; }
+
+ private:
+  const ContentsModel& model_;
+  std::vector<Index> left_;  // per item, uses that are to come
+  Bytes alive_ = 0;
+};
+
+// Per op of the order, the bytes needed while it runs.
+std::vector<Bytes> needs_of(const ContentsModel& model, std::span<const Index> order);
+
+}  // namespace memplan

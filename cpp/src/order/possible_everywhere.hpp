@@ -1,0 +1,14 @@
+// What tensors may share bytes by choice in some order of the ops: all that an op offers, but for what no order allows.
+#pragma once
+
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+// By op, as possible_sharing says of the given order.
+std::vector<Shared> possible_everywhere(const Graph& graph, const StorageOptions& options);
+
+}  // namespace memplan

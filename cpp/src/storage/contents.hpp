@@ -1,0 +1,86 @@
+// Contents: what the bytes of storages show, and where these may lie, whatever tensors share bytes by choice.
+//
+//     a ┌──────┐  concat ─▶ c ┌──────┬────┐        c shows the content of a and of b, be it a copy or not: what has to
+//     b ┌────┐ ┘              │ of a │of b│        be held at a step is each content once
+//       └────┘                └──────┴────┘
+//
+// Storages are those in which nothing is shared by choice.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+// Whose content each storage shows: its own, or where it may be a slice or a concatenation, that of others.
+class Contents {
+ public:
+  // `graph` and `storages` outlive it. Concatenations beyond a million pieces in all are not known.
+  Contents(const Graph& graph, const Storages& storages, std::span<const Shared> possible);
+
+  // Calls f(origin, begin, end) for the bytes [begin, end) of a storage, in their order; not at all where it is not
+  // known whose content they are.
+  template <class F>
+  void for_each(Index storage, Bytes begin, Bytes end, F&& f) const {
+    if (!known_[at(storage)]) return;
+    const std::vector<Piece>& pieces = pieces_[at(storage)];
+    auto piece = std::partition_point(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.end <= begin; });
+    for (; piece != pieces.end() && piece->begin < end; ++piece) {
+      const Bytes from = std::max(begin, piece->begin), to = std::min(end, piece->end);
+      if (begin < from) f(storage, begin, from);
+      if (from < to) f(piece->origin, piece->from + (from - piece->begin), piece->from + (to - piece->begin));
+      begin = to;
+    }
+    if (begin < end) f(storage, begin, end);
+  }
+
+ private:
+  // Bytes [begin, end) of a storage show bytes of an origin, from `from` on.
+  struct Piece {
+    Bytes begin;
+    Bytes end;
+    Index origin;  // the storage whose content it is
+    Bytes from;
+  };
+
+  Index storage_of(Index tensor) const { return storages_.storage_of[at(tensor)]; }
+  void show(Index output, std::span<const Shared> choices);
+  bool add(const Shared& choice, std::vector<Piece>& pieces) const;
+
+  const Graph& graph_;
+  const Storages& storages_;
+  std::vector<std::vector<Piece>> pieces_;  // per storage, by begin; the bytes between are its own
+  std::vector<bool> known_;                 // per storage
+  std::size_t pieces_count_ = 0;
+};
+
+// Where the bytes of each storage may lie.
+class Whereabouts {
+ public:
+  Whereabouts(const Graph& graph, const Storages& storages, const StorageOptions& options,
+              std::span<const Shared> possible);
+
+  // Whether a storage lies in the arena whatever is shared, or there or in a donated input.
+  bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }
+  bool perhaps_inside(Index storage) const;
+  Bytes donated_bytes() const { return donated_bytes_; }  // of donated inputs that something may lie in
+
+ private:
+  struct Link {
+    Index guest;
+    unsigned passes;  // where the host lies that the guest may lie too
+  };
+
+  unsigned outside_alone(const Storage& storage, bool donated, const StorageOptions& options) const;
+  void spread(Index storage, unsigned where, const std::vector<std::vector<Link>>& guests);
+
+  std::vector<unsigned> outside_;   // per storage
+  std::vector<bool> placed_alone_;  // per storage: it is placed where it is part of no other
+  Bytes donated_bytes_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,212 @@
+"""Orders of ops: legal, never worse than the given one, and bounded from below with every sharing."""
+
+from __future__ import annotations
+
+import random
+import signal
+from itertools import islice
+from typing import Any
+
+import pytest
+
+import memplan
+from memplan import _core
+from memplan.importers.graph_dict import graph_of
+from oracle import legal_orders, waits
+from sharing_oracle import least_peak, small_graph
+from test_sharing_bound import PLACES, USUAL
+
+ORDERS = 24  # of a graph, at most
+
+
+def orders_of(graph: dict[str, Any]) -> list[list[int]]:
+    """Every order that data and `after` allow; none if there are too many."""
+    apart = {**graph, "ops": [{**op, "stream": k} for k, op in enumerate(graph["ops"])]}
+    found = [list(order) for order in islice(legal_orders(waits(apart)), ORDERS + 1)]
+    return found if len(found) <= ORDERS else []
+
+
+def in_order(graph: dict[str, Any], order: list[int]) -> dict[str, Any]:
+    return {**graph, "ops": [graph["ops"][k] for k in order]}
+
+
+def check(seed: int, ops: int = 5) -> str:
+    """Hold one random graph against all its orders with all their sharing; what came of it."""
+    chance = random.Random(seed)
+    graph = small_graph(chance, streams=False, ops=ops)
+    place = chance.choice(PLACES) if chance.random() < 0.5 else USUAL
+    donate = [t["name"] for t in graph["tensors"] if t["kind"] == "input" and chance.random() < 0.4]
+    orders = orders_of(graph)
+    if len(orders) < 2:
+        return "one order"
+    try:
+        least = min(least_peak(in_order(graph, order), place, donate) for order in orders)
+    except ValueError:
+        return "too large"
+    storage = _core.StorageOptions(sorted(place), donate=donate)
+    captured = graph_of(graph)
+    best = _core.best_order(captured, storage)
+    story = f"seed {seed}: load {best.load}, bound {best.bound}, order {best.ops}, where {least} are enough: {graph}"
+    assert list(best.ops) in orders, story
+    assert best.bound <= least, story
+    assert best.load <= _core.buffers_of(captured, storage).problem.load, story
+    assert best.load == _core.buffers_of(_core.reordered(captured, best.ops), storage).problem.load, story
+    assert _core.order_bound(captured, storage)[0] <= least, story
+    plan = memplan.plan(graph, order="best", place=sorted(place), donate=donate)
+    assert plan.peak <= memplan.plan(graph, place=sorted(place), donate=donate).peak, story
+    assert plan.order_bound is not None, story
+    assert plan.order_bound <= least <= plan.peak, story
+    return "proven" if plan.order_optimal else "open"
+
+
+@pytest.mark.parametrize("part", [*range(3), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 60))])
+def test_no_order_and_no_sharing_beats_the_bound(part: int) -> None:
+    came = [check(seed) for seed in range(part * 150, part * 150 + 150)]
+    assert came.count("proven") > 30
+    assert came.count("open") > 30
+
+
+# What a shape of a graph asks for
+
+
+def two_branches() -> dict[str, Any]:
+    """Each branch makes much and leaves little; as listed, both are in memory at once."""
+    return {
+        "tensors": [
+            {"name": "x", "bytes": 1, "kind": "input"},
+            *({"name": name, "bytes": size} for name, size in [("a", 10), ("b", 10), ("r", 1), ("s", 1), ("y", 1)]),
+        ],
+        "ops": [
+            {"name": "left", "inputs": ["x"], "outputs": ["a"]},
+            {"name": "right", "inputs": ["x"], "outputs": ["b"]},
+            {"name": "less", "inputs": ["a"], "outputs": ["r"]},
+            {"name": "fewer", "inputs": ["b"], "outputs": ["s"]},
+            {"name": "join", "inputs": ["r", "s"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+
+
+def test_a_branch_is_finished_before_the_next_one_begins() -> None:
+    plan = memplan.plan(two_branches(), order="best")
+    assert (plan.peak, plan.order_bound, plan.order_optimal) == (12, 11, False)
+    assert plan.order.index("less") == plan.order.index("left") + 1
+    given = memplan.plan(two_branches())
+    assert (given.peak, given.optimal, given.order_optimal) == (21, True, False)
+    assert given.order == ("left", "right", "less", "fewer", "join")
+    assert memplan.reorder(two_branches()) == plan.graph
+
+
+def test_an_op_that_overwrites_comes_after_those_that_read_before() -> None:
+    graph = {
+        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, *({"name": n, "bytes": 4} for n in "abcd")],
+        "ops": [
+            {"name": "make", "inputs": ["x"], "outputs": ["a"]},
+            {"name": "read", "inputs": ["a"], "outputs": ["b"]},
+            {"name": "write", "inputs": ["a"], "outputs": ["c"], "overwrite": [{"output": "c", "input": "a"}]},
+            {"name": "end", "inputs": ["b", "c"], "outputs": ["d"]},
+        ],
+        "outputs": ["d"],
+    }
+    captured = graph_of(graph)
+    with pytest.raises(memplan.GraphError, match="op 'write' must come after op 'read'"):
+        _core.reordered(captured, [0, 2, 1, 3])
+    assert list(_core.best_order(captured).ops) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("ops", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [0, 1, 2, 3, 5], [0, 1, 2, 3, -1]])
+def test_an_order_has_each_op_once(ops: list[int]) -> None:
+    with pytest.raises(memplan.GraphError, match="must have each of the 5 ops once"):
+        _core.reordered(graph_of(two_branches()), ops)
+
+
+def test_what_after_says_is_kept() -> None:
+    graph = two_branches()
+    graph["ops"][2]["after"] = ["right"]  # so both are in memory at once, whatever is done
+    plan = memplan.plan(graph, order="best")
+    assert plan.order.index("right") < plan.order.index("less")
+
+
+def test_several_streams_keep_their_order() -> None:
+    graph = two_branches()
+    graph["ops"][0]["stream"] = 1
+    plan = memplan.plan(graph, order="best")
+    assert plan.order == ("left", "right", "less", "fewer", "join")
+    assert (plan.order_bound, plan.order_optimal) == (0, False)
+
+
+def test_real_networks_are_proven() -> None:
+    plan = memplan.plan("example:resnet50_train", order="best")
+    given = memplan.plan("example:resnet50_train")
+    assert plan.order_optimal
+    assert plan.peak == given.order_bound
+    assert plan.peak < given.peak
+    assert sorted(plan.order) == sorted(given.order)
+
+
+def test_a_graph_without_ops() -> None:
+    plan = memplan.plan(
+        {"tensors": [{"name": "x", "bytes": 4, "kind": "input"}], "ops": [], "outputs": ["x"]}, order="best"
+    )
+    assert (plan.peak, plan.order) == (0, ())
+
+
+def test_the_same_order_every_time() -> None:
+    graph = memplan.capture("example:resnet50_train")
+    assert list(_core.best_order(graph).ops) == list(_core.best_order(graph).ops)
+
+
+def test_less_work_is_no_worse_than_the_given_order() -> None:
+    graph = memplan.capture("example:resnet50_train")
+    given = _core.buffers_of(graph).problem.load
+    assert _core.best_order(graph, work=0).load <= given
+    assert _core.best_order(graph, time_limit=1e-9).load <= given
+
+
+def test_an_interrupt_keeps_the_best_order_so_far() -> None:
+    graph = memplan.capture("example:resnet50_train")
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        best = _core.best_order(graph, work=10**15)
+    except KeyboardInterrupt:  # before it began
+        return
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert best.load <= _core.buffers_of(graph).problem.load
+
+
+def test_a_capacity_that_fits_in_one_order_only() -> None:
+    assert memplan.plan(two_branches(), order="best", capacity=12).peak == 12
+    assert memplan.plan(two_branches(), order="best", capacity=21).peak <= 21
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan(two_branches(), capacity=12)
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan(two_branches(), order="best", capacity=11)
+
+
+def test_what_is_no_order_is_refused() -> None:
+    with pytest.raises(ValueError, match="order must be 'given' or 'best', got 'fast'"):
+        memplan.plan(two_branches(), order="fast")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="option order applies to graphs"):
+        memplan.plan(([1], [0], [1]), order="best")
+    with pytest.raises(TypeError, match="reorder takes graphs"):
+        memplan.reorder(([1], [0], [1]))
+    assert memplan.plan(([1], [0], [1])).order_bound is None
+
+
+def test_a_reordered_network_runs_and_gives_the_same() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Branches(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            parts = [torch.exp(x.repeat(64, 1) * k) for k in range(4)]
+            return sum(part.sum(0) for part in parts)
+
+    x = torch.randn(3, 8)
+    given = memplan.plan(Branches(), args=(x,), alignment=64)
+    plan = memplan.plan(Branches(), args=(x,), alignment=64, order="best")
+    assert plan.peak < given.peak
+    assert plan.order != given.order
+    assert torch.equal(plan.run(x, check=True).outputs, Branches()(x))
