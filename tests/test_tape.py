@@ -87,8 +87,9 @@ def test_a_tape_that_is_still_recorded_has_no_plan() -> None:
 
 
 def test_names_say_where_an_allocation_was_made() -> None:
-    tape = tape_of(stacks=[("model.py:3 forward", "train.py:9 step"), (), ("train.py:8 step",), ("load.py:1 read",)])
-    assert tape.problem().names == ["0 model.py:3 forward", "1", "3@1 load.py:1 read"]
+    model, train, load = "/home/me/model.py:3 Net.forward", "train.py:8 step", "load.py:1 read"
+    tape = tape_of(stacks=[(model, train), (), (train,), (load,)])
+    assert tape.problem().names == ["0 model.py:3 Net.forward", "1", "3@1 load.py:1 read"]
 
 
 def test_files(tmp_path: Path) -> None:

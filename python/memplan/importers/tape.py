@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,8 @@ class Tape:
         One that dies in the next step is a buffer of two parts: the beginning and the end of a step.
 
         Their bytes are rounded up to the alignment of the device's allocator, which every offset has too.
-        Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call.
+        Buffers are named by the number of the allocation, the thread if it is not the first, and the innermost call,
+        without its folders.
 
         Raises
         ------
@@ -150,7 +152,7 @@ class Tape:
 
     def _name(self, number: int) -> str:
         thread = f"@{self.thread[number]}" if self.thread[number] else ""
-        call = f" {self.stacks[number][0]}" if self.stacks and self.stacks[number] else ""
+        call = f" {PurePath(self.stacks[number][0]).name}" if self.stacks and self.stacks[number] else ""
         return f"{number}{thread}{call}"
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
