@@ -283,6 +283,27 @@ def test_what_a_branch_returns_twice_is_placed_once() -> None:
     assert same_as_eager(model, [(UP,), (DOWN,)], memory)
 
 
+def test_what_a_branch_returns_may_lie_in_what_it_returns_too() -> None:
+    def model(x: Tensor) -> Any:
+        def positive(v: Tensor) -> Any:
+            made = v * 2
+            return made, made.clone()
+
+        early, kept = torch.cond(x.sum() > 0, positive, lambda v: (v - 1, v - 2), [x])
+        return (x * 3).relu() * early.sum() + kept + x.exp()
+
+    memory = memory_planning_pass()
+    run = memory.run
+
+    def aliased(graph_module: torch.fx.GraphModule, signature: Any) -> Any:
+        made, clone = graph_module.submodule_0.graph.output_node().meta["spec"]
+        clone.storage_base = made
+        return run(graph_module, signature)
+
+    memory.run = aliased
+    assert same_as_eager(model, [(UP + 1,), (DOWN,)], memory)
+
+
 @pytest.mark.parametrize("model", [one_after_another, one_in_another, handed_through], ids=lambda model: model.__name__)
 def test_branches_may_use_several_memories(model: Callable[..., Any]) -> None:
     def memory_of(node: torch.fx.Node) -> int:

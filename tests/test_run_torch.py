@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 import memplan
 from memplan.importers.torch.fake import tensors_in
+from memplan.run.torch.given import require_fits
+from memplan.run.torch.memory import Memory
+from memplan.run.torch.recording import Recording
 from torch_nets import Net
 
 
@@ -163,7 +166,18 @@ def test_views_of_every_kind() -> None:
     def compute(net: Net, x: Tensor) -> list[Tensor]:
         y = x.exp()
         c = torch.view_as_complex(y.view(2, 4, 2))
-        return [y.t(), y[:, 1:3], y.expand(3, 4, 4), y[::2], c.conj() * 2, c.conj(), y[:0], y[1, 1], c.imag]
+        return [
+            y.t(),
+            y[:, 1:3],
+            y.expand(3, 4, 4),
+            y[::2],
+            c.conj() * 2,
+            c.conj(),
+            y[:0],
+            y[1, 1],
+            c.imag,
+            c.conj().imag,
+        ]
 
     function(compute, torch.randn(4, 4))
 
@@ -443,3 +457,63 @@ def test_a_kernel_that_returns_more_than_its_fake_kernel_says() -> None:
     message = r"its kernel returned a tensor of shape \[8\], and its fake kernel said \[4\]: it cannot be planned"
     with pytest.raises(memplan.UnsupportedError, match=message):
         planned(net, x).run(x)
+
+
+def test_concatenations_of_empty_tensors_and_of_other_dtypes() -> None:
+    def compute(net: Net, x: Tensor) -> list[Tensor]:
+        a = x.exp()
+        return [torch.cat([torch.empty(0), a, x.sin()]), torch.cat([a.double(), x]), torch.cat([a.t(), a])]
+
+    function(compute, torch.randn(4, 4))
+
+
+def test_gradients_that_forward_switches_on_stay_inside() -> None:
+    def compute(net: Net, x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            return net.fc(x)  # type: ignore[no-any-return]
+
+    for switched in (False, True):
+        with torch.set_grad_enabled(switched):
+            run = function(compute, torch.randn(4, 4))
+            assert torch.is_grad_enabled() is switched
+        assert not run.outputs.requires_grad
+
+
+# What every tensor is held against
+
+
+def bound(change: Callable[[Any], None]) -> Memory:
+    """The memory of a plan whose recording was changed."""
+    plan = planned(two_layers(), torch.randn(3, 8))
+    recording = plan.program.recording  # type: ignore[attr-defined]
+    change(recording)
+    return Memory(plan, recording)
+
+
+def test_a_tensor_beyond_its_storage_is_refused() -> None:
+    def longer(recording: Recording) -> None:
+        record = recording.storages[recording.calls[-1].outputs[0].storage]
+        record.views[0] = replace(record.views[0], end=record.views[0].end + 4)
+
+    with pytest.raises(memplan.InvalidPlanError, match=r"float32\[3, 4\] lies in its bytes 0 to 52, of 48"):
+        bound(longer)
+
+
+def test_what_is_on_another_device_has_memory_of_its_own() -> None:
+    moved: list[int] = []
+
+    def elsewhere(recording: Recording) -> None:
+        moved.append(recording.calls[-1].outputs[0].storage)
+        recording.storages[moved[0]].device = torch.device("meta")
+
+    memory = bound(elsewhere)
+    assert [storage for storage, offset in enumerate(memory.offset) if offset is None][-1] == moved[0]
+    assert memory.arena.device.type == "cpu"
+
+
+def test_tensors_that_are_not_there_or_elsewhere() -> None:
+    view = planned(two_layers(), torch.randn(3, 8)).program.recording.sources[0].view  # type: ignore[attr-defined]
+    with pytest.raises(memplan.SourceError, match=r"weight 'w' is not known: the plan has float32\[16, 8\]"):
+        require_fits("weight 'w'", None, view, torch.device("cpu"))
+    with pytest.raises(memplan.SourceError, match=r"weight 'w': the plan has it on cuda:0, got one on cpu"):
+        require_fits("weight 'w'", torch.ones(16, 8), view, torch.device("cuda:0"))

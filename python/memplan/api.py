@@ -25,6 +25,7 @@ from .text import offer
 
 _OnPlan: TypeAlias = Callable[[Plan], object]
 _HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
+_ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives
 _Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
 
 
@@ -38,6 +39,7 @@ def capture(
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
+    device: Literal["cuda"] | None = None,
 ) -> _core.Graph | _core.Problem:
     """Import a source without planning it.
 
@@ -69,14 +71,21 @@ def capture(
         For a .pt2 source, parts of which torch runs to read it, as Python pickles. False: torch gets only what cannot
         run, and memplan refuses a file that needs more. True: torch reads the file as it is, and the author of the
         file can run any command. Give True only for files of people you trust. No other kind of file is ever run.
+    device
+        "cuda", for a torch source: what eager torch runs on a GPU, estimated without one. It chooses the kernels of
+        attention and dropout, and offsets are multiples of 512. ``plan.notes`` says what is not known.
 
     Raises
     ------
     TypeError
         An unknown kind of source, or an option that this kind does not take. The message lists what is accepted.
+    ValueError
+        An unknown device.
     SourceError, GraphError, ProblemError
         Bad input. The message names what is wrong, what was expected and what came. All are ValueErrors.
     """
+    if device not in (None, "cuda"):
+        raise ValueError(f"device must be 'cuda' or None, got {device!r}")
     return capture_source(
         source,
         args=args,
@@ -86,6 +95,7 @@ def capture(
         inclusive=inclusive,
         inplace_ops=inplace_ops,
         trust=trust,
+        device=device,
     )
 
 
@@ -113,12 +123,13 @@ def plan(
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
+    device: Literal["cuda"] | None = None,
 ) -> Plan:
     """Give every buffer of a source an offset in one arena.
 
     Parameters
     ----------
-    source, args, kwargs, train, dims, inclusive, inplace_ops, trust
+    source, args, kwargs, train, dims, inclusive, inplace_ops, trust, device
         What to plan; see `capture`.
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
@@ -201,10 +212,13 @@ def plan(
         inclusive=inclusive,
         inplace_ops=inplace_ops,
         trust=trust,
+        device=device,
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = in_bytes(alignment, "alignment", 1)
+    if device is not None:
+        alignment = math.lcm(alignment, _ALIGNMENT_OF_CUDA)
     if order not in ("given", "best"):
         raise ValueError(f"order must be 'given' or 'best', got {order!r}")
     if on_interrupt not in ("keep", "raise"):
@@ -217,7 +231,7 @@ def plan(
         _integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
     )
-    origin = _source(source, args, kwargs, train, dims, inplace_ops, trust)
+    origin = None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust)
     try:
         if isinstance(captured, _core.Graph):
             _check_donated(captured, donate)
@@ -234,7 +248,7 @@ def plan(
         raise
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
-    return result
+    return result if device is None else replace(result, notes=_notes(captured))
 
 
 def reorder(
@@ -351,6 +365,14 @@ def _plan_graph(
         if error.plan is not None:
             error.plan = plan_of(*cast(tuple[_core.Buffers, _core.Solution], error.plan))
         raise
+
+
+def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
+    """What a plan for CUDA estimates."""
+    from .importers.torch.cuda import notes_of
+
+    assert isinstance(graph, _core.Graph)
+    return notes_of({op.type for op in graph.ops})
 
 
 def _plan_best_order(

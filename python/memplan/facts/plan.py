@@ -73,6 +73,8 @@ class Plan:
         and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
+    notes : tuple of str
+        What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
     """
 
     problem: _core.Problem
@@ -93,6 +95,7 @@ class Plan:
     placement_bound: int = -1  # that of `lower_bound`
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:

@@ -32,6 +32,7 @@ def capture_source(
     inclusive: bool,
     inplace_ops: Collection[str],
     trust: bool,
+    device: str | None,
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
     types = checked(inplace_ops)
@@ -43,6 +44,7 @@ def capture_source(
         "inclusive": boolean(inclusive, "inclusive"),
         "inplace_ops": bool(types),
         "trust": boolean(trust, "trust"),
+        "device": device is not None,
     }
     kind = kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
@@ -62,7 +64,8 @@ def capture_source(
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
         check_types(graph, types, "inplace_ops")
         return with_inplace(graph, types) if types else graph
-    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types, "trust": trust}
+    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
+    options |= {"trust": trust, "device": device}
     graph = _graph_of(_dict_of(kind, source, **options), measured=True)
     check_types(graph, types, "inplace_ops")
     return graph
@@ -74,7 +77,7 @@ _OPTIONS = {
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
     ".pt2": {"train", "dims", "inplace_ops", "trust"},
-    "torch": {"args", "kwargs", "train", "dims", "inplace_ops"},
+    "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
 }
 

@@ -134,6 +134,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         ("proof", _proof(plan)),
+        *(("note", note) for note in plan.notes),
         ("planner", f"{winner}, {plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}"),
     ]
     return [(label, value) for label, value in rows if value]

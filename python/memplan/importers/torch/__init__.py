@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SourceError, UnsupportedError
@@ -45,6 +46,7 @@ def import_torch(
     dims: Mapping[str, int] | None = None,
     inplace_ops: Collection[str] = (),
     listener: Listener | None = None,
+    device: str | None = None,
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict.
 
@@ -70,6 +72,8 @@ def import_torch(
         the same shape, strides and width of elements.
     listener : Listener, optional
         Who hears of all calls and tensors, see `listening`.
+    device : str, optional
+        "cuda": the model runs on the CPU, and what depends on the device runs as on a GPU, see `cuda`.
 
     Returns
     -------
@@ -96,8 +100,16 @@ def import_torch(
     source = _unwrapped(source)
     if not accepts(source):
         raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
-    with _ONE_AT_A_TIME, names_of_torch(_WHAT):
+    with _ONE_AT_A_TIME, names_of_torch(_WHAT), _kernels_of(device):
         return _imported(source, *call, train, dict(dims or {}), inplace_ops, listener)
+
+
+def _kernels_of(device: str | None) -> AbstractContextManager[None]:
+    if device != "cuda":
+        return nullcontext()
+    from .cuda import kernels_of_cuda
+
+    return kernels_of_cuda()
 
 
 def import_pt2(

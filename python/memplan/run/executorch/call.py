@@ -132,8 +132,8 @@ class Call:
         outputs = outputs_of(self.graph)
         for output in outputs:
             storage = roots.get(id(output))
-            if storage is None or sum(other is output for other in outputs) > 1:
-                continue
+            if storage is None or sum(spec is other for spec, _ in storage.members for other in outputs) != 1:
+                continue  # another result has its bytes too
             self.planned.returned[id(output)] = storage
             for row in storages.values():
                 row[:] = [other for other in row if other is not storage]
