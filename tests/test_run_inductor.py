@@ -199,19 +199,23 @@ def test_other_backends_are_as_before() -> None:
     assert "arena" not in code
 
 
-def test_symbolic_sizes() -> None:
+@pytest.mark.parametrize("train", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["inference", "training"])
+def test_symbolic_sizes(train: bool) -> None:
     """One plan for all sizes: its offsets are multiplied with the number of rows."""
-    model, _ = net()
+    model = nn.Sequential(nn.Linear(16, 64), nn.Softmax(-1), nn.Linear(64, 64), nn.Softmax(-1))
     run = torch.compile(model, backend=backend, dynamic=True, options={"split": False})
     by_torch = torch.compile(model, backend="inductor", dynamic=True)
-    for rows in (12, 5, 64, 3):
-        batch = torch.arange(16.0 * rows).view(rows, 16).sin()
-        assert equal(gradients(model, run, batch), gradients(model, by_torch, batch))
-    forward, backward = memplan.compiled_plans()
-    assert forward.name.startswith("forward")
+    with torch.set_grad_enabled(train):
+        for rows in (12, 5, 64, 3):
+            batch = torch.arange(16.0 * rows).view(rows, 16).sin()
+            if train:
+                assert equal(gradients(model, run, batch), gradients(model, by_torch, batch))
+            else:
+                assert torch.equal(run(batch), by_torch(batch))
+    forward, *backward = memplan.compiled_plans()
     assert re.fullmatch(r"s\d+", forward.scale)
     assert forward.plan.peak * 12 <= forward.planned <= forward.load + (forward.plan.peak + 64) * 12
-    assert backward.scale in (forward.scale, "1")
+    assert bool(backward) is train
 
 
 # Caches
