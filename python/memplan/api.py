@@ -373,6 +373,8 @@ def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
 
     assert isinstance(graph, _core.Graph)
     return notes_of({op.type for op in graph.ops})
+
+
 def _plan_best_order(
     graph: _core.Graph,
     planner: str,
