@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import logging
 import os
 import re
 import subprocess
@@ -12,12 +11,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import memplan
-from memplan.run.inductor import backend, compiling
+from memplan.run.inductor import backend, compiling, rewriting
 
 pytest.importorskip("torch")
 
@@ -26,7 +26,9 @@ import torch._inductor.config
 from torch import nn
 from torch._dynamo.backends.registry import lookup_backend
 from torch._dynamo.utils import counters
+from torch._inductor.codegen import wrapper
 from torch._inductor.utils import run_and_get_code
+from torch._inductor.virtualized import V
 
 functional = nn.functional
 
@@ -197,6 +199,21 @@ def test_other_backends_are_as_before() -> None:
     assert "arena" not in code
 
 
+def test_symbolic_sizes() -> None:
+    """One plan for all sizes: its offsets are multiplied with the number of rows."""
+    model, _ = net()
+    run = torch.compile(model, backend=backend, dynamic=True, options={"split": False})
+    by_torch = torch.compile(model, backend="inductor", dynamic=True)
+    for rows in (12, 5, 64, 3):
+        batch = torch.arange(16.0 * rows).view(rows, 16).sin()
+        assert equal(gradients(model, run, batch), gradients(model, by_torch, batch))
+    forward, backward = memplan.compiled_plans()
+    assert forward.name.startswith("forward")
+    assert re.fullmatch(r"s\d+", forward.scale)
+    assert forward.plan.peak * 12 <= forward.planned <= forward.load + (forward.plan.peak + 64) * 12
+    assert backward.scale in (forward.scale, "1")
+
+
 # Caches
 
 
@@ -267,15 +284,6 @@ def test_a_new_process_finds_code_and_plans(tmp_path: Path) -> None:
 # What is left to torch
 
 
-def test_symbolic_sizes(caplog: pytest.LogCaptureFixture) -> None:
-    model, x = net()
-    with torch.no_grad(), caplog.at_level(logging.WARNING, "memplan.run"):
-        result = torch.compile(model, backend=backend, dynamic=True)(torch.cat([x, x, x]))
-    assert torch.allclose(result[:4], by_inductor()[0])
-    assert not memplan.compiled_plans()
-    assert "is left to torch: the size of buf0 is 64*s" in caplog.text
-
-
 def test_control_flow(caplog: pytest.LogCaptureFixture) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda y: (y @ y).sin(), lambda y: (y @ y).cos(), (x @ x,)).sin()
@@ -296,6 +304,26 @@ def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.
     assert "is left to torch: its wrapper is a CppWrapperCpu" in caplog.text
 
 
+def test_other_processes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_compiles: Any = compiling.compile_fx_of_torch
+    monkeypatch.setattr(torch_compiles, "fx_compile_mode", torch_compiles.FxCompileMode.SUBPROCESS)
+    monkeypatch.setattr(torch_compiles, "compile_fx", lambda *args, **kwargs: kwargs)
+    assert backend(None, [], options={"nan_asserts": True}) == {"config_patches": {"nan_asserts": True}}
+    assert "left to torch: other processes compile them" in caplog.text
+
+
+def test_streams_and_graphs_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    codegen: Any = object.__new__(wrapper.PythonWrapperCodegen)
+    codegen.lines = []
+    with V.set_graph_handler(SimpleNamespace(device_types={"cuda"})):
+        rewriting._check(codegen)
+        codegen.lines = [object.__new__(wrapper.EnterCudaStreamContextLine)]
+        with pytest.raises(memplan.UnsupportedError, match="several CUDA streams"):
+            rewriting._check(codegen)
+        with torch._inductor.config.patch({"triton.cudagraphs": True}), pytest.raises(memplan.UnsupportedError):
+            rewriting._check(codegen)
+
+
 def stop(*_: Any) -> Any:
     raise RuntimeError("no code")
 
@@ -304,7 +332,7 @@ def stop(*_: Any) -> Any:
 def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = net()
 
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr("memplan.run.inductor.arenas.planned", fail)

@@ -38,6 +38,7 @@ BUFFERS = (
     *("model", "graph", "buffers", "and by kernels", "load, MiB", "default", "pools", "arena", "arena with kernels'"),
     *("placed load, MiB", "sum of blocks", "sum of pools", "tree", "arena alone"),
 )
+SECTIONS = {"torch.compile runs": RUNS, "torch.compile training": RUNS, "torch.compile": BUFFERS}
 Tables = dict[str, list[list[str]]]
 both = pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 
@@ -50,7 +51,7 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
         warnings.filterwarnings("ignore")
         yield rows
     command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
-    for section, head in (("torch.compile runs", RUNS), ("torch.compile", BUFFERS)):
+    for section, head in SECTIONS.items():
         if section not in rows:
             continue
         rows[section].sort(key=lambda row: list(NETWORKS).index(row[0]))  # and in the order of runs
@@ -67,7 +68,7 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
 @both
 def test_runs(name: str, train: bool, tables: Tables) -> None:
     row = measured(name, train)
-    tables.setdefault("torch.compile runs", []).append(
+    tables.setdefault(f"torch.compile {'training' if train else 'runs'}", []).append(
         [
             *(name, "training" if train else "inference", mib(row["default"]), mib(row.get("pools"))),
             *(mib(row["memplan"]), ratio(row["memplan"], row["default"]), "yes" if row["equal"] else "no"),

@@ -5,6 +5,7 @@ The classes of lines are private to torch, and may look different in any other v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch._inductor import ir
@@ -23,10 +24,11 @@ class Ledger:
 
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
     next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
-    ``allocated`` says by the position of a line which block it allocates.
+    ``allocated`` says by the position of a line which block it allocates. ``number`` makes a size an integer.
     """
 
-    def __init__(self, lines: list[Any]) -> None:
+    def __init__(self, lines: list[Any], number: Callable[[Any, str], int] | None = None) -> None:
+        self._number = number or number_of
         self.blocks: list[Block] = []
         self.allocated: dict[int, Block] = {}
         self.takeovers: list[tuple[str, str]] = []
@@ -72,10 +74,13 @@ class Ledger:
 
     def _make(self, node: Any, step: int, source: str) -> Block:
         name = node.get_name()
-        block = Block([name], _bytes(node), step, -1, source, device=str(node.get_device()))
+        block = Block([name], self._bytes(node), step, -1, source, device=str(node.get_device()))
         self.blocks.append(block)
         self._of[name] = block
         return block
+
+    def _bytes(self, node: Any) -> int:
+        return self._number(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
 
     def _hand_on(self, node: Any, to: str) -> None:
         block = self._of.pop(node.get_name(), None) or self._make(node, self.steps, "input")
@@ -93,10 +98,6 @@ class Ledger:
 def _owns(node: Any) -> bool:
     """Whether a buffer has bytes: views and tuples have none."""
     return not isinstance(node.layout, _OWN_NOTHING) and not node.get_inputs_that_alias_output()
-
-
-def _bytes(node: Any) -> int:
-    return number_of(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
 
 
 def number_of(size: Any, name: str) -> int:

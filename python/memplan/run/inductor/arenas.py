@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ... import _core
 from ...api import plan as planned
@@ -18,17 +19,28 @@ _SLIGHT = 0.001  # of the load: not worth an arena more
 
 @dataclass(frozen=True)
 class Arena:
-    """Bytes on a device that a call allocates before the first of some blocks, and that live as long as any of them."""
+    """Bytes on a device that a call allocates before the first of some blocks, and that live as long as any of them.
+
+    All sizes and offsets of the plan are multiplied with `scale`: 1, or an expression of symbolic sizes, for which
+    `hint` stands where a number is needed.
+    """
 
     device: str
     blocks: list[Block]
     plan: Plan
+    scale: Any = 1
+    hint: int = 1
+
+    @property
+    def unit(self) -> int:
+        """Bytes to be multiplied with the scale: a multiple of the alignment, so that numbers of all types fit."""
+        alignment = int(self.plan.problem.alignment[0])
+        return -(-self.plan.peak // alignment) * alignment
 
     @property
     def bytes(self) -> int:
-        """Bytes that are allocated: a multiple of the alignment, so that numbers of every type fit in whole."""
-        alignment = int(self.plan.problem.alignment[0])
-        return -(-self.plan.peak // alignment) * alignment
+        """Bytes that are allocated."""
+        return self.unit * self.hint
 
     @property
     def first(self) -> int:
@@ -73,7 +85,7 @@ def _arena(device: str, blocks: Sequence[Block], settings: Settings) -> Arena:
         alignment=alignment,
         names=[block.name for block in blocks],
     )
-    return Arena(device, list(blocks), planned(problem, settings.planner))
+    return Arena(device, list(blocks), planned(problem, settings.planner, on_interrupt="raise"))
 
 
 def held(arenas: Sequence[Held], others: Sequence[Held]) -> int:

@@ -40,6 +40,9 @@ class CompiledPlan:
         The same if each buffer was held exactly as long as it is needed. No planner holds less.
     outside : int
         Buffers of the wrapper that no arena of the graph holds: those that the graph returns, and the like.
+    scale : str
+        What all sizes and offsets of the plan are multiplied with: "1", or an expression of symbolic sizes, "s0". The
+        figures above are for the sizes with which the graph was compiled.
     """
 
     name: str
@@ -49,6 +52,7 @@ class CompiledPlan:
     default: int
     load: int
     outside: int
+    scale: str = "1"
 
     def __repr__(self) -> str:
         return f"<memplan.run.CompiledPlan: {self.name!r} on {self.device}, {self.plan!r}>"
@@ -94,11 +98,12 @@ def clear_compiled_plans() -> None:
         _loaded.clear()
 
 
-def columns(plan: Plan, device: str) -> dict[str, Any]:
+def columns(plan: Plan, device: str, scale: str) -> dict[str, Any]:
     """An arena as plain numbers and text."""
     problem = plan.problem
     return {
         "device": device,
+        "scale": scale,
         "names": list(problem.names),
         **{name: getattr(problem, name).tolist() for name in ("size", "first", "last", "alignment")},
         "offsets": plan.offsets.tolist(),
@@ -113,4 +118,4 @@ def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
     offsets.flags.writeable = False
     facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
     plan = Plan(problem=problem, offsets=offsets, seconds=0.0, **facts)
-    return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]])
+    return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]], scale=arena["scale"])

@@ -21,9 +21,9 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch._inductor.config
+from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options
 from torch._inductor.codegen import wrapper
-from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
@@ -52,16 +52,23 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
 
     Backward graphs are compiled later, out of this call, perhaps on another thread: the settings go along.
     """
+    if compile_fx_of_torch.fx_compile_mode != compile_fx_of_torch.FxCompileMode.NORMAL:
+        log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
+        return _by_torch(graph, inputs, config_patches=patches)
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
 
     def inner(*args: Any, **kwargs: Any) -> Any:
         _install()
         with _CONFIG.patch(cache_key_tag=tag), _planning(settings):
-            return compile_fx_inner(*args, **kwargs)
+            return compile_fx_of_torch.compile_fx_inner(*args, **kwargs)
 
     with _CONFIG.patch(cache_key_tag=tag):
-        found: Any = compile_fx(graph, inputs, inner_compile=inner, config_patches=patches)
-        return found  # type: ignore[no-any-return]
+        return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches)
+
+
+def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+    compiled: Any = compile_fx_of_torch.compile_fx(*args, **kwargs)
+    return compiled  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import sympy
 import torch
 import torch._inductor.config
 from torch._inductor import ir
 from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from ...errors import UnsupportedError
-from ...inductor.lines import MEMORY, Ledger, number_of
+from ...inductor.lines import MEMORY, Ledger
 from ...inductor.wrapper import Block
 from .arenas import Arena, arenas_on, held
 from .compiled import Loaded, columns
@@ -34,43 +37,68 @@ def rewritten(codegen: Any, name: str, settings: Settings, by_torch: Callable[[A
     """
     _check(codegen)
     lines = _without_removed(codegen)
-    ledger = Ledger(lines)
-    at = {id(block): position for position, block in ledger.allocated.items()}
-    to_place = [b for b in ledger.blocks if id(b) in at and _may_lie_in_arena(lines[at[id(b)]], b, settings)]
-    if not to_place:
+    ledger = Ledger(lines, _hint)
+    nodes = {block.name: lines[at].node for at, block in ledger.allocated.items()}
+    families = _families([b for at, b in ledger.allocated.items() if _may_lie_in_arena(lines[at], b, settings)], nodes)
+    if not families:
         return False
     default = _blocks_by_default(codegen, by_torch)
-    arenas: list[Arena] = []
-    figures: dict[str, dict[str, int]] = {}
-    for device in dict.fromkeys(block.device for block in to_place):
-        blocks, by_default = ([b for b in every if b.device == device] for every in (ledger.blocks, default))
-        chosen, outside = _on(device, blocks, to_place, settings)
-        arenas += chosen
-        figures[device] = {
-            "planned": held(chosen, outside),
-            "default": held([], by_default),
-            "load": held([], blocks),
-            "outside": sum(block.source == "wrapper" for block in outside),
-        }
-    cuts: dict[int, list[str]] = {}
+    arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, ledger.blocks, settings)]
+    texts: dict[str, list[str]] = {}
     for number, arena in enumerate(arenas):
-        positions = [at[id(block)] for block in arena.blocks]
-        texts = _texts(codegen, f"arena{number}", arena, [lines[position].node for position in positions])
-        cuts.update(zip(positions, texts, strict=True))
-    said = Loaded(name, figures, [columns(arena.plan, arena.device) for arena in arenas])
+        of_arena = [nodes[block.name] for block in arena.blocks]
+        texts.update(zip(arena.plan.problem.names, _texts(codegen, f"arena{number}", arena, of_arena), strict=True))
+    cuts = {at: texts[block.name] for at, block in ledger.allocated.items() if block.name in texts}
+    figures = {device: _figures(device, arenas, ledger.blocks, default) for device, _ in families}
+    said = Loaded(name, figures, [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas])
     codegen.lines = [line for position, kept in enumerate(lines) for line in cuts.get(position, [kept])]
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
     return True
 
 
-def _on(device: str, blocks: list[Block], to_place: list[Block], settings: Settings) -> tuple[list[Arena], list[Block]]:
-    """The arenas on a device, and the blocks there that lie in none."""
-    placeable = {id(block) for block in to_place}
-    placed = [block for block in blocks if id(block) in placeable]
-    arenas = arenas_on(device, placed, [block for block in blocks if id(block) not in placeable], settings)
-    inside = {id(block) for arena in arenas for block in arena.blocks}
-    return arenas, [block for block in blocks if id(block) not in inside]
+def _families(blocks: list[Block], nodes: dict[str, Any]) -> dict[tuple[str, Any], dict[str, int]]:
+    """The blocks to be placed by device and scale: their names, and bytes to be multiplied with the scale.
+
+    A size is an integer times an expression of symbolic sizes, or times 1. Blocks with the same expression grow alike:
+    offsets that are right for the integers are right for all sizes, multiplied with it. A size that is known only after
+    some kernel has run may be unknown when an arena is made, so such blocks are allocated alone.
+    """
+    families: dict[tuple[str, Any], dict[str, int]] = {}
+    for block in blocks:
+        node = nodes[block.name]
+        elements = V.graph.sizevars.simplify(sympy.sympify(V.graph.get_allocation_storage_size(node)))
+        number, scale = (elements * node.get_dtype().itemsize).primitive()
+        if number.is_Integer and not free_unbacked_symbols(scale):
+            families.setdefault((block.device, scale), {})[block.name] = int(number)
+    return families
+
+
+def _arenas(device: str, scale: Any, sizes: dict[str, int], blocks: list[Block], settings: Settings) -> list[Arena]:
+    """The arenas of a family of blocks, planned in units of their scale; other blocks count in the same units."""
+    hint = max(_hint(scale, "an arena"), 1)
+    here = [block for block in blocks if block.device == device]
+    placed = [replace(block, bytes=sizes[block.name]) for block in here if block.name in sizes]
+    others = [replace(block, bytes=-(-block.bytes // hint)) for block in here if block.name not in sizes]
+    return [replace(arena, scale=scale, hint=hint) for arena in arenas_on(device, placed, others, settings)]
+
+
+def _figures(device: str, arenas: list[Arena], blocks: list[Block], default: list[Block]) -> dict[str, int]:
+    """What the graph holds on a device, in bytes at the worst step; see `CompiledPlan`."""
+    inside = {block.name for arena in arenas for block in arena.blocks}
+    here, by_default = ([block for block in every if block.device == device] for every in (blocks, default))
+    outside = [block for block in here if block.name not in inside]
+    return {
+        "planned": held([arena for arena in arenas if arena.device == device], outside),
+        "default": held([], by_default),
+        "load": held([], here),
+        "outside": sum(block.source == "wrapper" for block in outside),
+    }
+
+
+def _hint(size: Any, name: str) -> int:
+    """A size as an integer: with symbolic sizes, for those that the graph is compiled with."""
+    return int(V.graph.sizevars.optimization_hint(size, fallback=1))
 
 
 def _check(codegen: Any) -> None:
@@ -79,6 +107,8 @@ def _check(codegen: Any) -> None:
         raise UnsupportedError(f"its wrapper is a {type(codegen).__name__}, expected PythonWrapperCodegen")
     if torch._inductor.config.triton.cudagraphs and "cuda" in V.graph.device_types:
         raise UnsupportedError("CUDA graphs keep memory of their own (triton.cudagraphs)")
+    if any(isinstance(line, wrapper.EnterCudaStreamContextLine) for line in codegen.lines):
+        raise UnsupportedError("its kernels run on several CUDA streams, in an order that is not known here")
 
 
 def _without_removed(codegen: Any) -> list[Any]:
@@ -100,7 +130,7 @@ def _blocks_by_default(codegen: Any, by_torch: Callable[[Any, bool], None]) -> l
     codegen.lines = [copy.copy(line) for line in lines]
     try:
         by_torch(codegen, False)
-        return Ledger(codegen.lines).blocks
+        return Ledger(codegen.lines, _hint).blocks
     finally:
         codegen.lines = lines
 
@@ -118,7 +148,7 @@ def _texts(codegen: Any, name: str, arena: Arena, nodes: list[Any]) -> list[list
     dtypes = [node.get_dtype() for node in nodes]
     of_dtype = {dtype: f"{name}_{str(dtype).removeprefix('torch.')}" for dtype in dict.fromkeys(dtypes)}
     own = max(of_dtype, key=dtypes.count)
-    size = arena.bytes // own.itemsize
+    size = arena.unit // own.itemsize * arena.scale
     begin = [codegen.make_allocation(of_dtype[own], nodes[0].get_device(), own, (size,), (1,))]
     begin += [f"{of_dtype[dtype]} = {of_dtype[own]}.view({dtype})" for dtype in of_dtype if dtype != own]
     texts = [
@@ -133,8 +163,10 @@ def _cut(codegen: Any, node: Any, of_dtype: dict[torch.dtype, str], offset: int,
     """The line that cuts a buffer from its arena; its bytes are inside, and begin where its dtype may."""
     name, dtype = node.get_name(), node.get_dtype()
     size, stride = node.get_size(), node.get_stride()
-    elements = 1 + sum((number_of(s, name) - 1) * number_of(d, name) for s, d in zip(size, stride, strict=True))
-    if offset % dtype.itemsize or not 0 <= offset <= arena.bytes - elements * dtype.itemsize:
+    elements = 1 + sum((s - 1) * d for s, d in zip(size, stride, strict=True))
+    end = offset * arena.scale + elements * dtype.itemsize
+    if offset % dtype.itemsize or not V.graph.sizevars.statically_known_leq(end, arena.unit * arena.scale):
         raise AssertionError(f"{name} would lie outside of its arena: {elements} of {dtype} at {offset}")
     shape, strides = codegen.codegen_python_shape_tuple(tuple(size)), codegen.codegen_python_shape_tuple(tuple(stride))
-    return f"{name} = reinterpret_tensor({of_dtype[dtype]}, {shape}, {strides}, {offset // dtype.itemsize})"
+    begin = codegen.codegen_python_sizevar(offset // dtype.itemsize * arena.scale)
+    return f"{name} = reinterpret_tensor({of_dtype[dtype]}, {shape}, {strides}, {begin})"

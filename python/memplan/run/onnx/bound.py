@@ -11,6 +11,7 @@ from onnx import NodeProto, TensorProto
 
 from ... import _core
 from ...errors import SourceError
+from ...facts.usage import Span
 from ...importers.graph_dict import graph_of
 from ...importers.onnx import Imported
 from ...importers.onnx.bodies import bodies, reads, small_constants
@@ -75,6 +76,7 @@ class Program:
         return Bound(self, plan)
 
 
+_BEFORE = -1  # any op
 _STEERING = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL})  # small ones decide on shapes
 
 
@@ -130,21 +132,24 @@ class Bound:
         program, memory = self._program, self._memory
         given = named_inputs(args, kwargs or {}, program.inputs, self._tensors)
         given |= checked_weights(weights or {}, program.weights, self._tensors, program.steering)
-        dying = {} if not check else deaths(self._plan) if order is None else deaths_in_order(self._plan, order)
-        if check:
-            memory.poison([(0, self._plan.peak)])
+        poisoned = self._poisoned(order) if check else {}
+        memory.poison(poisoned.get(_BEFORE, []))
         memory.give(given, self._donated)
-        copied = ran = 0
+        stored = []
         with np.errstate(all="ignore"):
             for place, k in enumerate(range(len(self._steps)) if order is None else order):
-                memory.poison(dying.get(place, []))
-                if check:
-                    memory.poison(self._workspace.get(k, []))
-                stored = self._step(self._steps[k], check)
-                ran += stored is not None
-                copied += bool(stored)
+                memory.poison(poisoned.get(place, []))
+                stored.append(self._step(self._steps[k], check))
+        ran = [outputs for outputs in stored if outputs is not None]
         outputs = {name: self._result(name, views) for name in self._outputs}
-        return Run(outputs=outputs, arena_bytes=self._plan.peak, ops=ran, copied=copied)
+        return Run(outputs=outputs, arena_bytes=self._plan.peak, ops=len(ran), copied=sum(map(bool, ran)))
+
+    def _poisoned(self, order: Sequence[int] | None) -> dict[int, list[Span]]:
+        """The bytes that are poisoned before a run, and before the op at each place: the dead, and its workspace."""
+        dead = deaths(self._plan) if order is None else deaths_in_order(self._plan, order)
+        for place, k in enumerate(range(len(self._steps)) if order is None else order):
+            dead[place] = dead.get(place, []) + self._workspace.get(k, [])
+        return {**dead, _BEFORE: [(0, self._plan.peak)]}
 
     @property
     def _outputs(self) -> list[str]:
@@ -194,7 +199,7 @@ class Bound:
         if fault is not None:
             raise SourceError(f"op {op.name!r} ({op.type}) must give {name!r} as {fault}")
 
-    def _workspaces(self) -> dict[int, list[tuple[int, int]]]:
+    def _workspaces(self) -> dict[int, list[Span]]:
         """The bytes of the arena that are the workspace of an op."""
         assert self._plan.buffers is not None
         placed = enumerate(self._plan.buffers.buffer_of_workspace.tolist())
