@@ -100,12 +100,12 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
   return {std::move(found.buffers), std::move(found.plan)};
 }
 
-Order order_of(const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
-               bool interruptible) {
+OpOrder order_of(const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
+                 bool interruptible) {
   Watch watch(py::none(), interruptible);
   OrderOptions options{work, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  Order order = [&] {
+  OpOrder order = [&] {
     const py::gil_scoped_release release;
     return best_order(graph, storage, options);
   }();
@@ -114,12 +114,12 @@ Order order_of(const Graph& graph, const StorageOptions& storage, std::int64_t w
 }
 
 void bind_order(py::module_& m) {
-  py::class_<Order>(m, "Order", "An order of a graph's ops; see memplan/order.hpp.")
-      .def_readonly("ops", &Order::ops)
-      .def_readonly("load", &Order::load)
-      .def_readonly("bound", &Order::bound)
-      .def_readonly("found_by", &Order::found_by)
-      .def_readonly("interrupted", &Order::interrupted);
+  py::class_<OpOrder>(m, "Order", "An order of a graph's ops; see memplan/order.hpp.")
+      .def_readonly("ops", &OpOrder::ops)
+      .def_readonly("load", &OpOrder::load)
+      .def_readonly("bound", &OpOrder::bound)
+      .def_readonly("found_by", &OpOrder::found_by)
+      .def_readonly("interrupted", &OpOrder::interrupted);
   m.def("best_order", &order_of, py::arg("graph"), py::arg("storage") = StorageOptions(),
         py::arg("work") = OrderOptions().work, py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));

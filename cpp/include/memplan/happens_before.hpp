@@ -14,6 +14,9 @@
 
 namespace memplan {
 
+// Whether all ops are on the same stream.
+bool on_one_stream(const Graph& graph);
+
 // Per op, the ops that it waits for by what it says itself: those that it reads from, `after`, and where it overwrites
 // bytes, those that used them before. Not by streams.
 std::vector<std::vector<Index>> waits_of(const Graph& graph);

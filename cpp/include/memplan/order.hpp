@@ -27,7 +27,7 @@ struct OrderOptions {
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
 };
 
-struct Order {
+struct OpOrder {
   std::vector<Index> ops;     // of the graph, in the order in which they run
   Bytes load = 0;             // of the buffers in that order, with the options' sharing
   Bytes bound = 0;            // no order and no sharing has a lower load; an alignment is not looked at
@@ -40,7 +40,7 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 
 // The best order found: never of a higher load than the given one. With the same options it is the same, unless the
 // time limit or `stop` ends it.
-Order best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
+OpOrder best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
 
 // What bounds the load of every order, with its witness: while op `op` runs, `bytes` are needed whatever has run
 // before; some set of ops that holds `before` and no others has the fewest bytes alive.

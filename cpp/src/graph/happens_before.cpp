@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::size_t kMostOrderBytes = std::size_t{1} << 31;
 
-bool on_one_stream(const Graph& graph) {
-  return std::all_of(graph.ops().begin(), graph.ops().end(),
-                     [&](const Op& op) { return op.stream == graph.ops().front().stream; });
-}
-
 // What uses the bytes of each root, where overwrites count as writes: per root, by op.
 std::vector<std::vector<Use>> uses_of_roots(const Graph& graph) {
   std::vector<Index> root(graph.tensors().size());
@@ -64,6 +59,11 @@ std::vector<std::vector<Index>> stated_waits(const Graph& graph) {
 }
 
 }  // namespace
+
+bool on_one_stream(const Graph& graph) {
+  return std::all_of(graph.ops().begin(), graph.ops().end(),
+                     [&](const Op& op) { return op.stream == graph.ops().front().stream; });
+}
 
 std::vector<std::vector<Index>> waits_of(const Graph& graph) {
   std::vector<std::vector<Index>> waits = stated_waits(graph);

@@ -131,7 +131,7 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
 }
 
 OrderState::OrderState(const ContentsModel& model) : model_(model) {
-  for (const Item& item : model.items) {
+  for (const Content& item : model.items) {
     left_.push_back(static_cast<Index>(item.users.size()));
     if (item.maker == kNone && (item.kept || !item.users.empty())) alive_ += item.bytes;
   }
@@ -154,7 +154,7 @@ Bytes OrderState::need(Index op) const {
 Bytes OrderState::growth(Index op) const {
   Bytes growth = 0;
   for (const Index i : model_.makes[at(op)]) {
-    const Item& item = model_.items[at(i)];
+    const Content& item = model_.items[at(i)];
     if (item.kept || !item.users.empty()) growth += item.bytes;
   }
   for (const Index i : model_.uses[at(op)])

@@ -18,7 +18,7 @@
 namespace memplan {
 
 // Bytes that are made, used and dead together, in every order.
-struct Item {
+struct Content {
   Bytes bytes = 0;
   Index maker = kNone;       // kNone: there from the beginning
   std::vector<Index> users;  // other ops, ascending
@@ -40,7 +40,7 @@ class ContentsModel {
 
   Index op_count() const { return static_cast<Index>(waits.size()); }
 
-  std::vector<Item> items;
+  std::vector<Content> items;
   std::vector<std::vector<Index>> waits;      // per op, those that it waits for; ascending
   std::vector<std::vector<Index>> followers;  // per op, those that wait for it; ascending
   std::vector<std::vector<Index>> makes;      // per op, items

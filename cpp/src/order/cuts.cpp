@@ -25,7 +25,7 @@ Cuts::Cuts(const ContentsModel& model)
     for (const Index before : model.waits[at(op)]) add(op, before, kInfinite);
   }
   for (Index i = 0; i < static_cast<Index>(model.items.size()); ++i) {
-    const Item& item = model.items[at(i)];
+    const Content& item = model.items[at(i)];
     const Index node = model.op_count() + i;
     add(item.maker == kNone ? source_ : item.maker, node, item.bytes);
     for (const Index user : item.users) add(node, user, kInfinite);

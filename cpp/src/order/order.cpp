@@ -18,11 +18,6 @@ namespace memplan {
 
 namespace {
 
-bool has_streams(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(),
-                     [&](const Op& op) { return op.stream != graph.ops().front().stream; });
-}
-
 std::vector<Index> given_order(Index count) {
   std::vector<Index> ops(at(count));
   std::iota(ops.begin(), ops.end(), Index{0});
@@ -30,7 +25,7 @@ std::vector<Index> given_order(Index count) {
 }
 
 // Whether all bytes together are few enough for sums of them.
-bool sum_fits(const Graph& graph) {
+bool may_be_summed(const Graph& graph) {
   Bytes sum = 0;
   for (const Tensor& tensor : graph.tensors()) sum = saturated_add(sum, tensor.bytes);
   for (const Op& op : graph.ops()) sum = saturated_add(sum, op.workspace);
@@ -86,8 +81,8 @@ class OrderSearch {
 
  private:
   static constexpr std::size_t kStarts = 3;  // orders that are made better
-  static constexpr std::size_t kStates = 20'000;
-  static constexpr std::size_t kSizes[] = {12, 32, 80, 200};
+  static constexpr std::size_t kStates = 300'000;
+  static constexpr std::size_t kSizes[] = {12, 32, 80, 200, 256};
 
   static PlanOptions plan_options(const OrderOptions& options) {
     PlanOptions planning;
@@ -191,7 +186,7 @@ class OrderSearch {
 // last, after all others; the one that needs least then bounds them all.
 OrderBound bound_at_the_end(const ContentsModel& model) {
   Bytes kept = 0, least = kMaxBytes;
-  for (const Item& item : model.items)
+  for (const Content& item : model.items)
     if (item.kept) kept += item.bytes;
   for (Index op = 0; op < model.op_count(); ++op) {
     if (!model.followers[at(op)].empty()) continue;
@@ -251,9 +246,9 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops) {
   return Graph(std::move(spec));
 }
 
-Order best_order(const Graph& graph, const StorageOptions& storage, const OrderOptions& options) {
-  Order order{given_order(graph.op_count()), load_of(graph, storage), 0, "given", false};
-  if (graph.op_count() == 0 || has_streams(graph) || !sum_fits(graph)) return order;
+OpOrder best_order(const Graph& graph, const StorageOptions& storage, const OrderOptions& options) {
+  OpOrder order{given_order(graph.op_count()), load_of(graph, storage), 0, "given", false};
+  if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return order;
   const ContentsModel model(graph, storage);
   OrderSearch search(model, options);
   const std::vector<Candidate> found = search.run(order.ops);
@@ -276,7 +271,7 @@ Order best_order(const Graph& graph, const StorageOptions& storage, const OrderO
 }
 
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage) {
-  if (graph.op_count() == 0 || has_streams(graph) || !sum_fits(graph)) return {};
+  if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return {};
   const ContentsModel model(graph, storage);
   return bound_of(model, given_order(graph.op_count()));
 }

@@ -72,7 +72,7 @@ class WindowSearch {
     const auto number_of = [&](Index i) {
       const auto [found, is_new] = local.try_emplace(i, items_.size());
       if (!is_new) return found->second;
-      const Item& item = model.items[at(i)];
+      const Content& item = model.items[at(i)];
       Local here{item.bytes, {}, item.kept};
       Index inside = 0;
       for (const Index user : item.users)
@@ -84,7 +84,7 @@ class WindowSearch {
     };
     for (std::size_t k = 0; k < window.size(); ++k) {
       for (const Index i : model.makes[at(window[k])]) {
-        const Item& item = model.items[at(i)];
+        const Content& item = model.items[at(i)];
         if (item.kept || !item.users.empty()) makes_[k] += item.bytes;
       }
       for (const Index i : model.uses[at(window[k])]) uses_[k].push_back(number_of(i));

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "memplan/bounds.hpp"
+#include "memplan/happens_before.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/sharing_bound.hpp"
@@ -11,11 +12,6 @@
 namespace memplan {
 
 namespace {
-
-bool has_streams(const Graph& graph) {
-  return std::any_of(graph.ops().begin(), graph.ops().end(),
-                     [&](const Op& op) { return op.stream != graph.ops().front().stream; });
-}
 
 // Nothing shares bytes by choice: what the planner "naive" is about, whatever may be shared.
 StorageOptions apart(StorageOptions storage) {
@@ -156,7 +152,7 @@ std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, 
   const Addresses addresses = addresses_of(buffers, offsets);
   ReplayOptions options{limit, buffers.donated, {}};
   std::vector<ReplayFault> faults = replay(graph, addresses, options);
-  for (std::uint64_t seed = 0; has_streams(graph) && faults.empty() && seed < kSequences; ++seed) {
+  for (std::uint64_t seed = 0; !on_one_stream(graph) && faults.empty() && seed < kSequences; ++seed) {
     options.sequence = legal_sequence(graph, seed);
     faults = replay(graph, addresses, options);
   }
