@@ -7,14 +7,19 @@ from typing import Any
 from ...facts.source import Source
 from ...importers.graph_dict import graph_of
 from ...importers.torch import import_pt2, import_torch
+from ...importers.torch.private import names_of_torch, require_torch
 from ..program import Program
+
+_WHAT = "running a plan of torch"
 
 
 def program_of(source: Source) -> Program:
     """The program of a module, graph, exported program or .pt2 file."""
-    from .held import weights_held
-    from .program import TorchProgram
-    from .recording import Recording
+    require_torch(_WHAT)
+    with names_of_torch(_WHAT):
+        from .held import weights_held
+        from .program import TorchProgram
+        from .recording import Recording
 
     recording = Recording()
     value = source.value

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ... import _core
 from ...facts.source import Source
+from ...importers.torch.private import names_of_torch
 from ..poison import GARBAGE, deaths
 from ..result import Run
 from .given import plain_values
@@ -48,7 +49,8 @@ class TorchProgram:
 
     def bind(self, plan: Plan) -> BoundProgram:
         """Make the arena of a plan, and check the bounds of every tensor."""
-        return BoundProgram(self, plan)
+        with names_of_torch("running a plan of torch"):
+            return BoundProgram(self, plan)
 
 
 class BoundProgram:
