@@ -189,6 +189,20 @@ def test_an_arena_is_of_its_device(cuda: Gpu) -> None:
     assert arena.report().served == 1
 
 
+def test_a_gpu_that_fails_leaves_the_recorder_free(cuda: Gpu) -> None:
+    planned(cuda)
+    cuda.place["stream"] = SIDE  # type: ignore[attr-defined]
+    cuda.stub.stub_break(1)
+    try:
+        with pytest.raises(RuntimeError, match="CUDA fails: cudaDeviceSynchronize: an error"):
+            memplan.record(device="cuda").__enter__()
+    finally:
+        cuda.stub.stub_break(0)
+    with memplan.record(device="cuda") as tape:
+        cuda.free(cuda.tensor(100, SIDE))
+    assert tape.size.tolist() == [100]
+
+
 def test_plans_of_several_devices_have_no_arena(cuda: Gpu) -> None:
     with memplan.record() as tape:
         torch.empty(10)

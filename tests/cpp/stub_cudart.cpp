@@ -11,7 +11,7 @@ std::mutex lock;
 std::map<void*, std::size_t> memory;
 std::map<void*, std::size_t> tickets;  // by event: the work that it waits for
 std::size_t held = 0, limit = SIZE_MAX, queued = 0, done = 0, events = 0;
-int device = 0, capturing = 0;
+int device = 0, capturing = 0, broken = 0;
 
 }  // namespace
 
@@ -38,8 +38,8 @@ int cudaFree(void* pointer) {
 
 int cudaGetDevice(int* now) { return *now = device, 0; }
 int cudaSetDevice(int next) { return device = next, 0; }
-int cudaDeviceSynchronize() { return done = queued, 0; }
-int cudaEventCreateWithFlags(void** event, unsigned) { return *event = reinterpret_cast<void*>(++events), 0; }
+int cudaDeviceSynchronize() { return done = queued, broken; }
+int cudaEventCreateWithFlags(void** event, unsigned) { return *event = reinterpret_cast<void*>(++events), broken; }
 int cudaEventDestroy(void*) { return 0; }
 int cudaEventRecord(void* event, void*) { return tickets[event] = ++queued, 0; }
 int cudaEventQuery(void* event) { return tickets[event] <= done ? 0 : 600; }
@@ -55,4 +55,5 @@ std::size_t stub_held() { return held; }
 void stub_limit(std::size_t bytes) { limit = bytes; }
 void stub_finish() { done = queued; }
 void stub_capture(int is) { capturing = is; }
+void stub_break(int is) { broken = is; }
 }

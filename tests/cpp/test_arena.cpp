@@ -217,11 +217,43 @@ void test_a_few_equal_sizes_make_no_shift() {
   CHECK(follower.next(108).as_recorded);
 }
 
+void test_a_shift_is_followed() {
+  std::vector<Bytes> tape;
+  for (int i = 0; i < 300; ++i) tape.push_back(i);
+  Follower follower(tape);
+  follower.begin();
+  for (int i = 0; i < 100; ++i) follower.next(i);
+  for (int i = 130; i < 170; ++i) follower.next(i);
+  for (int i = 170; i < 200; ++i) CHECK(follower.next(i).as_recorded);
+  follower.begin();  // the next step has none
+  for (int i = 0; i < 300; ++i) CHECK(follower.next(i).as_recorded);
+}
+
+void test_a_certain_shift_is_kept() {
+  std::vector<Bytes> tape;
+  for (int i = 0; i < 300; ++i) tape.push_back(i);
+  Follower follower(tape);
+  follower.begin();
+  for (int i = 0; i < 100; ++i) follower.next(i);
+  for (int i = 200; i < 240; ++i) follower.next(i);
+  for (int i = 0; i < 10; ++i) follower.next(999);
+  CHECK(follower.next(150).slot == 250);  // as the first shift had it, by chance
+  CHECK(follower.next(251).as_recorded);
+}
+
+void test_a_step_begins_without_a_shift() {
+  Follower follower({10, 20, 30, 40, 50, 60, 70, 80});
+  follower.begin();
+  CHECK(follower.next(20).slot == 1 && follower.next(10).slot == 0);  // swapped
+  CHECK(follower.next(30).as_recorded);
+}
+
 void test_a_slot_is_found_once() {
   Follower follower({10, 20, 30, 40});
   follower.begin();
   CHECK(follower.next(20).slot == 1);  // instead of the first
   CHECK(!follower.next(20).as_recorded);
+  CHECK(follower.next(20).slot == 2);
   CHECK(follower.next(30).slot == 2 && follower.next(10).slot == 0);
 }
 
@@ -403,6 +435,9 @@ int main() {
   test_the_order_is_found_again();
   test_a_shift_is_found();
   test_a_few_equal_sizes_make_no_shift();
+  test_a_shift_is_followed();
+  test_a_certain_shift_is_kept();
+  test_a_step_begins_without_a_shift();
   test_a_slot_is_found_once();
   test_threads_have_slots_of_their_own();
   test_the_first_allocations_choose_the_track();

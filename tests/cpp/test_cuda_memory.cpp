@@ -28,7 +28,7 @@ struct Gpu {
   std::map<Event, std::shared_ptr<Mark>> events;
   std::size_t next_event = 1;
   int device = 0, error = 0;
-  bool fails = false, captures = false;
+  bool fails = false, captures = false, is_lost = false;
 
   void queue(Stream stream, std::function<void()> kernel) {
     queues[stream].push_back([kernel = std::move(kernel)] { return kernel(), true; });
@@ -73,7 +73,7 @@ Driver driver() {
   };
   made.GetDevice = [](int* device) { return *device = gpu->device, kSuccess; };
   made.SetDevice = [](int device) { return device > 3 ? failing(101) : (gpu->device = device, kSuccess); };
-  made.DeviceSynchronize = [] { return gpu->finish(), kSuccess; };
+  made.DeviceSynchronize = [] { return gpu->is_lost ? failing(1) : (gpu->finish(), kSuccess); };
   made.EventCreateWithFlags = [](Event* event, unsigned) {
     if (gpu->fails) return failing(1);
     gpu->events[*event = reinterpret_cast<Event>(gpu->next_event++)] = std::make_shared<Gpu::Mark>();
@@ -213,7 +213,12 @@ void test_errors_of_cuda() {
   f.mine.captures = false;
   f.mine.fails = true;
   THROWS(f.cuda.allocate(512, 0, kMain), std::runtime_error, "does not serve CUDA graphs");
+  f.mine.is_lost = true;
+  THROWS(f.cuda.serve({0, kSide}), std::runtime_error, "cudaDeviceSynchronize: invalid value");
+  CHECK(f.cuda.memory().serves({0, kMain}) && !f.cuda.memory().serves({0, kSide}));
+  f.mine.is_lost = false;
   f.cuda.serve({0, kSide});  // waits for the device instead
+  CHECK(f.cuda.memory().serves({0, kSide}));
   CHECK(f.mine.error == kSuccess);
   THROWS(f.cuda.memory().allocate(100 << 20, 0, kMain), std::runtime_error, "cudaMalloc: invalid value");
 }

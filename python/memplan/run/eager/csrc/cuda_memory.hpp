@@ -26,10 +26,10 @@ class CudaMemory {
   // The stream whose allocations steps record and serve. What an arena of the device has served before comes first.
   void serve(DeviceStream stream) {
     const std::lock_guard guard(lock_);
-    device_ = stream.first;
     const auto [found, is_new] = served_.emplace(stream);
-    if (is_new || found->second == stream.second) return;
-    follow(std::exchange(found->second, stream.second), stream);
+    if (found->second != stream.second) follow(found->second, stream);
+    found->second = stream.second;
+    device_ = stream.first;
   }
 
   bool serves(const DeviceStream& stream) {

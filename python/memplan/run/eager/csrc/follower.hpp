@@ -77,7 +77,7 @@ class Follower {
   }
 
   std::int64_t shift_of(std::size_t slot) const {
-    return static_cast<std::int64_t>(slot) - static_cast<std::int64_t>(step_sizes_.size());
+    return static_cast<std::int64_t>(slot + 1) - static_cast<std::int64_t>(step_sizes_.size());
   }
 
   bool is_match(std::size_t slot, Bytes size) const {
