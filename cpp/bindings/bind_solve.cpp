@@ -113,7 +113,7 @@ OpOrder order_of(const Graph& graph, const StorageOptions& storage, std::int64_t
   return order;
 }
 
-void bind_order(py::module_& m) {
+void bind_best_order(py::module_& m) {
   py::class_<OpOrder>(m, "Order", "An order of a graph's ops; see memplan/order.hpp.")
       .def_readonly("ops", &OpOrder::ops)
       .def_readonly("load", &OpOrder::load)
@@ -241,7 +241,7 @@ void bind_solve(py::module_& m) {
   Watch::main_thread = py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   bind_storage_options(m);
   bind_buffers(m);
-  bind_order(m);
+  bind_best_order(m);
   py::class_<Plan>(m, "Solution", "What a planner found: offsets and what is known about them.")
       .def_property_readonly("offsets", column_property<Plan>("offsets", &Plan::offsets),
                              "(n,) int64, bytes; read-only.")
