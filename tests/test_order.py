@@ -62,8 +62,7 @@ def check(seed: int, ops: int = 5) -> str:
 @pytest.mark.parametrize("part", [*range(3), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 60))])
 def test_no_order_and_no_sharing_beats_the_bound(part: int) -> None:
     came = [check(seed) for seed in range(part * 150, part * 150 + 150)]
-    assert came.count("proven") > 30
-    assert came.count("open") > 30
+    assert min(came.count("proven"), came.count("open")) > 15  # the others have one order
 
 
 # What a shape of a graph asks for
