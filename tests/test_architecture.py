@@ -82,7 +82,7 @@ UPSTREAM: dict[str, set[str]] = {
     },
     "order/possible_everywhere": {"graph", "storage", "storage/sharing"},
     "order/contents_model": {"graph", "storage", "happens_before", "storage/contents", "order/possible_everywhere"},
-    "order/cuts": {"order/contents_model"},
+    "order/cuts": {"order/contents_model", "placing/deadline"},
     "order/lists": {"order/contents_model"},
     "order/windows": {"order/contents_model", "placing/deadline"},
     "order": {

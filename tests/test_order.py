@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import time
 from itertools import islice
 from typing import Any
 
@@ -160,6 +161,43 @@ def test_less_work_is_no_worse_than_the_given_order() -> None:
     given = _core.buffers_of(graph).problem.load
     assert _core.best_order(graph, work=0).load <= given
     assert _core.best_order(graph, time_limit=1e-9).load <= given
+
+
+def layers(ops: int) -> dict[str, Any]:
+    """A random network whose orders differ much, and none of which is proven to be best."""
+    chance = random.Random(0)
+    width = int(ops**0.5)
+    names = [f"t{k}" for k in range(ops)]
+    reads = [names[k // width * width - width : k // width * width] if k >= width else ["x"] for k in range(ops)]
+    return {
+        "tensors": [
+            {"name": "x", "bytes": 1, "kind": "input"},
+            *({"name": name, "bytes": chance.randint(1, 1000)} for name in names),
+        ],
+        "ops": [
+            {"name": f"o{k}", "inputs": sorted({chance.choice(reads[k]) for _ in range(2)}), "outputs": [names[k]]}
+            for k in range(ops)
+        ],
+        "outputs": names[-1:],
+    }
+
+
+def test_work_and_time_end_the_search_and_the_bound() -> None:
+    graph = graph_of(layers(5000))
+    begin = time.perf_counter()
+    best = _core.best_order(graph)
+    assert time.perf_counter() - begin < 20  # a second; without an end of the work it is more than a minute
+    assert 0 < best.bound < best.load
+    begin = time.perf_counter()
+    assert _core.best_order(graph, work=10**15, time_limit=0.2).bound <= best.load
+    assert time.perf_counter() - begin < 10
+
+
+def test_each_plan_told_of_is_better() -> None:
+    peaks: list[int] = []
+    plan = memplan.plan(two_branches(), order="best", on_improvement=lambda found: peaks.append(found.peak))
+    assert peaks == sorted(set(peaks), reverse=True)
+    assert peaks[-1] == plan.peak
 
 
 def test_an_interrupt_keeps_the_best_order_so_far() -> None:

@@ -385,10 +385,17 @@ def _plan_best_order(
 ) -> Plan:
     """The plan of the best order that is found, or that of the given order if it peaks lower."""
     begin = time.perf_counter()
+    lowest = math.inf
+
+    def tell(plan: Plan) -> None:
+        nonlocal lowest
+        if on_improvement is not None and plan.peak < lowest:
+            lowest = plan.peak
+            on_improvement(plan)
 
     def planned(graph: _core.Graph) -> Plan:
         left = None if options[0] is None else max(options[0] - (time.perf_counter() - begin), 1e-3)
-        return _plan_graph(graph, planner, storage, (left, *options[1:]), on_improvement, source)
+        return _plan_graph(graph, planner, storage, (left, *options[1:]), tell if on_improvement else None, source)
 
     best = _core.best_order(graph, storage, time_limit=options[0])
     if best.found_by == "given":

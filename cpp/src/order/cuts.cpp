@@ -10,8 +10,9 @@ constexpr Bytes kInfinite = kMaxBytes / 4;
 
 }  // namespace
 
-Cuts::Cuts(const ContentsModel& model)
+Cuts::Cuts(const ContentsModel& model, const Deadline& deadline)
     : model_(model),
+      deadline_(deadline),
       source_(model.op_count() + static_cast<Index>(model.items.size())),
       sink_(source_ + 1),
       edges_of_(at(sink_) + 1),
@@ -41,17 +42,32 @@ void Cuts::add(Index from, Index to, Bytes capacity) {
   edges_.push_back({from, 0});
 }
 
-Cut Cuts::before(Index op) {
+std::optional<Cut> Cuts::before(Index op, std::int64_t& work_left) {
+  const std::int64_t begin = work_;
+  const auto is_spent = [&] { return work_ - begin >= work_left; };
+  count(edges_.size());
   for (std::size_t e = 0; e < edges_.size(); ++e) edges_[e].capacity = fresh_[e];
   for (const Index before : model_.waits[at(op)]) edges_[at(to_op_[at(before)])].capacity = kInfinite;
   edges_[at(from_op_[at(op)])].capacity = kInfinite;
   Cut cut;
-  while (find_levels()) {
+  bool found = false;
+  while (!is_spent() && !(found = !find_levels())) {
     std::fill(next_.begin(), next_.end(), 0);
-    while (const Bytes pushed = push(source_, kInfinite)) cut.alive += pushed;
+    while (!is_spent()) {
+      const Bytes pushed = push(source_, kInfinite);
+      if (pushed == 0) break;
+      cut.alive += pushed;
+    }
   }
+  work_left -= work_ - begin;
+  if (!found) return std::nullopt;
   for (Index k = 0; k < model_.op_count(); ++k) cut.in_set.push_back(level_[at(k)] != kNone);
   return cut;
+}
+
+void Cuts::count(std::size_t edges) {
+  work_ += static_cast<std::int64_t>(edges);
+  deadline_.tick(edges);
 }
 
 bool Cuts::find_levels() {
@@ -60,6 +76,7 @@ bool Cuts::find_levels() {
   level_[at(source_)] = 0;
   for (std::size_t head = 0; head < queue.size(); ++head) {
     const Index node = queue[head];
+    count(edges_of_[at(node)].size());
     for (const Index e : edges_of_[at(node)]) {
       const auto& [to, capacity] = edges_[at(e)];
       if (capacity == 0 || level_[at(to)] != kNone) continue;
@@ -77,11 +94,13 @@ Bytes Cuts::push(Index from, Bytes limit) {
   while (node != sink_) {
     const std::vector<Index>& edges = edges_of_[at(node)];
     std::size_t& k = next_[at(node)];
+    const std::size_t first = k;
     while (k < edges.size()) {
       const auto& [to, capacity] = edges_[at(edges[k])];
       if (capacity > 0 && level_[at(to)] == level_[at(node)] + 1) break;
       ++k;
     }
+    count(k - first + 1);
     if (k < edges.size()) {
       path.push_back(edges[k]);
       node = edges_[at(edges[k])].to;

@@ -6,9 +6,11 @@
 // after S. So the least cut is the least that may be alive when the op runs. Dinic's algorithm.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -19,10 +21,11 @@ struct Cut {
 
 class Cuts {
  public:
-  explicit Cuts(const ContentsModel& model);  // which outlives it
+  Cuts(const ContentsModel& model, const Deadline& deadline);  // which outlive it
 
-  // The least that is alive before an op.
-  Cut before(Index op);
+  // The least that is alive before an op; nothing if it takes more work than is left, in edges looked at. The deadline
+  // throws.
+  std::optional<Cut> before(Index op, std::int64_t& work_left);
 
  private:
   struct Edge {
@@ -33,8 +36,11 @@ class Cuts {
   void add(Index from, Index to, Bytes capacity);
   bool find_levels();
   Bytes push(Index node, Bytes limit);
+  void count(std::size_t edges);
 
   const ContentsModel& model_;
+  const Deadline& deadline_;
+  std::int64_t work_ = 0;  // edges looked at
   Index source_, sink_;
   std::vector<std::vector<Index>> edges_of_;  // per node; an edge's reverse is its number ^ 1
   std::vector<Edge> edges_;

@@ -57,8 +57,8 @@ struct Candidate {
 
 class OrderSearch {
  public:
-  OrderSearch(const ContentsModel& model, const OrderOptions& options)
-      : model_(model), cuts_(model), work_left_(options.work), planning_(plan_options(options)), deadline_(planning_) {}
+  OrderSearch(const ContentsModel& model, const OrderOptions& options, const Deadline& deadline)
+      : model_(model), deadline_(deadline), cuts_(model, deadline), work_left_(options.work) {}
 
   // The given order, those of lists, and the best of these made better; the best ones first.
   std::vector<Candidate> run(std::vector<Index> given) {
@@ -84,13 +84,6 @@ class OrderSearch {
   static constexpr std::size_t kStates = 300'000;
   static constexpr std::size_t kSizes[] = {12, 32, 80, 200, 256};
 
-  static PlanOptions plan_options(const OrderOptions& options) {
-    PlanOptions planning;
-    planning.time_limit = options.time_limit;
-    planning.stop = options.stop;
-    return planning;
-  }
-
   void consider(std::string name, std::vector<Index> ops) {
     const Height height = height_of(needs_of(model_, ops));
     candidates_.push_back({std::move(name), std::move(ops), height});
@@ -114,10 +107,9 @@ class OrderSearch {
         const std::vector<Bytes> needs = needs_of(model_, order.ops);
         const auto peak = static_cast<std::size_t>(std::max_element(needs.begin(), needs.end()) - needs.begin());
         const Index op = order.ops[peak];
-        const Cut cut = cuts_.before(op);
-        work_left_ -= 8 * static_cast<std::int64_t>(order.ops.size());
-        if (cut.alive + model_.making[at(op)] - model_.over_at_most[at(op)] >= order.height.load) break;
-        if (!change_by_cut(order, op, cut) && !change_by_window(order, needs, peak)) break;
+        const std::optional<Cut> cut = cuts_.before(op, work_left_);
+        if (!cut || cut->alive + model_.making[at(op)] - model_.over_at_most[at(op)] >= order.height.load) break;
+        if (!change_by_cut(order, op, *cut) && !change_by_window(order, needs, peak)) break;
         better = true;
       }
     } catch (const EndedError&) {
@@ -174,10 +166,9 @@ class OrderSearch {
   }
 
   const ContentsModel& model_;
+  const Deadline& deadline_;
   Cuts cuts_;
   std::int64_t work_left_;
-  const PlanOptions planning_;
-  const Deadline deadline_;
   bool interrupted_ = false;
   std::vector<Candidate> candidates_;
 };
@@ -200,23 +191,29 @@ OrderBound bound_at_the_end(const ContentsModel& model) {
   return {std::max(kept, least), kNone, given_order(model.op_count())};
 }
 
-// The ops that need most in an order, from the top down, until the bound is as high as what the next one needs.
-OrderBound bound_of(const ContentsModel& model, std::span<const Index> order) {
+// The ops that need most in an order, from the top down, until the bound is as high as what the next one needs, or the
+// work is done: it holds at any time.
+OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
+                    const Deadline& deadline) {
   const std::vector<Bytes> needs = needs_of(model, order);
   std::vector<std::size_t> by_need(order.size());
   std::iota(by_need.begin(), by_need.end(), std::size_t{0});
   std::stable_sort(by_need.begin(), by_need.end(), [&](std::size_t a, std::size_t b) { return needs[a] > needs[b]; });
-  Cuts cuts(model);
+  Cuts cuts(model, deadline);
   OrderBound bound = bound_at_the_end(model);
-  for (const std::size_t k : by_need) {
-    if (needs[k] <= bound.bytes) break;
-    const Index op = order[k];
-    const Cut cut = cuts.before(op);
-    const Bytes bytes = cut.alive + model.making[at(op)] - model.over_at_most[at(op)];
-    if (bytes <= bound.bytes) continue;
-    bound = {bytes, op, {}};
-    for (Index before = 0; before < model.op_count(); ++before)
-      if (cut.in_set[at(before)]) bound.before.push_back(before);
+  try {
+    for (const std::size_t k : by_need) {
+      if (needs[k] <= bound.bytes) break;
+      const Index op = order[k];
+      const std::optional<Cut> cut = cuts.before(op, work);
+      if (!cut) break;
+      const Bytes bytes = cut->alive + model.making[at(op)] - model.over_at_most[at(op)];
+      if (bytes <= bound.bytes) continue;
+      bound = {bytes, op, {}};
+      for (Index before = 0; before < model.op_count(); ++before)
+        if (cut->in_set[at(before)]) bound.before.push_back(before);
+    }
+  } catch (const EndedError&) {
   }
   return bound;
 }
@@ -250,9 +247,13 @@ OpOrder best_order(const Graph& graph, const StorageOptions& storage, const Orde
   OpOrder order{given_order(graph.op_count()), load_of(graph, storage), 0, "given", false};
   if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return order;
   const ContentsModel model(graph, storage);
-  OrderSearch search(model, options);
+  PlanOptions limits;
+  limits.time_limit = options.time_limit;
+  limits.stop = options.stop;
+  const Deadline deadline(limits);
+  OrderSearch search(model, options, deadline);
   const std::vector<Candidate> found = search.run(order.ops);
-  order.bound = bound_of(model, found.front().ops).bytes;
+  order.bound = bound_of(model, found.front().ops, options.work, deadline).bytes;
   order.interrupted = search.interrupted();
   constexpr std::size_t kLooks = 4;  // at what sharing makes of an order
   std::size_t looks = 0;
@@ -273,7 +274,7 @@ OpOrder best_order(const Graph& graph, const StorageOptions& storage, const Orde
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage) {
   if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return {};
   const ContentsModel model(graph, storage);
-  return bound_of(model, given_order(graph.op_count()));
+  return bound_of(model, given_order(graph.op_count()), OrderOptions().work, Deadline());
 }
 
 }  // namespace memplan
