@@ -35,6 +35,7 @@ UPSTREAM: dict[str, set[str]] = {
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
     "api": {"checks", "importers", "inplace_ops", "kinds", "facts", "proofs", "solving"},
+    "fitting": {"api", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},

@@ -13,6 +13,7 @@ namespace memplan::bindings {
 namespace py = pybind11;
 
 void bind_errors(py::module_& m);
+void bind_fit(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_problem(py::module_& m);
 void bind_planners(py::module_& m);

@@ -24,10 +24,12 @@ from .errors import (
 from .facts.diff import PlanDiff
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
+from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
+from .fitting.fit import fit
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
 from .importers.snapshot import Snapshot, read_snapshot
@@ -45,9 +47,11 @@ from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
+    "Change",
     "Comparison",
     "ComparisonRow",
     "Explanation",
+    "Fitting",
     "Fragmentation",
     "Graph",
     "GraphError",
@@ -84,6 +88,7 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "fit",
     "plan",
     "planner_names",
     "planners",

@@ -229,7 +229,7 @@ def plan(
         integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
         on_improvement,
-        None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust),
+        None if device is not None else source_of(source, args, kwargs, train, dims, inplace_ops, trust),
     )
     try:
         if isinstance(captured, _core.Graph):
@@ -338,7 +338,7 @@ def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
     return notes_of({op.type for op in graph.ops})
 
 
-def _source(
+def source_of(
     source: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any] | None,

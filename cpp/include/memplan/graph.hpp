@@ -62,6 +62,8 @@ struct BasicOp {
   std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged; else it is a copy
   std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, which show it; else a copy
   std::vector<Ref> after = {};               // ops that must have run before, besides those that it reads from
+  std::optional<double> cost = {};           // of running it, in any unit; finite, >= 0
+  bool recompute = true;  // it may run again: it draws no random numbers, and changes nothing but what it overwrites
 
   bool operator==(const BasicOp&) const = default;
 };

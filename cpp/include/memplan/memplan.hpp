@@ -5,6 +5,7 @@
 #include "memplan/buffers.hpp"
 #include "memplan/conflicts.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/fit.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/infeasible.hpp"

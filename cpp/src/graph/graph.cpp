@@ -88,6 +88,8 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.after = resolver.ops(spec.after);
   op.workspace = spec.workspace;
   op.stream = spec.stream;
+  op.cost = spec.cost;
+  op.recompute = spec.recompute;
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -159,7 +161,8 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
   for (const Index k : op.after) after.push_back(graph.op(k).name);
   return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
-          op.stream,    views(op.slices),  views(op.concats),  std::move(after)};
+          op.stream,    views(op.slices),  views(op.concats),  std::move(after),
+          op.cost,      op.recompute};
 }
 
 }  // namespace memplan

@@ -1,6 +1,7 @@
 #include "graph/graph_checks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -114,6 +115,8 @@ void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
     const Op& op = graph.op(k);
     if (op.workspace < 0)
       throw GraphError(op_name(graph, k) + ": workspace must be >= 0 bytes, got " + std::to_string(op.workspace));
+    if (op.cost && (!std::isfinite(*op.cost) || *op.cost < 0))
+      throw GraphError(op_name(graph, k) + ": cost must be finite and >= 0, got " + std::to_string(*op.cost));
     for (Index t : op.inputs)
       if (graph.tensor(t).kind == TensorKind::workspace)
         throw GraphError(op_name(graph, k) + " reads " + tensor_name(graph, t) + ", the workspace of " +

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import LISTED, invalid_plan
+from .fitting import Change, Fitting
 from .slots import Sharing, Slot, Slots
 from .source import Source
 
@@ -75,6 +76,8 @@ class Plan:
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
     notes : tuple of str
         What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
+    fitting : Fitting or None
+        How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
     """
 
     problem: _core.Problem
@@ -96,6 +99,7 @@ class Plan:
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
     notes: tuple[str, ...] = ()
+    fitting: Fitting | None = None
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
@@ -130,6 +134,21 @@ class Plan:
             unshared=None if buffers is None else buffers.unshared,
             source=source,
         )
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What `memplan.fit` has changed in the graph, in the order in which it runs; () for other plans."""
+        return () if self.fitting is None else self.fitting.changes
+
+    @property
+    def added_cost(self) -> float:
+        """The cost of all changes, in the unit of the ops' costs."""
+        return 0.0 if self.fitting is None else self.fitting.added_cost
+
+    @property
+    def cost_bound(self) -> float:
+        """What any schedule within the capacity adds at least, in this order of ops; see docs/fit.md."""
+        return 0.0 if self.fitting is None else self.fitting.cost_bound
 
     @property
     def placement_optimal(self) -> bool:

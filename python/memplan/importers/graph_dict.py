@@ -6,7 +6,7 @@
                  {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
-              "stream": 0}],
+              "stream": 0, "cost": 118.0e6, "recompute": true}],
      "outputs": ["y"]}
 """
 
@@ -28,6 +28,7 @@ _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
+    *("cost", "recompute"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs"}
 
@@ -108,6 +109,8 @@ def _op(entry: Any, position: int) -> _core.Op:
         _views(entry.get("slice", []), f"{where}.slice"),
         _views(entry.get("concat", []), f"{where}.concat"),
         _names(entry.get("after", []), f"{where}.after"),
+        _cost(entry.get("cost"), f"{where}.cost"),
+        _flag(entry.get("recompute", True), f"{where}.recompute"),
     )
 
 
@@ -160,6 +163,20 @@ def _integer(value: Any, where: str, limit: int = _INT64_MAX) -> int:
     if not -limit <= number <= limit:
         raise GraphError(f"{where} must be at most {limit}, got {number}")
     return number
+
+
+def _cost(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise GraphError(f"{where} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+def _flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise GraphError(f"{where} must be true or false, got {value!r}")
+    return value
 
 
 def _shape(value: Any, where: str) -> list[int] | None:

@@ -24,6 +24,7 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
         return
     was, now = planned.to_dict(), imported.to_dict()
     place = {op["name"]: place for place, op in enumerate(now["ops"])}
+    _leave_out_copies(was, now)
     if place.keys() == {op["name"] for op in was["ops"]}:
         was["ops"].sort(key=lambda op: place[op["name"]])
     for part in ("tensors", "ops"):
@@ -34,6 +35,27 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
             raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
     if was["outputs"] != now["outputs"]:
         raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+
+
+def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
+    """Take out of a graph what `memplan.fit` has put into it: copies of ops and tensors, "t~1" of "t"."""
+    known = {part: {entry["name"] for entry in now[part]} for part in ("tensors", "ops")}
+    if all(op["name"] in known["ops"] or "~" not in op["name"] for op in was["ops"]):
+        return
+    for part in ("tensors", "ops"):
+        was[part] = [entry for entry in was[part] if entry["name"] in known[part] or "~" not in entry["name"]]
+
+    def original(name: str) -> str:
+        return name if name in known["tensors"] else name.rsplit("~", 1)[0]
+
+    for op in was["ops"]:
+        op["inputs"] = [original(name) for name in op["inputs"]]
+        for relation in ("alias", "inplace", "overwrite", "slice", "concat"):
+            for view in op.get(relation, ()):
+                view["input"] = original(view["input"])
+    for op in (*was["ops"], *now["ops"]):
+        if before := sorted(name for name in op.pop("after", ()) if name in known["ops"]):
+            op["after"] = before
 
 
 def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -64,6 +64,7 @@ class Op:
     slices: list[Link] = field(default_factory=list)
     concats: list[Link] = field(default_factory=list)
     after: dict[Op, None] = field(default_factory=dict)
+    draws: bool = False  # random numbers
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
@@ -96,6 +97,8 @@ def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
         ]
     if op.after:
         entry["after"] = [before.name for before in op.after]
+    if op.draws:
+        entry["recompute"] = False
     return entry
 
 

@@ -160,6 +160,7 @@ class GraphRecorder:
         for generator in drawn:
             op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
             self._drawn[generator] = (op,)
+            op.draws = True
 
     def called(self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor] = ()) -> None:
         """Tell the listener from which call the newest op was made."""

@@ -16,6 +16,7 @@ from ...facts.source import Source
 from ...importers.torch.private import names_of_torch
 from ..poison import GARBAGE, deaths
 from ..result import Run
+from .again import with_copies
 from .given import plain_values
 from .kernels import instruction
 from .memory import Memory
@@ -57,7 +58,8 @@ class BoundProgram:
     """A program and the arena of a plan."""
 
     def __init__(self, program: TorchProgram, plan: Plan) -> None:
-        recording = program.recording
+        assert plan.graph is not None
+        recording = with_copies(program.recording, program.graph, plan.graph)
         self._program, self._recording, self._plan = program, recording, plan
         self._memory = Memory(plan, recording)
         self._numbers: dict[int, Any] = {}
@@ -97,6 +99,8 @@ class BoundProgram:
     def _steps_of(self, plan: Plan) -> list[int]:
         """At which step of the plan each call runs: the ops may have been planned in another order."""
         assert plan.graph is not None
+        if self._recording is not self._program.recording:
+            return [call.ops.start for call in self._recording.calls]
         names = [op.name for op in self._program.graph.ops]
         step = {op.name: step for step, op in enumerate(plan.graph.ops)}
         return [step[names[call.ops.start]] for call in self._recording.calls]

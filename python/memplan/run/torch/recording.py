@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
@@ -146,6 +147,13 @@ class Recording:
     def ended(self, roots: Mapping[int, str]) -> None:
         for address, index in self._storage_at.items():
             self.storages[index].root = roots.get(address, "")
+
+    def copied(self) -> Recording:
+        """Another recording of the same network, without calls as yet."""
+        other = copy(self)
+        other.storages = [replace(record, views=list(record.views)) for record in self.storages]
+        other.calls = []
+        return other
 
     def result_of(self, tensor: Callable[[View], Tensor], numbers: Mapping[int, Any]) -> Any:
         """What the network returns, with tensors for its views, and numbers, by the ids of what stands for them."""

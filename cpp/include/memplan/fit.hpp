@@ -1,0 +1,83 @@
+// Fit: a graph whose load is within a capacity, by tensors that leave the arena between two uses.
+//
+//     op      0   1   2   3   4   5
+//     t       ├───────────────────┤          made by op 0, used by ops 1 and 5
+//     t       ├───┤           ├───┤          leaves after op 1; op 0 runs again right before op 5
+//
+// A tensor comes back when its op runs again, and before it the ops whose outputs it reads and that have left too.
+// These are ops that are added, so that the result is a graph like any other: a copy of an op writes new tensors, which
+// later ops read.
+//
+// What keeps it right: an op runs again only if that gives what it gave before. It draws no random numbers. What it
+// reads has not been changed since. What is changed in place after it was made is made again by all the ops that wrote
+// it, in their order. What the caller gets stays where it is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+// What running an op again does.
+enum class Again : std::uint8_t {
+  same,     // gives what it gave before
+  changes,  // changes the tensors that its outputs are views of, or without such outputs, its first input
+  never     // gives something else, or has other effects
+};
+
+// What an op costs, and whether it may run again.
+struct OpFacts {
+  double cost = 0;  // finite, >= 0
+  Again again = Again::same;
+};
+
+struct FitOptions {
+  Bytes capacity = 0;
+  bool recompute = true;
+  std::int64_t work = 400'000'000;        // of the search, in steps of some nanoseconds
+  std::size_t states = 100'000;           // that the exact search for small graphs may visit
+  std::optional<double> time_limit = {};  // seconds
+  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
+};
+
+// A tensor that comes back before an op.
+struct Change {
+  std::vector<std::string> tensors;  // that come back, by the names that they had
+  std::vector<std::string> ops;      // that were added for it
+  std::string after;                 // the op that used them last before
+  std::string before;                // the op of the graph that runs next
+  Bytes bytes = 0;
+  double cost = 0;
+};
+
+struct Fitted {
+  Graph graph;
+  std::vector<Change> changes;  // in the order in which they run
+  Bytes load = 0;               // of the buffers of the graph
+  double added_cost = 0;
+  double cost_bound = 0;  // no schedule in this order adds less, whatever shares bytes; see docs/fit.md
+  bool interrupted = false;
+};
+
+// The graph with ops added so that its load is within the capacity, at the least cost that is found. With the same
+// options it is the same, unless the time limit or `stop` ends the search. Throws UnsupportedError where ops are on
+// several streams, and InfeasibleError where no schedule fits, or none was found.
+Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+           const FitOptions& options);
+
+// The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot
+// come back and is used later.
+struct Floor {
+  Bytes bytes = 0;
+  Index op = kNone;
+};
+Floor floor_of(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+               const FitOptions& options);
+
+}  // namespace memplan

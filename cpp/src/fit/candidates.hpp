@@ -1,0 +1,57 @@
+// Candidates: units that would run again at a stage, by what that frees for its cost.
+//
+// An item that is not used between two steps is away from them if its unit runs again right before the later use. What
+// it frees counts at steps above the capacity only. What the unit reads has to be there: if it is not, its own unit
+// runs again too, unless it may just stay a little longer.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "fit/schedule.hpp"
+
+namespace memplan {
+
+struct Leaving {
+  Rerun rerun;
+  double freed = 0;  // bytes x steps above the capacity, at most what is too much
+  double score = 0;  // freed for the cost of the unit alone
+};
+
+class Candidates {
+ public:
+  Candidates(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {}
+
+  // Looks at a walk of a schedule; its events are collected. `price`, per op, says what a byte is worth while the op
+  // runs for the first time; without prices, all steps above the capacity are worth the same.
+  void look(const Schedule& schedule, const Walk& walk, std::span<const double> price = {});
+
+  // What is above the capacity, and the needs of blocks of steps: what the questions below look at.
+  void measure(const Walk& walk, std::span<const double> price = {});
+
+  // Whether the items of a rerun could stay alive instead, as far as its own bytes are concerned.
+  bool may_go(const Walk& walk, const Rerun& rerun) const;
+
+  double over() const { return over_; }  // bytes x steps above the capacity
+
+  const std::vector<Leaving>& all() const { return all_; }
+
+  // All that has to run again for a unit at a stage, the unit last; none if that is more than `most` units.
+  std::optional<std::vector<Rerun>> with_inputs(const Schedule& schedule, const Walk& walk, const Rerun& rerun) const;
+
+ private:
+  bool there(const Walk& walk, Index item, Index stage) const;
+  bool may_stay(const Walk& walk, Index item, Index stage) const;
+  Bytes most_between(const Walk& walk, Index begin, Index end) const;
+
+  const FitModel& model_;
+  Bytes capacity_;
+  double over_ = 0;
+  std::vector<double> worth_until_;
+  std::vector<double> over_until_;     // per step: the sum before it
+  std::vector<Index> too_much_until_;  // per step: how many are above the capacity before it
+  std::vector<Bytes> most_of_block_;   // of the needs
+  std::vector<Leaving> all_;
+};
+
+}  // namespace memplan

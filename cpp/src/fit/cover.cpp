@@ -1,0 +1,99 @@
+#include "fit/cover.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "fit/schedule.hpp"
+
+namespace memplan {
+
+namespace {
+
+// What an op may write over at most: over inputs that nothing uses later in the given order, and, per item that stands
+// for an input that something does, over that one if the item is away right after the op.
+struct WrittenOver {
+  Bytes dead = 0;
+  std::map<Index, Bytes> of_item;
+};
+
+WrittenOver most_written_over(const FitModel& model, Index op) {
+  std::map<Index, Bytes> most_of_input, most_of_output;
+  std::map<Index, Index> stands_for;  // per input, an item that is used later
+  for (const Over& over : model.contents.overs[at(op)]) {
+    Bytes& most = most_of_input[over.input];
+    most = std::max(most, over.bytes);
+    for (const Index i : over.items) {
+      const Content& item = model.contents.items[at(i)];
+      if (item.kept || (!item.users.empty() && item.users.back() > op)) stands_for[over.input] = i;
+    }
+  }
+  WrittenOver found;
+  for (const Over& over : model.contents.overs[at(op)]) {
+    if (stands_for.contains(over.input)) continue;
+    Bytes& most = most_of_output[over.output];
+    most = std::max(most, over.bytes);
+  }
+  Bytes in = 0, out = 0;
+  for (const auto& [output, bytes] : most_of_output) out += bytes;
+  for (const auto& [input, bytes] : most_of_input) {
+    if (const auto item = stands_for.find(input); item != stands_for.end())
+      found.of_item[item->second] += bytes;
+    else
+      in += bytes;
+  }
+  found.dead = std::min(in, out);
+  return found;
+}
+
+}  // namespace
+
+Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
+  Walk walk(model);
+  walk.run(Schedule(model));
+  std::vector<std::map<Index, Bytes>> over;
+  for (Index k = 0; k < model.op_count(); ++k) {
+    WrittenOver most = most_written_over(model, k);
+    too_much.push_back(walk.need[at(k)] + walk.saved[at(k)] - most.dead - capacity);
+    over.push_back(std::move(most.of_item));
+  }
+  for (const Unit& unit : model.units) {
+    for (const Index i : unit.items) {
+      Index before = model.contents.items[at(i)].maker;
+      for (const Index use : model.uses[at(i)]) {
+        const Index a = before, b = use;
+        before = use;
+        Gap gap;
+        gap.item = i;
+        gap.unit = model.unit_of_item[at(i)];
+        gap.bytes = model.contents.items[at(i)].bytes;
+        gap.begin = std::max(a + 1, unit.from);
+        gap.end = std::min(b, unit.until);
+        gap.first = a + 1;
+        gap.last = gap.end;
+        if (gap.begin > gap.end) continue;
+        if (const auto found = over[at(a)].find(i); found != over[at(a)].end()) gap.written_over = found->second;
+        if (gap.first < gap.last || gap.written_over > 0) gaps.push_back(gap);
+      }
+    }
+  }
+}
+
+Floor Cover::floor() const {
+  std::vector<Bytes> change(too_much.size() + 1, 0);
+  for (const Gap& gap : gaps) {
+    change[at(gap.first) - 1] += gap.written_over;
+    change[at(gap.first)] -= gap.written_over;
+    change[at(gap.first)] += gap.bytes;
+    change[at(gap.last)] -= gap.bytes;
+  }
+  Floor floor;
+  Bytes freed = 0;
+  for (std::size_t k = 0; k < too_much.size(); ++k) {
+    freed += change[k];
+    const Bytes bytes = too_much[k] + capacity_ - freed;
+    if (bytes > floor.bytes) floor = {bytes, static_cast<Index>(k)};
+  }
+  return floor;
+}
+
+}  // namespace memplan

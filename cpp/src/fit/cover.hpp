@@ -1,0 +1,44 @@
+// Cover: a relaxation of the problem. At each op of the given order, what is away has to free what is too much.
+//
+//     minimise    sum of cost(u) times the reruns of u
+//     such that   at each op k:  bytes of the items that are away at k  >=  need(k) - capacity
+//
+// An item may be away between two uses that follow each other in the given order, if its unit runs again at a stage
+// between them. All that a unit reads is taken to be there when it runs again, and what it needs then is not counted.
+// So no schedule adds less than the optimum.
+#pragma once
+
+#include <vector>
+
+#include "fit/fit_model.hpp"
+#include "memplan/fit.hpp"
+
+namespace memplan {
+
+// An item that may be away while the ops [first, last) run, if its unit runs again at a stage of [begin, end].
+struct Gap {
+  Index item = 0;
+  Index unit = 0;
+  Bytes bytes = 0;
+  Index first = 0;
+  Index last = 0;
+  Index begin = 0;
+  Index end = 0;
+  Bytes written_over = 0;  // what else is freed at op first - 1, which may write over the item
+};
+
+class Cover {
+ public:
+  Cover(const FitModel& model, Bytes capacity);
+
+  // At least the bytes that an op needs, and the op that needs most so.
+  Floor floor() const;
+
+  std::vector<Gap> gaps;        // by unit
+  std::vector<Bytes> too_much;  // per op: need - capacity, however low
+
+ private:
+  Bytes capacity_;
+};
+
+}  // namespace memplan

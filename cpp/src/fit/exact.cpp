@@ -1,0 +1,169 @@
+#include "fit/exact.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <queue>
+#include <unordered_map>
+
+namespace memplan {
+
+namespace {
+
+constexpr std::size_t kMostItems = 24;
+constexpr Index kMostOps = 64;
+
+using Items = std::uint32_t;  // a set
+
+// A stage, and the items alive.
+struct Moment {
+  std::uint32_t stage;
+  Items alive;
+
+  std::uint64_t key() const { return std::uint64_t{stage} << 32 | alive; }
+};
+
+class ExactSearch {
+ public:
+  ExactSearch(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {
+    const std::vector<Content>& items = model.contents.items;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (items[i].kept) kept_ |= Items{1} << i;
+      if (items[i].maker == kNone && (items[i].kept || !items[i].users.empty())) given_ |= Items{1} << i;
+    }
+  }
+
+  std::optional<Exact> run(std::size_t most) {
+    push({0, given_}, 0, 0, {});
+    while (!heap_.empty()) {
+      const auto [cost, key] = heap_.top();
+      heap_.pop();
+      Known& known = known_.at(key);
+      if (known.done || cost > known.cost) continue;
+      known.done = true;
+      if (known_.size() > most) return std::nullopt;
+      const Moment state{static_cast<std::uint32_t>(key >> 32), static_cast<Items>(key)};
+      if (static_cast<Index>(state.stage) == model_.op_count()) return result(state, cost);
+      expand(state, cost);
+    }
+    return Exact{};
+  }
+
+ private:
+  struct Known {
+    double cost;
+    std::uint64_t from;
+    Rerun rerun;  // of a unit; none of kNone
+    bool done;
+  };
+
+  static Items set_of(const std::vector<Index>& items) {
+    Items set = 0;
+    for (const Index i : items) set |= Items{1} << i;
+    return set;
+  }
+
+  Bytes bytes_of(Items set) const {
+    Bytes bytes = 0;
+    for (std::size_t i = 0; set >> i != 0; ++i)
+      if ((set >> i & 1) != 0) bytes += model_.contents.items[i].bytes;
+    return bytes;
+  }
+
+  void push(const Moment& state, double cost, std::uint64_t from, const Rerun& rerun) {
+    const auto [found, is_new] = known_.try_emplace(state.key(), Known{cost, from, rerun, false});
+    if (!is_new && found->second.cost <= cost) return;
+    found->second = {cost, from, rerun, false};
+    heap_.emplace(cost, state.key());
+  }
+
+  // The bytes that an op saves at most by what it writes over inputs that are not in `after`.
+  Bytes saved(Index op, Items after) const {
+    std::map<Index, Bytes> in, out;  // per tensor, the most
+    for (const Over& over : model_.contents.overs[at(op)]) {
+      if ((set_of(over.items) & after) != 0) continue;
+      in[over.input] = std::max(in[over.input], over.bytes);
+      out[over.output] = std::max(out[over.output], over.bytes);
+    }
+    Bytes from = 0, to = 0;
+    for (const auto& [input, bytes] : in) from += bytes;
+    for (const auto& [output, bytes] : out) to += bytes;
+    return std::min(from, to);
+  }
+
+  // The alive items after an op, if it fits when those of `gone` go with it.
+  bool runs(Index op, Items& alive, Items gone, bool again) const {
+    const Items uses = set_of(model_.contents.uses[at(op)]), makes = set_of(model_.contents.makes[at(op)]);
+    if ((uses & ~alive) != 0) return false;
+    const Items after = alive & ~gone;
+    const Items twice = again ? makes & alive & kept_ : 0;
+    const Items written = makes & ~alive;
+    Bytes workspace = model_.contents.making[at(op)] - bytes_of(makes);
+    if (bytes_of(alive) + bytes_of(written) + bytes_of(twice) + workspace - saved(op, after) > capacity_) return false;
+    alive = after | makes;
+    return true;
+  }
+
+  void expand(const Moment& state, double cost) {
+    for (std::size_t i = 0; i < model_.contents.items.size(); ++i)
+      if ((state.alive & ~kept_) >> i & 1)
+        push({state.stage, state.alive & ~(Items{1} << i)}, cost, state.key(), {0, kNone});
+    const auto op = static_cast<Index>(state.stage);
+    const Items uses = set_of(model_.contents.uses[at(op)]) & ~kept_;
+    for_subsets(uses, [&](Items gone) {
+      Items alive = state.alive;
+      if (runs(op, alive, gone, false)) push({state.stage + 1, alive}, cost, state.key(), {0, kNone});
+    });
+    for (Index u = 0; u < static_cast<Index>(model_.units.size()); ++u) {
+      if (!model_.may_run_again(u, op)) continue;
+      const Unit& unit = model_.units[at(u)];
+      const Items needs = set_of(unit.needs) & ~kept_;
+      for_subsets(needs, [&](Items gone) {
+        Items alive = state.alive;
+        for (std::size_t k = 0; k < unit.ops.size(); ++k) {
+          const Items now = k + 1 == unit.ops.size() ? gone : 0;
+          if (!runs(unit.ops[k], alive, now & set_of(model_.contents.uses[at(unit.ops[k])]), true)) return;
+        }
+        push({state.stage, alive}, cost + unit.cost, state.key(), {op, u});
+      });
+    }
+  }
+
+  template <class F>
+  static void for_subsets(Items set, F&& f) {
+    for (Items subset = set;; subset = (subset - 1) & set) {
+      f(subset);
+      if (subset == 0) return;
+    }
+  }
+
+  Exact result(const Moment& end, double cost) const {
+    Exact found{true, cost, {}};
+    std::uint64_t key = end.key();
+    const std::uint64_t start = Moment{0, given_}.key();
+    while (key != start) {
+      const Known& known = known_.at(key);
+      if (known.rerun.unit != kNone) found.reruns.push_back(known.rerun);
+      key = known.from;
+    }
+    std::reverse(found.reruns.begin(), found.reruns.end());
+    return found;
+  }
+
+  using Entry = std::pair<double, std::uint64_t>;
+
+  const FitModel& model_;
+  Bytes capacity_;
+  Items kept_ = 0, given_ = 0;
+  std::unordered_map<std::uint64_t, Known> known_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
+};
+
+}  // namespace
+
+std::optional<Exact> exact(const FitModel& model, Bytes capacity, std::size_t most) {
+  if (model.contents.items.size() > kMostItems || model.op_count() > kMostOps) return std::nullopt;
+  return ExactSearch(model, capacity).run(most);
+}
+
+}  // namespace memplan

@@ -1,0 +1,190 @@
+#include "memplan/fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "fit/cover.hpp"
+#include "fit/exact.hpp"
+#include "fit/fit_search.hpp"
+#include "fit/prices.hpp"
+#include "fit/rewrite.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/buffers.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/happens_before.hpp"
+#include "memplan/infeasible.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr int kRounds = 1500;  // of the bound
+constexpr int kTargets = 12;   // capacities of the model that are tried, until the buffers are within the real one
+
+void check_facts(const Graph& graph, const std::vector<OpFacts>& facts) {
+  if (facts.size() != graph.ops().size())
+    throw GraphError("facts must be one per op, " + std::to_string(graph.op_count()) + ", got " +
+                     std::to_string(facts.size()));
+  for (Index k = 0; k < graph.op_count(); ++k)
+    if (!std::isfinite(facts[at(k)].cost) || facts[at(k)].cost < 0)
+      throw GraphError("op " + quoted(graph.op(k).name) + ": cost must be finite and >= 0, got " +
+                       std::to_string(facts[at(k)].cost));
+  if (!on_one_stream(graph)) throw UnsupportedError("fit takes graphs whose ops are on one stream");
+}
+
+// What the search looks at: slices and parts of concatenations as copies, which they are unless sharing helps.
+StorageOptions with_copies(StorageOptions storage) {
+  storage.zero_copy = false;
+  return storage;
+}
+
+Bytes load_in(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }
+
+InfeasibleError refused(const std::string& message, Bytes capacity, Bytes bound) {
+  InfeasibleError error(message);
+  error.capacity = capacity;
+  error.lower_bound = bound;
+  return error;
+}
+
+std::string in_bytes(Bytes bytes) { return std::to_string(bytes) + " bytes"; }
+
+class Fitter {
+ public:
+  Fitter(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+         const FitOptions& options)
+      : graph_(graph), facts_(facts), storage_(storage), options_(options), limits_(limits()), deadline_(limits_) {}
+
+  Fitted run() {
+    const Bytes given = load_in(graph_, storage_);
+    if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
+    const FitModel bounding(graph_, facts_, storage_, options_);
+    const Cover cover(bounding, options_.capacity);
+    require_floor(cover.floor());
+    const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
+    if (optimum) try_exact(bounding, *optimum);
+    const bool done = optimum && best_;
+    if (!done)
+      search(FitModel(graph_, facts_, with_copies(storage_), options_), bounding, cover, optimum ? optimum->cost : 0,
+             given);
+    if (!best_) throw none_found(cover.floor());
+    best_->cost_bound = optimum ? optimum->cost : bound_of(bounding, cover);
+    best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
+    best_->interrupted = interrupted_;
+    return std::move(*best_);
+  }
+
+ private:
+  PlanOptions limits() const {
+    PlanOptions limits;
+    limits.time_limit = options_.time_limit;
+    limits.stop = options_.stop;
+    return limits;
+  }
+
+  Graph same_graph() const {
+    GraphSpec spec{graph_.tensors(), {}, {}};
+    for (const Op& op : graph_.ops()) spec.ops.push_back(spec_of(graph_, op));
+    for (const Index t : graph_.outputs()) spec.outputs.push_back(graph_.tensor(t).name);
+    return Graph(std::move(spec));
+  }
+
+  void require_floor(const Floor& floor) const {
+    if (floor.bytes <= options_.capacity) return;
+    throw refused("op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) +
+                      " whatever is made again, capacity is " + in_bytes(options_.capacity),
+                  options_.capacity, floor.bytes);
+  }
+
+  InfeasibleError none_found(const Floor& floor) const {
+    return refused("no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
+                       in_bytes(least_load_) + ", and op " + quoted(graph_.op(floor.op).name) + " needs " +
+                       in_bytes(floor.bytes) + " in any",
+                   options_.capacity, floor.bytes);
+  }
+
+  // The graph is small: what no schedule can do is known.
+  void try_exact(const FitModel& model, const Exact& optimum) {
+    if (!optimum.feasible)
+      throw refused("no schedule fits " + in_bytes(options_.capacity) + ": all were tried", options_.capacity,
+                    options_.capacity + 1);
+    std::vector<Copy> copies;
+    for (std::size_t r = 0; r < optimum.reruns.size(); ++r)
+      for (const Index op : model.units[at(optimum.reruns[r].unit)].ops) copies.push_back({op, r});
+    consider(model, optimum.reruns, copies);
+  }
+
+  double bound_of(const FitModel& model, const Cover& cover) const {
+    return prices_of(model, cover, best_->added_cost, kRounds, Deadline()).bound;
+  }
+
+  // The model counts a little more or less than what the buffers need in the end. So its capacity is moved until they
+  // are within the real one.
+  void search(const FitModel& model, const FitModel& bounding, const Cover& cover, double enough, Bytes given) {
+    Walk walk(model);
+    walk.run(Schedule(model));
+    Bytes target = options_.capacity + std::max<Bytes>(walk.load() - given, 0);
+    const double guess =
+        std::accumulate(facts_.begin(), facts_.end(), 0.0, [](double sum, const OpFacts& f) { return sum + f.cost; }) *
+        0.2;
+    const std::vector<double> prices = prices_of(bounding, cover, guess, kRounds / 3, deadline_).of_op;
+    std::int64_t work = options_.work;
+    for (int attempt = 0; attempt < kTargets && target > 0; ++attempt) {
+      std::int64_t part = std::max<std::int64_t>(work / 2, options_.work / kTargets);
+      work -= part;
+      FitSearch search(model, target, deadline_);
+      const std::optional<Schedule> found = search.run(Schedule(model), prices, enough, part);
+      work += part;
+      interrupted_ = interrupted_ || search.ended();
+      if (!found) {
+        least_load_ = std::min(least_load_, search.least_load());
+        return;
+      }
+      const std::vector<Rerun> reruns = found->reruns();
+      const Bytes load = consider(model, reruns, copies_of(model, reruns));
+      if (load <= options_.capacity) return;
+      target = std::min(target - 1, target - (load - options_.capacity));
+    }
+  }
+
+  // The load of a schedule's graph, which is kept if it is the best within the capacity.
+  Bytes consider(const FitModel& model, const std::vector<Rerun>& reruns, const std::vector<Copy>& copies) {
+    Rewritten changed = rewritten(graph_, facts_, model, reruns, copies);
+    const Bytes load = load_in(changed.graph, storage_);
+    least_load_ = std::min(least_load_, load);
+    double cost = 0;
+    for (const Rerun& rerun : reruns) cost += model.units[at(rerun.unit)].cost;
+    if (load <= options_.capacity && (!best_ || cost < best_->added_cost))
+      best_ = Fitted{std::move(changed.graph), std::move(changed.changes), load, cost, 0, false};
+    return load;
+  }
+
+  const Graph& graph_;
+  const std::vector<OpFacts>& facts_;
+  const StorageOptions& storage_;
+  const FitOptions& options_;
+  PlanOptions limits_;
+  Deadline deadline_;
+  std::optional<Fitted> best_;
+  Bytes least_load_ = kMaxBytes;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+           const FitOptions& options) {
+  check_facts(graph, facts);
+  return Fitter(graph, facts, storage, options).run();
+}
+
+Floor floor_of(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+               const FitOptions& options) {
+  check_facts(graph, facts);
+  return Cover(FitModel(graph, facts, storage, options), options.capacity).floor();
+}
+
+}  // namespace memplan

@@ -1,0 +1,124 @@
+#include "fit/fit_model.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace memplan {
+
+namespace {
+
+void sort_once(std::vector<Index>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+bool is_view(const Op& op, Index tensor) {
+  const auto shows = [tensor](const View& view) { return view.output == tensor; };
+  return std::any_of(op.aliases.begin(), op.aliases.end(), shows) ||
+         std::any_of(op.overwrites.begin(), op.overwrites.end(), shows);
+}
+
+// What a unit needs to know of the graph.
+struct Flow {
+  std::vector<Index> root;                   // per tensor
+  std::vector<std::vector<Index>> changed;   // per op, roots
+  std::vector<std::vector<Index>> changers;  // per root tensor, ops; ascending
+  std::vector<bool> caged;                   // per root: a view of it is made by an op that has to run for more
+
+  Flow(const Graph& graph, const std::vector<OpFacts>& facts)
+      : root(roots_of(graph)),
+        changed(changed_roots(graph, facts, root)),
+        changers(graph.tensors().size()),
+        caged(graph.tensors().size(), false) {
+    for (Index k = 0; k < graph.op_count(); ++k) {
+      for (const Index r : changed[at(k)]) changers[at(r)].push_back(k);
+      const Op& op = graph.op(k);
+      const bool has_own = std::any_of(op.outputs.begin(), op.outputs.end(), [&](Index t) { return !is_view(op, t); });
+      for (const View& view : op.overwrites) caged[at(root[at(view.input)])] = true;
+      if (has_own || op.workspace > 0)
+        for (const View& view : op.aliases) caged[at(root[at(view.input)])] = true;
+    }
+  }
+};
+
+// The ops that make an op's outputs what they are at the end; none where they cannot be made again.
+std::vector<Index> ops_of_unit(const Graph& graph, const std::vector<OpFacts>& facts, const Flow& flow, Index k) {
+  const Op& op = graph.op(k);
+  if (facts[at(k)].again != Again::same) return {};
+  std::vector<Index> ops{k};
+  bool makes = false;
+  for (const Index t : op.outputs) {
+    if (is_view(op, t)) continue;
+    makes = true;
+    if (flow.caged[at(t)]) return {};
+    for (const Index changer : flow.changers[at(t)]) {
+      if (facts[at(changer)].again != Again::changes || flow.changed[at(changer)].size() != 1) return {};
+      ops.push_back(changer);
+    }
+  }
+  if (!makes) return {};
+  sort_once(ops);
+  return ops;
+}
+
+}  // namespace
+
+std::vector<Index> roots_of(const Graph& graph) {
+  std::vector<Index> root(graph.tensors().size());
+  std::iota(root.begin(), root.end(), Index{0});
+  for (const Op& op : graph.ops()) {
+    for (const View& view : op.aliases) root[at(view.output)] = root[at(view.input)];
+    for (const View& view : op.overwrites) root[at(view.output)] = root[at(view.input)];
+  }
+  return root;
+}
+
+std::vector<std::vector<Index>> changed_roots(const Graph& graph, const std::vector<OpFacts>& facts,
+                                              const std::vector<Index>& root_of) {
+  std::vector<std::vector<Index>> changed(graph.ops().size());
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
+    for (const View& view : op.overwrites) changed[at(k)].push_back(root_of[at(view.input)]);
+    if (facts[at(k)].again == Again::same) continue;
+    for (const View& view : op.aliases) changed[at(k)].push_back(root_of[at(view.input)]);
+    const bool silent = changed[at(k)].empty() && op.outputs.empty() && !op.inputs.empty();
+    if (silent) changed[at(k)].push_back(root_of[at(op.inputs.front())]);
+    sort_once(changed[at(k)]);
+  }
+  return changed;
+}
+
+FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+                   const FitOptions& options)
+    : contents(graph, storage), unit_of_item(contents.items.size(), kNone), uses(contents.items.size()) {
+  for (std::size_t i = 0; i < contents.items.size(); ++i) uses[i] = contents.items[i].users;
+  if (!options.recompute) return;
+  const Flow flow(graph, facts);
+  for (Index k = 0; k < op_count(); ++k) {
+    Unit unit;
+    unit.ops = ops_of_unit(graph, facts, flow, k);
+    if (unit.ops.empty()) continue;
+    for (const Index i : contents.makes[at(k)])
+      if (!contents.items[at(i)].kept) unit.items.push_back(i);
+    if (unit.items.empty()) continue;
+    unit.until = op_count();
+    for (const Index op : unit.ops) {
+      unit.cost += facts[at(op)].cost;
+      unit.from = std::max(unit.from, op + 1);
+      for (const Index i : contents.uses[at(op)])
+        if (contents.items[at(i)].maker != k) unit.needs.push_back(i);
+      for (const Index t : graph.op(op).inputs) {
+        const Index root = flow.root[at(t)];
+        for (const Index changer : flow.changers[at(root)])
+          if (changer > op && !std::binary_search(unit.ops.begin(), unit.ops.end(), changer))
+            unit.until = std::min(unit.until, changer);
+      }
+    }
+    sort_once(unit.needs);
+    if (unit.from > unit.until) continue;
+    for (const Index i : unit.items) unit_of_item[at(i)] = static_cast<Index>(units.size());
+    units.push_back(std::move(unit));
+  }
+}
+
+}  // namespace memplan

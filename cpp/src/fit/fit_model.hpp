@@ -1,0 +1,50 @@
+// FitModel: which items of a graph may leave the arena and come back, and what that takes.
+//
+// An item is bytes that live and die together (order/contents_model.hpp). A unit is what runs to make items again: the
+// op that made them and the ops that have changed them since. The items of an op come back together.
+//
+//     conv ──▶ bn ──▶ relu_ (changes bn's output)        units: {conv}, {bn, relu_}
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/fit.hpp"
+#include "order/contents_model.hpp"
+
+namespace memplan {
+
+struct Unit {
+  std::vector<Index> ops;    // ascending: the op that makes the items, then those that change them
+  std::vector<Index> items;  // that come back: those that the ops make, but for what the caller keeps
+  std::vector<Index> needs;  // items of other units that the ops read
+  double cost = 0;
+  Index from = 0;  // it may run before op k of the order where from <= k <= until
+  Index until = 0;
+};
+
+class FitModel {
+ public:
+  // `graph` outlives it. Items are counted with zero_copy as the options say.
+  FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+           const FitOptions& options);
+
+  Index op_count() const { return contents.op_count(); }
+  bool may_run_again(Index unit, Index stage) const {
+    return unit != kNone && units[at(unit)].from <= stage && stage <= units[at(unit)].until;
+  }
+
+  ContentsModel contents;
+  std::vector<Unit> units;
+  std::vector<Index> unit_of_item;       // kNone: it cannot be made again
+  std::vector<std::vector<Index>> uses;  // per item, ops that use it, its maker not among them; ascending
+};
+
+// Per op, the roots of tensors that it changes. By `Again::changes`, and by overwrites.
+std::vector<std::vector<Index>> changed_roots(const Graph& graph, const std::vector<OpFacts>& facts,
+                                              const std::vector<Index>& root_of);
+
+// Per tensor, the tensor that owns the bytes in which it lies by need.
+std::vector<Index> roots_of(const Graph& graph);
+
+}  // namespace memplan

@@ -1,0 +1,178 @@
+#include "fit/fit_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace memplan {
+
+namespace {
+
+constexpr int kStarts = 8;            // greedy searches from the start, until one succeeds; two at least
+constexpr std::size_t kPruned = 100;  // units that are looked at after a repair
+constexpr std::size_t kTrials = 40;   // candidates that are tried for one step of the greedy search
+
+}  // namespace
+
+void FitSearch::walk(const Schedule& schedule) {
+  walk_.run(schedule);
+  least_load_ = std::min(least_load_, walk_.load());
+  *work_ -= walk_.work();
+  deadline_.tick(static_cast<std::size_t>(walk_.work()));
+}
+
+double FitSearch::over() const {
+  double over = 0;
+  for (const Bytes need : walk_.need) over += static_cast<double>(std::max<Bytes>(need - capacity_, 0));
+  return over;
+}
+
+// Lets the best candidate run again; false where none lowers what is too much.
+bool FitSearch::step(Schedule& schedule, double noise, std::span<const double> price) {
+  walk_.collect_events();
+  candidates_.look(schedule, walk_, price);
+  *work_ -= 2 * walk_.work();
+  const double before = candidates_.over();
+  std::vector<Leaving> left = candidates_.all();
+  double dearest = 0;
+  for (const Leaving& c : left) dearest = std::max(dearest, model_.units[at(c.rerun.unit)].cost);
+  const double least = 1e-6 * dearest + 1e-300;  // so that no cost is 0
+  for (Leaving& c : left) {
+    const double chance = noise > 0 ? std::exp(noise * (chance_.share() + chance_.share() - 1)) : 1;
+    c.score = chance * c.freed / (model_.units[at(c.rerun.unit)].cost + least);
+  }
+  const auto worse = [](const Leaving& a, const Leaving& b) {
+    return a.score != b.score ? a.score < b.score : b.rerun < a.rerun;
+  };
+  std::make_heap(left.begin(), left.end(), worse);
+  struct Choice {
+    double score;
+    std::vector<Rerun> reruns;
+  };
+  const auto lower = [](const Choice& a, const Choice& b) { return a.score < b.score; };
+  std::vector<Choice> choices;  // a heap
+  for (std::size_t trials = 0; trials < kTrials;) {
+    while (!left.empty() && (choices.empty() || left.front().score > choices.front().score)) {
+      std::pop_heap(left.begin(), left.end(), worse);
+      const Leaving c = left.back();
+      left.pop_back();
+      std::optional<std::vector<Rerun>> reruns = candidates_.with_inputs(schedule, walk_, c.rerun);
+      *work_ -= 20;
+      if (!reruns) continue;
+      double cost = least, own = least + model_.units[at(c.rerun.unit)].cost;
+      for (const Rerun& rerun : *reruns) cost += model_.units[at(rerun.unit)].cost;
+      choices.push_back({c.score * own / cost, std::move(*reruns)});
+      std::push_heap(choices.begin(), choices.end(), lower);
+    }
+    if (choices.empty()) return false;
+    std::pop_heap(choices.begin(), choices.end(), lower);
+    const Choice choice = std::move(choices.back());
+    choices.pop_back();
+    for (const Rerun& rerun : choice.reruns) schedule.add(rerun);
+    walk(schedule);
+    if (over() < before) return true;
+    for (const Rerun& rerun : choice.reruns) schedule.remove(rerun);
+    walk(schedule);
+    walk_.collect_events();
+    ++trials;
+  }
+  return false;
+}
+
+void FitSearch::look_around(const Schedule& schedule) {
+  walk_.collect_events();
+  candidates_.measure(walk_);
+  *work_ -= walk_.work();
+}
+
+bool FitSearch::repair(Schedule& schedule, double noise, std::span<const double> price) {
+  walk(schedule);
+  while (walk_.load() > capacity_) {
+    if (*work_ < 0 || !step(schedule, noise, price)) return false;
+  }
+  return true;
+}
+
+// Takes away units, the dearest first, as long as the load stays within the capacity.
+void FitSearch::prune(Schedule& schedule, std::size_t most) {
+  std::vector<Rerun> all = schedule.reruns();
+  for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[chance_.below(i)]);
+  all.resize(std::min(all.size(), most));
+  std::stable_sort(all.begin(), all.end(), [&](const Rerun& a, const Rerun& b) {
+    return model_.units[at(a.unit)].cost > model_.units[at(b.unit)].cost;
+  });
+  walk(schedule);
+  look_around(schedule);
+  for (const Rerun& rerun : all) {
+    if (!candidates_.may_go(walk_, rerun)) continue;
+    schedule.remove(rerun);
+    walk(schedule);
+    if (walk_.load() <= capacity_) {
+      look_around(schedule);
+      continue;
+    }
+    schedule.add(rerun);
+    walk(schedule);
+    look_around(schedule);
+  }
+}
+
+void FitSearch::ruin(Schedule& schedule) {
+  const std::vector<Rerun> all = schedule.reruns();
+  const double share = 0.02 + 0.3 * chance_.share() * chance_.share();
+  const auto count = std::max<std::size_t>(1, static_cast<std::size_t>(share * static_cast<double>(all.size())));
+  if (chance_.below(2) == 0) {  // neighbours in time
+    const std::size_t begin = chance_.below(all.size());
+    for (std::size_t r = begin; r < std::min(all.size(), begin + count); ++r) schedule.remove(all[r]);
+  } else {
+    std::vector<Rerun> shuffled = all;
+    for (std::size_t r = 0; r < count; ++r) {
+      std::swap(shuffled[r], shuffled[r + chance_.below(shuffled.size() - r)]);
+      schedule.remove(shuffled[r]);
+    }
+  }
+}
+
+std::optional<Schedule> FitSearch::run(const Schedule& start, std::span<const double> price, double enough,
+                                       std::int64_t& work) {
+  work_ = &work;
+  std::optional<Schedule> best;
+  double best_cost = 0;
+  const auto consider = [&](const Schedule& schedule) {
+    const double cost = schedule.cost();
+    if (best && cost >= best_cost) return;
+    best = schedule;
+    best_cost = cost;
+  };
+  try {
+    for (int attempt = 0; attempt < kStarts && work > 0; ++attempt) {
+      if (best && attempt > 1) break;
+      Schedule schedule = start;
+      const std::span<const double> by = attempt % 2 == 0 ? std::span<const double>() : price;
+      if (!repair(schedule, attempt < 2 ? 0 : 0.3 * attempt, by)) continue;
+      consider(schedule);
+      prune(schedule, schedule.size());
+      consider(schedule);
+    }
+    if (!best) return best;
+    Schedule current = *best;
+    double current_cost = best_cost;
+    while (work > 0 && best_cost > enough) {
+      Schedule schedule = current;
+      ruin(schedule);
+      const std::span<const double> by = chance_.below(2) == 0 ? std::span<const double>() : price;
+      if (!repair(schedule, 0.8 * chance_.share(), by)) continue;
+      prune(schedule, kPruned);
+      consider(schedule);
+      const double cost = schedule.cost();
+      if (cost <= current_cost || cost <= best_cost * (1 + 0.002 * chance_.share())) {
+        current = std::move(schedule);
+        current_cost = cost;
+      }
+    }
+  } catch (const EndedError&) {
+    ended_ = true;
+  }
+  return best;
+}
+
+}  // namespace memplan

@@ -1,0 +1,50 @@
+// FitSearch: the cheapest schedule within a capacity that is found.
+//
+// Greedy: as long as a step is above the capacity, the unit runs again that frees most for its cost. Then units that
+// are not needed any more are taken away, the dearest first. Then again and again some are taken away and others found
+// in their place.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fit/candidates.hpp"
+#include "placing/deadline.hpp"
+#include "search/chance.hpp"
+
+namespace memplan {
+
+class FitSearch {
+ public:
+  FitSearch(const FitModel& model, Bytes capacity, const Deadline& deadline)
+      : model_(model), capacity_(capacity), deadline_(deadline), walk_(model), candidates_(model, capacity) {}
+
+  // The best schedule found within the work, from `start` on; none where none was found. The work is what is left.
+  // `price` is per op, as of prices.hpp; a schedule of cost `enough` ends the search.
+  std::optional<Schedule> run(const Schedule& start, std::span<const double> price, double enough, std::int64_t& work);
+
+  Bytes least_load() const { return least_load_; }  // of all that was tried
+  bool ended() const { return ended_; }
+
+ private:
+  bool repair(Schedule& schedule, double noise, std::span<const double> price);
+  bool step(Schedule& schedule, double noise, std::span<const double> price);
+  void prune(Schedule& schedule, std::size_t most);
+  void ruin(Schedule& schedule);
+  void walk(const Schedule& schedule);
+  void look_around(const Schedule& schedule);
+  double over() const;
+
+  const FitModel& model_;
+  Bytes capacity_;
+  const Deadline& deadline_;
+  Walk walk_;
+  Candidates candidates_;
+  Chance chance_{1};
+  std::int64_t* work_ = nullptr;
+  Bytes least_load_ = kMaxBytes;
+  bool ended_ = false;
+};
+
+}  // namespace memplan

@@ -1,0 +1,172 @@
+#include "fit/prices.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace memplan {
+
+namespace {
+
+constexpr std::size_t kMostEnds = 40;  // stages of a unit that its dynamic program looks at
+
+// The gaps of a unit: [begin, end) in the cover's.
+struct Own {
+  std::size_t begin;
+  std::size_t end;
+  double cost;
+  std::size_t items;
+};
+
+class Pricing {
+ public:
+  Pricing(const FitModel& model, const Cover& cover)
+      : cover_(cover), worth_(cover.gaps.size()), taken_(cover.gaps.size()) {
+    for (std::size_t g = 0; g < cover.gaps.size();) {
+      const Index unit = cover.gaps[g].unit;
+      Own own{g, g, model.units[at(unit)].cost, 0};
+      Index item = kNone;
+      for (; own.end < cover.gaps.size() && cover.gaps[own.end].unit == unit; ++own.end) {
+        own.items += cover.gaps[own.end].item != item ? 1 : 0;
+        item = cover.gaps[own.end].item;
+      }
+      g = own.end;
+      units_.push_back(own);
+    }
+  }
+
+  // The bound at these prices. Afterwards `freed` has the bytes that are away at each op.
+  double bound(const std::vector<double>& price) {
+    std::vector<double> sum(price.size() + 1, 0);
+    double bound = 0;
+    for (std::size_t k = 0; k < price.size(); ++k) {
+      sum[k + 1] = sum[k] + price[k];
+      bound += price[k] * static_cast<double>(cover_.too_much[k]);
+    }
+    for (std::size_t g = 0; g < worth_.size(); ++g) {
+      const Gap& gap = cover_.gaps[g];
+      worth_[g] = static_cast<double>(gap.bytes) * (sum[at(gap.last)] - sum[at(gap.first)]) +
+                  static_cast<double>(gap.written_over) * price[at(gap.first) - 1];
+    }
+    std::fill(taken_.begin(), taken_.end(), 0.0);
+    for (const Own& own : units_) bound -= own.items == 1 ? gain_apart(own, own.cost) : gain(own);
+    freed.assign(price.size() + 1, 0);
+    for (std::size_t g = 0; g < worth_.size(); ++g) {
+      if (taken_[g] == 0) continue;
+      const Gap& gap = cover_.gaps[g];
+      const double bytes = taken_[g] * static_cast<double>(gap.bytes);
+      const double over = taken_[g] * static_cast<double>(gap.written_over);
+      freed[at(gap.first) - 1] += over;
+      freed[at(gap.first)] += bytes - over;
+      freed[at(gap.last)] -= bytes;
+    }
+    for (std::size_t k = 1; k < freed.size(); ++k) freed[k] += freed[k - 1];
+    return bound;
+  }
+
+  std::vector<double> freed;
+
+ private:
+  // Gaps of one item are apart from each other: each pays for itself.
+  double gain_apart(const Own& own, double cost) {
+    double gain = 0;
+    for (std::size_t g = own.begin; g < own.end; ++g) {
+      if (worth_[g] <= cost) continue;
+      gain += worth_[g] - cost;
+      taken_[g] = 1;
+    }
+    return gain;
+  }
+
+  // The stages that gain most: the last ones of gaps suffice. best[i]: with the last rerun at the end of stop i.
+  double gain(const Own& own) {
+    stops_.clear();
+    double all = 0;
+    for (std::size_t g = own.begin; g < own.end; ++g) {
+      if (worth_[g] <= 0) continue;
+      all += worth_[g];
+      stops_.push_back(cover_.gaps[g].end);
+    }
+    if (all <= own.cost) return 0;
+    std::sort(stops_.begin(), stops_.end());
+    stops_.erase(std::unique(stops_.begin(), stops_.end()), stops_.end());
+    if (stops_.size() > kMostEnds) return gain_apart(own, own.cost / static_cast<double>(own.items));
+    std::vector<double> best(stops_.size());
+    std::vector<std::ptrdiff_t> from(stops_.size(), -1);
+    std::ptrdiff_t last = -1;
+    double most = 0;
+    const auto met = [&](std::ptrdiff_t before, std::size_t stop, auto&& f) {
+      for (std::size_t g = own.begin; g < own.end; ++g) {
+        const Gap& gap = cover_.gaps[g];
+        if (worth_[g] <= 0 || gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;
+        if (before >= 0 && gap.begin <= stops_[static_cast<std::size_t>(before)]) continue;
+        f(g);
+      }
+    };
+    for (std::size_t i = 0; i < stops_.size(); ++i) {
+      best[i] = -own.cost;
+      met(-1, i, [&](std::size_t g) { best[i] += worth_[g]; });
+      for (std::size_t j = 0; j < i; ++j) {
+        double with = best[j] - own.cost;
+        met(static_cast<std::ptrdiff_t>(j), i, [&](std::size_t g) { with += worth_[g]; });
+        if (with <= best[i]) continue;
+        best[i] = with;
+        from[i] = static_cast<std::ptrdiff_t>(j);
+      }
+      if (best[i] <= most) continue;
+      most = best[i];
+      last = static_cast<std::ptrdiff_t>(i);
+    }
+    for (; last >= 0; last = from[static_cast<std::size_t>(last)])
+      met(from[static_cast<std::size_t>(last)], static_cast<std::size_t>(last), [&](std::size_t g) { taken_[g] = 1; });
+    return most;
+  }
+
+  const Cover& cover_;
+  std::vector<Own> units_;
+  std::vector<double> worth_;  // per gap
+  std::vector<double> taken_;  // per gap
+  std::vector<Index> stops_;
+};
+
+}  // namespace
+
+Prices prices_of(const FitModel& model, const Cover& cover, double known, int rounds, const Deadline& deadline) {
+  Prices best{std::vector<double>(cover.too_much.size(), 0), 0};
+  if (cover.gaps.empty()) return best;
+  Pricing pricing(model, cover);
+  std::vector<double> price = best.of_op;
+  double step = 1;
+  int since = 0;
+  try {
+    for (int round = 0; round < rounds; ++round) {
+      deadline.check();
+      const double bound = pricing.bound(price);
+      if (bound > best.bound) {
+        if (bound > best.bound * (1 + 1e-4)) since = 0;
+        best = {price, bound};
+      }
+      if (++since >= 20) {
+        step *= 0.6;
+        since = 0;
+        price = best.of_op;
+        pricing.bound(price);
+        if (step < 1e-4) break;
+      }
+      double square = 0;
+      for (std::size_t k = 0; k < price.size(); ++k) {
+        const double slope = static_cast<double>(cover.too_much[k]) - pricing.freed[k];
+        if (price[k] > 0 || slope > 0) square += slope * slope;
+      }
+      if (square == 0) break;
+      const double length = step * std::max(known * 1.02 - bound, 1e-3 * known) / square;
+      for (std::size_t k = 0; k < price.size(); ++k) {
+        const double slope = static_cast<double>(cover.too_much[k]) - pricing.freed[k];
+        price[k] = std::max(0.0, price[k] + length * slope);
+      }
+    }
+  } catch (const EndedError&) {
+  }
+  return best;
+}
+
+}  // namespace memplan

@@ -1,0 +1,23 @@
+// Prices: a lower bound of the cover by Lagrange multipliers, a price per byte for each op that needs too much.
+//
+// At fixed prices, each unit is on its own: it runs again at the stages where what it frees is worth most, less its
+// cost. That is a small dynamic program. What all units gain, taken from the worth of what is too much, is a lower
+// bound for any prices >= 0; a subgradient method looks for good ones (Polyak 1969).
+#pragma once
+
+#include <vector>
+
+#include "fit/cover.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+struct Prices {
+  std::vector<double> of_op;
+  double bound = 0;
+};
+
+// `known` is the cost of a schedule, or any guess of the optimum. O(gaps + ops) for a round.
+Prices prices_of(const FitModel& model, const Cover& cover, double known, int rounds, const Deadline& deadline);
+
+}  // namespace memplan

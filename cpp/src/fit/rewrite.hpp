@@ -1,0 +1,32 @@
+// Rewrite: the graph of a schedule, with the copies of ops that run again.
+//
+// A copy writes new tensors, "t~1", "t~2", ... after those of its op. Later ops read the newest. Views of what was made
+// again are made again too, where an op reads them, at no cost: a view is no bytes.
+#pragma once
+
+#include <vector>
+
+#include "fit/schedule.hpp"
+#include "memplan/fit.hpp"
+
+namespace memplan {
+
+struct Rewritten {
+  Graph graph;
+  std::vector<Change> changes;
+};
+
+// An op of a unit that runs again.
+struct Copy {
+  Index op = 0;
+  std::size_t rerun = 0;  // its place among the reruns
+};
+
+// The ops of reruns, by stage: those of a stage in the order of the graph.
+std::vector<Copy> copies_of(const FitModel& model, const std::vector<Rerun>& reruns);
+
+// `reruns` are by stage, and so are their copies. Throws as Graph does, if the copies can not run in that order.
+Rewritten rewritten(const Graph& graph, const std::vector<OpFacts>& facts, const FitModel& model,
+                    const std::vector<Rerun>& reruns, const std::vector<Copy>& copies);
+
+}  // namespace memplan

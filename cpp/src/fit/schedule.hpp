@@ -1,0 +1,88 @@
+// Schedule: which units run again before which ops, and the bytes that each step then needs.
+//
+// Every use reads what was made last. So a schedule is the set of units that run again, each at a stage: right before
+// the op of that number. An item is alive from each time it is made to its last use before it is made again.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fit/fit_model.hpp"
+
+namespace memplan {
+
+// A unit at a stage.
+struct Rerun {
+  Index stage = 0;
+  Index unit = 0;
+
+  auto operator<=>(const Rerun&) const = default;
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const FitModel& model) : again_(at(model.op_count())), model_(&model) {}
+
+  bool contains(const Rerun& rerun) const;
+  void add(const Rerun& rerun);
+  void remove(const Rerun& rerun);
+  const std::vector<Index>& again(Index stage) const { return again_[at(stage)]; }  // units, ascending
+  std::vector<Rerun> reruns() const;
+  double cost() const;
+  std::size_t size() const { return size_; }
+
+ private:
+  std::vector<std::vector<Index>> again_;  // per stage
+  const FitModel* model_;
+  std::size_t size_ = 0;
+};
+
+// An op that runs, for the first time or again.
+struct FitStep {
+  Index op = 0;
+  Index stage = 0;
+  bool again = false;
+};
+
+// Where an item is made or used in a walk.
+struct Event {
+  Index step = 0;
+  bool made = false;
+};
+
+// A walk through a schedule. Its arrays are kept from one walk to the next.
+class Walk {
+ public:
+  explicit Walk(const FitModel& model);
+
+  // O(reads and writes of all steps).
+  void run(const Schedule& schedule);
+
+  std::size_t size() const { return steps.size(); }
+  Bytes load() const { return load_; }
+  std::int64_t work() const { return work_; }  // of one walk
+
+  // The events of an item, which were collected last.
+  std::span<const Event> events(Index item) const {
+    return {events_.data() + begin_[at(item)], events_.data() + begin_[at(item) + 1]};
+  }
+  void collect_events();
+
+  std::vector<FitStep> steps;
+  std::vector<Bytes> need;   // per step
+  std::vector<Bytes> saved;  // per step, by outputs over inputs; `need` is less by it
+  std::vector<Index> first;  // per stage, its first step; and the number of steps
+
+ private:
+  Bytes savings(Index op) const;
+
+  const FitModel& model_;
+  std::vector<char> alive_;
+  std::vector<Event> events_;
+  std::vector<std::size_t> begin_;
+  std::vector<Index> ops_;
+  Bytes load_ = 0;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace memplan

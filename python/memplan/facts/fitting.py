@@ -1,0 +1,101 @@
+"""What was changed in a graph so that it fits a capacity, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that was given up for memory.
+
+    Attributes
+    ----------
+    kind : str
+        "recompute": an op runs again. "order": the ops run in another order. "donate": an output takes the bytes of a
+        graph input.
+    tensors : tuple of str
+        The tensors that come back, or that are taken.
+    ops : tuple of str
+        The ops that were added.
+    after, before : str
+        The op that used the tensors last, and the op before which they come back.
+    bytes : int
+        Bytes that are free between the two.
+    cost : float
+        What it adds.
+    """
+
+    kind: str
+    tensors: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    after: str = ""
+    before: str = ""
+    bytes: int = 0
+    cost: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """What is won by it, as a sentence."""
+        if self.kind == "recompute":
+            return f"{self.bytes} bytes are free from {self.after!r} to {self.before!r}"
+        if self.kind == "order":
+            return "the load is lower in this order"
+        return f"{self.bytes} bytes of a graph input are written over"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain Python objects."""
+        return {
+            "kind": self.kind,
+            "tensors": list(self.tensors),
+            "ops": list(self.ops),
+            "after": self.after,
+            "before": self.before,
+            "bytes": self.bytes,
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a graph was made to fit; see `memplan.fit`.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        In the order in which they run.
+    capacity : int
+        Bytes that were asked for.
+    cost : float
+        Of all ops of the given graph.
+    added_cost, cost_bound : float
+        What the changes add, and what any schedule in this order has to add at least.
+    """
+
+    changes: tuple[Change, ...] = field(default=())
+    capacity: int = 0
+    cost: float = 0.0
+    added_cost: float = 0.0
+    cost_bound: float = 0.0
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures and the changes as plain Python objects."""
+        return {
+            "capacity": self.capacity,
+            "cost": self.cost,
+            "added_cost": self.added_cost,
+            "cost_bound": self.cost_bound,
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+
+def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
+    """The changes that the core has made."""
+    return tuple(
+        Change("recompute", tuple(c.tensors), tuple(c.ops), c.after, c.before, c.bytes, c.cost) for c in found if c.ops
+    )

@@ -1,0 +1,215 @@
+"""`memplan.fit`: a plan within a capacity, of a graph that gives up what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from .. import _core
+from ..api import capture, plan, source_of
+from ..checks import check_donated, checked_place, names, seconds
+from ..errors import InfeasibleError
+from ..facts.explain.inplace import may_be_over_inputs
+from ..facts.fitting import Change, Fitting, changes_of
+from ..facts.plan import Plan
+from ..importers import boolean
+from ..inplace_ops import check_types
+from ..kinds import PLACED
+from ..sizes import in_bytes
+from .again import again_of
+from .costs import costs_of
+
+WAYS = ("recompute", "order", "donate")
+_TARGETS = 6  # loads that are asked for, until the plan fits too
+
+
+def fit(
+    source: Any,
+    capacity: int | str,
+    planner: str = "auto",
+    *,
+    allow: Collection[str] = ("recompute", "order"),
+    cost: str | Mapping[str, float] = "auto",
+    alignment: int | str = 1,
+    place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
+    donate: Collection[str] = (),
+    zero_copy: bool = True,
+    time_limit: float | None = None,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    train: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inplace_ops: Collection[str] = (),
+    trust: bool = False,
+    device: Literal["cuda"] | None = None,
+) -> Plan:
+    """Make a network fit into a capacity, at the least cost that is found, and plan it.
+
+    What is idle for long leaves the arena, and its op runs again before it is used next. The plan is of the changed
+    graph, and is verified as any other.
+
+    Parameters
+    ----------
+    source
+        A graph or network, as for `plan`.
+    capacity
+        Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have.
+    allow
+        What may be done. "recompute": ops run again. An op that draws random numbers never does, nor one that reads
+        what has been changed since. "order": the ops run in another order. "donate": outputs take the bytes of graph
+        inputs, whose values are lost.
+    cost
+        What ops cost: "bytes" that they touch, or "flops" and bytes; or a mapping from names of ops. "auto": what the
+        graph says (``cost`` in a graph dict), else flops and bytes.
+    time_limit
+        Seconds. The search then ends with its best schedule so far.
+    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy
+        As for `plan`.
+    args, kwargs, train, dims, inplace_ops, trust, device
+        As for `capture`.
+
+    Returns
+    -------
+    Plan
+        Of the changed graph. `plan.changes` says what was given up, `plan.added_cost` what that costs, and
+        `plan.cost_bound` what any schedule costs in this order at least.
+
+    Raises
+    ------
+    InfeasibleError
+        No schedule fits, and the error names the op that needs too much; or none was found.
+    TypeError, ValueError
+        As `plan`.
+    UnsupportedError
+        The ops are on several streams.
+    """
+    limit = seconds(time_limit, "time_limit")
+    budget = in_bytes(capacity, "capacity")
+    ways = _checked(allow)
+    reading = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": inplace_ops}
+    graph = capture(source, trust=trust, device=device, **reading)  # type: ignore[arg-type]
+    if not isinstance(graph, _core.Graph):
+        raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
+    check_donated(graph, donate)
+    check_types(graph, disable_inplace_ops, "disable_inplace_ops")
+    sharing: dict[str, Any] = {
+        "place": checked_place(place),
+        "alignment": in_bytes(alignment, "alignment", 1),
+        "inplace": boolean(inplace, "inplace"),
+        "disable_inplace_ops": names(disable_inplace_ops, "disable_inplace_ops"),
+        "donate": names(donate, "donate"),
+        "zero_copy": boolean(zero_copy, "zero_copy"),
+    }
+    if "donate" in ways:
+        sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
+    search = _Search(graph, _core.StorageOptions(**sharing), cost, "recompute" in ways, _Clock(limit))
+    if "order" in ways:
+        search.add_best_order()
+    found, fitting = search.plan(
+        budget, lambda changed, left: plan(changed, planner, capacity=budget, time_limit=left, **sharing)
+    )
+    if "donate" in ways:
+        fitting = replace(fitting, changes=(*_donations(found, donate), *fitting.changes))
+    origin = source_of(source, args, kwargs, train, dims, inplace_ops, trust) if device is None else None
+    return replace(found, source=origin, fitting=fitting)
+
+
+class _Clock:
+    """What is left of a time limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._end = None if limit is None else time.perf_counter() + limit
+
+    def left(self) -> float | None:
+        return None if self._end is None else max(1e-3, self._end - time.perf_counter())
+
+
+class _Search:
+    """Fits a graph, in the given order of its ops and in others."""
+
+    def __init__(
+        self,
+        graph: _core.Graph,
+        storage: _core.StorageOptions,
+        cost: str | Mapping[str, float],
+        recompute: bool,
+        clock: _Clock,
+    ) -> None:
+        self._graphs, self._storage, self._recompute, self._clock = [graph], storage, recompute, clock
+        self._cost = {op.name: value for op, value in zip(graph.ops, costs_of(graph, cost), strict=True)}
+        self._again = {op.name: again_of(op) for op in graph.ops}
+
+    def add_best_order(self) -> None:
+        """Let the ops run in the order of the least load that is found, too."""
+        best = _core.best_order(self._graphs[0], self._storage, time_limit=self._clock.left())
+        if best.found_by != "given":
+            self._graphs.append(_core.reordered(self._graphs[0], best.ops))
+
+    def plan(self, budget: int, planned: Callable[[_core.Graph, float | None], Plan]) -> tuple[Plan, Fitting]:
+        """A plan within the budget. Where a plan needs more than the load, a lower load is asked for."""
+        target, refused = budget, None
+        for _ in range(_TARGETS):
+            place, fitted = self._cheapest(target, refused)
+            try:
+                found = planned(fitted.graph, self._clock.left())
+            except InfeasibleError as error:
+                if error.peak is None or target == 0:
+                    raise
+                refused = error
+                target -= min(target, max(1, error.peak - budget))
+            else:
+                order = (Change("order"),) if place > 0 else ()
+                changes = (*order, *changes_of(fitted.changes))
+                total = sum(self._cost.values())
+                fitting = Fitting(changes, budget, total, fitted.added_cost, fitted.cost_bound)
+                return replace(found, interrupted=found.interrupted or fitted.interrupted), fitting
+        assert refused is not None
+        raise refused
+
+    def _cheapest(self, capacity: int, before: InfeasibleError | None) -> tuple[int, Any]:
+        """The order, and what was fitted in it, that adds the least."""
+        best: tuple[int, Any] | None = None
+        refused = before
+        for place, graph in enumerate(self._graphs):
+            try:
+                fitted = _core.fit_graph(
+                    graph,
+                    [self._cost[op.name] for op in graph.ops],
+                    [self._again[op.name] for op in graph.ops],
+                    self._storage,
+                    capacity,
+                    recompute=self._recompute,
+                    time_limit=self._clock.left(),
+                    interruptible=True,
+                )
+            except InfeasibleError as error:
+                refused = refused or error
+                continue
+            if best is None or fitted.added_cost < best[1].added_cost:
+                best = place, fitted
+            if fitted.added_cost == 0:
+                break
+        if best is None:
+            assert refused is not None
+            raise refused
+        return best
+
+
+def _checked(allow: Collection[str]) -> list[str]:
+    ways = names(allow, "allow")
+    for way in ways:
+        if way not in WAYS:
+            raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}")
+    return ways
+
+
+def _donations(found: Plan, donated: Collection[str]) -> list[Change]:
+    """The graph inputs whose bytes outputs have taken, besides those that were donated anyway."""
+    assert found.graph is not None
+    kinds = {tensor.name: tensor for tensor in found.graph.tensors}
+    taken = dict.fromkeys(shared.input for shared in found.sharing if kinds[shared.input].kind == "input")
+    return [Change("donate", (name,), bytes=kinds[name].bytes) for name in taken if name not in donated]
