@@ -363,7 +363,7 @@ class Plan:
         *,
         title: str | None = None,
         highlight: str | Iterable[str] = (),
-        colour_by: str = "order",
+        colour_by: str = "buffer",
         zoom: str | Sequence[int] | None = None,
     ) -> Axes:
         """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer, with the load and the peak.
@@ -378,7 +378,8 @@ class Plan:
             Names of tensors, buffers or modules to bring out. They keep their colour and get a label; the others fade.
             A part of a module's path, such as "attn.kv", stands for all modules that have it.
         colour_by
-            "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
+            "buffer" (neighbours differ), "order" (of birth), "size", "lifetime", "kind", "op_type" or "layer" (the
+            module path in names).
         zoom
             "peak" for the steps around the peak, or the steps (first, last) to show, half-open.
 
@@ -403,7 +404,7 @@ class Plan:
         *,
         title: str = "memory plan",
         highlight: str | Iterable[str] = (),
-        colour_by: str = "order",
+        colour_by: str = "buffer",
     ) -> None:
         """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
         from ..present.page import write_page
