@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..facts.moved_ops import moved_ops
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
 from ..files import replacing
 from ..text import printable
@@ -24,7 +25,7 @@ from .given import checked_plans, checked_titles
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
-from .units import format_bytes, tick, unit_of
+from .units import counted, format_bytes, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,10 +237,13 @@ def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
 
 
 def _moved(model: Plan, plan: Plan) -> str:
+    """How many buffers, and where the order differs, ops are elsewhere than in another plan."""
     there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
     offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
     count = sum(there.get(name) != offset for name, offset in offsets.items())
-    return f"{count:,} buffers elsewhere than in the first"
+    ops = len(moved_ops(model.order, plan.order))
+    text = f"{count:,} buffers elsewhere than in the first"
+    return f"{text}, {counted(ops, 'ops')} earlier or later" if ops else text
 
 
 def _draw(

@@ -178,7 +178,9 @@ def _paint(found: Sequence[Colouring]) -> _Paint:
     first = found[0]
     if first.limits is not None:
         low, high = (format_bytes(n) if first.by == "size" else f"{n:,}" for n in first.limits)
-        ends = {"size": (f"≤ {low}", high), "order": (f"step {low}", f"step {high}")}.get(first.by, (low, f"{high} steps"))
+        ends = {"size": (f"≤ {low}", high), "order": (f"step {low}", f"step {high}")}.get(
+            first.by, (low, f"{high} steps")
+        )
         return _Paint(first.title, palette, codes, ramp=(ends[0], samples(np.linspace(0, 1, 18)), ends[1]))
     entries, every = first.entries()
     text = "in turn, by birth: neighbours differ" if first.by == "buffer" else f"every {every}." if every > 1 else ""
