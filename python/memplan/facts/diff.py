@@ -77,7 +77,7 @@ class PlanDiff:
         up to that of the loads.
     moved_ops : tuple of OpMove
         Of two plans of the same ops in different orders: the fewest ops that have to move to make one order of the
-        other. Those that move furthest come first.
+        other. Those that write most come first, then those that move furthest.
     plans : (Plan, Plan) or None
         What was compared; in no JSON.
     """
@@ -135,7 +135,7 @@ def diff(before: Plan, after: Plan) -> PlanDiff:
     figures = [_figures(plan, load_step) for plan, load_step in zip((before, after), load_steps, strict=True)]
     at_load = _at_load(*(scene.alive(scene.at_load) if scene else () for scene in scenes))
     same = len(changes) - len(found)
-    moved = moved_ops(before.order, after.order)
+    moved = moved_ops(before.order, after.order, before.graph or after.graph)
     return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, moved, (before, after))
 
 

@@ -37,7 +37,9 @@ def diff_report(diff: PlanDiff, most: int | None = LISTED) -> Report:
 def _peaks(diff: PlanDiff) -> str:
     text = _moves("The peak", diff.before.peak, diff.after.peak)
     was, now = _state(diff.before), _state(diff.after)
-    return f"{text}; both are optimal." if was == now == _OPTIMAL else f"{text}; it was {was}, and is {now}."
+    if was == now == _OPTIMAL:
+        return f"{text}; both are optimal{', each in its order' if diff.moved_ops else ''}."
+    return f"{text}; it was {was}, and is {now}."
 
 
 def _state(figures: Figures) -> str:
@@ -67,15 +69,13 @@ def _counts(diff: PlanDiff) -> str:
 
 
 def _order(diff: PlanDiff) -> list[str]:
-    """How many ops run earlier or later, and which of them move furthest."""
+    """How many ops run earlier or later, and the first of them."""
     if not diff.moved_ops:
         return []
-    furthest = [f"{move.name} (step {move.before} to {move.after})" for move in diff.moved_ops[:_NAMED]]
-    moved = counted(len(diff.moved_ops), "ops")
-    return [
-        f"The orders differ by {moved} that {'moves' if len(furthest) == 1 else 'move'}: {', '.join(furthest)}"
-        + (f" and {len(diff.moved_ops) - _NAMED:,} more." if len(diff.moved_ops) > _NAMED else ".")
-    ]
+    named = [f"{move.name} (step {move.before} to {move.after})" for move in diff.moved_ops[:_NAMED]]
+    rest = len(diff.moved_ops) - len(named)
+    more = f" and {rest:,} more" if rest else ""
+    return [f"{counted(len(diff.moved_ops), 'ops')} moved in the order: {', '.join(named)}{more}."]
 
 
 def _figures(diff: PlanDiff) -> Table:
@@ -104,9 +104,12 @@ def _at_load(diff: PlanDiff, most: int | None) -> Table:
 
 
 def _moved_ops(diff: PlanDiff, most: int | None) -> Table:
-    rows = [(m.name, f"{m.before:,}", f"{m.after:,}", f"{m.after - m.before:+,}") for m in diff.moved_ops[:most]]
+    rows = [
+        (m.name, format_bytes(m.bytes), f"{m.before:,}", f"{m.after:,}", f"{m.after - m.before:+,}")
+        for m in diff.moved_ops[:most]
+    ]
     rest = len(diff.moved_ops) - len(rows)
-    columns = ("op", "step before", "step after", "change")
+    columns = ("op", "writes", "step before", "step after", "change")
     notes = (f"and {rest:,} more",) if rest else ()
     return Table("Ops that run earlier or later", columns, tuple(rows), frozenset(columns[1:]), notes, {"op": 60})
 

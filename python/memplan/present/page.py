@@ -24,7 +24,7 @@ from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
-from .units import format_bytes
+from .units import format_bytes, optimal
 
 if TYPE_CHECKING:
     from .. import _core
@@ -235,7 +235,7 @@ def _figures(plan: Plan) -> list[tuple[str, str, str]]:
     return [
         ("planner", winner, ""),
         *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", "none: proven optimal" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        ("gap", f"none: proven {optimal(bool(plan.order))}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]
