@@ -22,7 +22,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from memplan.comparing.comparison import Comparison, ComparisonRow
+from memplan.comparing.comparison import Comparison
+from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
 from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
