@@ -11,6 +11,7 @@
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
+#include "memplan/order_bound.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/parameters.hpp"
 #include "memplan/plan.hpp"
