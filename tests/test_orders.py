@@ -124,21 +124,30 @@ def torch_order(graph: dict[str, Any], rule: str) -> list[int]:
     return [node.mpi_node.index for node in found]
 
 
+def shows_a_part(graph: dict[str, Any]) -> bool:
+    """Whether a view has fewer bytes than its storage: torch keeps all of it, where memplan counts what is used."""
+    size = {t["name"]: t["bytes"] for t in graph["tensors"]}
+    views = [view for op in graph["ops"] for view in [*op.get("alias", ()), *op.get("overwrite", ())]]
+    return any(size[view["output"]] < size[view["input"]] for view in views)
+
+
 @pytest.mark.parametrize("rule", INDUCTOR)
 def test_the_same_order_as_torch(rule: str) -> None:
     chance = random.Random(rule)
     differ = 0
-    for _ in range(150):
+    for _ in range(200):
         graph = small_graph(chance, streams=False, ops=chance.randint(2, 14))
+        if shows_a_part(graph):
+            continue
         storage = _core.StorageOptions(PLACED, zero_copy=False)
         order = list(_core.order_of(graph_of(graph), rule, storage).ops)
         assert order == torch_order(graph, rule), graph
         differ += order != sorted(order)
-    assert differ > 50
+    assert differ > 40
 
 
 @pytest.mark.parametrize("rule", INDUCTOR)
-@pytest.mark.parametrize("path", shipped("graphs/*.json"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", shipped("torch/*.json"), ids=lambda path: path.stem)
 def test_the_same_order_as_torch_on_real_networks(rule: str, path: Any) -> None:
     from memplan.importers.graph_dict import read_graph_dict
 

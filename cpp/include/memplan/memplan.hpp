@@ -12,6 +12,7 @@
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"
+#include "memplan/order_info.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/parameters.hpp"
 #include "memplan/plan.hpp"

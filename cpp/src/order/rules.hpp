@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "memplan/order_registry.hpp"
+#include "memplan/order_info.hpp"
 #include "memplan/parameters.hpp"
 #include "order/contents_model.hpp"
 #include "placing/deadline.hpp"
