@@ -27,6 +27,13 @@ struct Showing {
 
 }  // namespace
 
+bool has_contents_model(const Graph& graph) {
+  Bytes sum = 0;
+  for (const Tensor& tensor : graph.tensors()) sum = saturated_add(sum, tensor.bytes);
+  for (const Op& op : graph.ops()) sum = saturated_add(sum, op.workspace);
+  return graph.op_count() > 0 && on_one_stream(graph) && sum < kMaxBytes / 16;
+}
+
 ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
     : waits(waits_of(graph)),
       followers(waits.size()),
