@@ -127,8 +127,8 @@ class Comparison:
         """Draw the peaks as bars, and some of the plans below them. Returns the Axes of the bars.
 
         ``comparison.plot().figure.savefig("planners.svg")`` writes the whole picture. With `ax`, only the bars are
-        drawn, into that Axes. `layouts` names the planners whose plans are drawn, or pairs of a planner and an order; by
-        default, the best plan of each order, or three of different peaks.
+        drawn, into that Axes. `layouts` names the planners whose plans are drawn, or pairs of a planner and an order.
+        By default, the best plan of each order is drawn; of one order, three of different peaks.
 
         Raises
         ------
@@ -187,7 +187,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""
-        return f"<memplan.Comparison: {printable(self.source)}, {len(self)} planners{state}>"
+        count = len(self.orders)
+        if count > 1:
+            state = f" in {count} orders{state}"
+        return f"<memplan.Comparison: {printable(self.source)}, {len(self) // max(count, 1)} planners{state}>"
 
 
 def compare(
@@ -228,8 +231,8 @@ def compare(
     Returns
     -------
     Comparison
-        A row per planner and order. If a planner refuses the problem, does not fit the capacity, or lacks its package, its row
-        says why.
+        A row per planner and order. If a planner refuses the problem, does not fit the capacity, or lacks its package,
+        its row says why.
 
     Raises
     ------

@@ -50,7 +50,8 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as plain Python objects.
 
     ``bound`` is the best proven of all rows in the order of the first, ``order_bound`` that of all orders, ``load`` and
-    ``naive`` are those of the source; sizes are in bytes, ``gap`` and ``saved`` shares. What is null is not known: a planner without a plan has an ``error`` and a ``reason``.
+    ``naive`` are those of the source; sizes are in bytes, ``gap`` and ``saved`` shares. What is null is not known: a
+    planner without a plan has an ``error`` and a ``reason``.
     """
     return {
         "source": comparison.source,

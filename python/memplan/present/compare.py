@@ -11,6 +11,7 @@ from ..files import replacing
 from ..text import printable
 from .colours import PALETTE, colourings
 from .gantt import plot_coloured
+from .highlight import steps_of
 from .tables import Table
 from .units import format_bytes, percent, unit_of
 
@@ -37,7 +38,7 @@ def comparison_table(comparison: Comparison) -> Table:
         *([("order", False, [row.order for row in rows])] if several else []),
         ("peak", True, [size(row.peak) for row in rows]),
         ("gap", True, [gap(row) for row in rows]),
-        *([("in any order", True, [order_gap(row) for row in rows])] if comparison.order_bound is not None else []),
+        *([("gap in any order", True, [order_gap(row) for row in rows])] if comparison.order_bound is not None else []),
         ("saved", True, ["" if row.saved is None else f"{row.saved:.1%}" for row in rows]),
         ("seconds", True, ["" if row.seconds is None else f"{row.seconds:,.5f}" for row in rows]),
     ]
@@ -127,9 +128,10 @@ def plot_comparison(
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the bars. They have a bar per row in the comparison's order, the load as a line, and the best
-        proven bound if it is higher; of several orders, the load of each on its bars, and the bound of all. Bars beyond 2.5 times the bound are broken, as is the axis below them; their
-        labels say how long they are. ``.figure.savefig("planners.svg")`` writes the figure, plans included.
+        The axes of the bars. They have a bar per row in the comparison's order, the load as a line, and the best proven
+        bound if it is higher; of several orders, the load of each on its bars, and the bound of all. Bars beyond 2.5
+        times the bound are broken, as is the axis below them; their labels say how long they are.
+        ``.figure.savefig("planners.svg")`` writes the figure, plans included.
 
     Raises
     ------
@@ -205,9 +207,10 @@ def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[ComparisonRow
     bars = _draw_bars(comparison, figure.add_subplot(grid[0].subgridspec(1, 1)[0]), title)
     axes: Any = grid[1].subgridspec(1, len(chosen)).subplots(sharey=True, squeeze=False)
     plans = [row.plan for row in chosen if row.plan is not None]
+    begins, ends = zip(*map(steps_of, plans), strict=True)
     drawn = zip(chosen, plans, colourings(plans), axes[0], strict=True)
     for row, plan, colours, ax in drawn:  # the highest last: it sets the scale of all
-        plot_coloured(plan, ax, colours)
+        plot_coloured(plan, ax, colours, (min(begins), max(ends)))
         name = printable(label(row, comparison.orders))
         ax.set_title(f"{name}: {format_bytes(plan.peak)}", loc="left", fontsize=10, parse_math=False)
         if (legend := ax.get_legend()) is not None:
@@ -245,7 +248,9 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
     ax.set_xlim(0, most * 1.3 or 1)
     ax.set_xlabel(f"peak ({unit})")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)
+    several = len(comparison.orders) > 1  # whose loads and bound are in the legend
+    shown = printable(comparison.source) if several else _title(comparison)
+    ax.set_title(title if title is not None else shown, loc="left", parse_math=False)
     if cut:
         _break(ax, cut, most)
         whole = "bound" if comparison.bound > (comparison.load or 0) else "load"
@@ -279,7 +284,8 @@ def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
         return why if len(why) <= 100 else why[:99] + "…"
     figure = f"{row.peak:,} {unit}" if scale == 1 else f"{row.peak / scale:,.2f} {unit}"
     state = "optimal" if row.optimal else f"+{percent(row.gap)}"
-    state += " in its order" if row.order_bound is not None and not row.order_optimal else ""
+    if row.order_bound is not None:
+        state += " in any order" if row.order_optimal else " in its order"
     return ", ".join(filter(None, (figure, state, "interrupted" if row.interrupted else "")))
 
 
@@ -309,8 +315,9 @@ def _add_legend(comparison: Comparison, ax: Axes) -> None:
     from matplotlib.patches import Patch
 
     handles, _ = ax.get_legend_handles_labels()
+    where = " in its order" if len(comparison.orders) > 1 else ""
     if any(row.optimal for row in comparison):
-        handles.append(Patch(color=PROVEN, label="proven optimal"))
+        handles.append(Patch(color=PROVEN, label=f"proven optimal{where}"))
     if any(row.peak is not None and not row.optimal for row in comparison):
-        handles.append(Patch(color=PLAIN, label="not proven optimal"))
+        handles.append(Patch(color=PLAIN, label=f"not proven optimal{where}"))
     ax.legend(handles=handles, loc="upper right", fontsize=9)

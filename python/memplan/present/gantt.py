@@ -102,9 +102,9 @@ def _plot(
     return ax
 
 
-def plot_coloured(plan: Plan, ax: Axes, colours: Colouring) -> None:
-    """Draw a plan into axes, in these colours."""
-    _draw(plan, ax, None, colours, [], window(plan, None), max(plan.peak, 1))
+def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
+    """Draw these steps of a plan into axes, in these colours."""
+    _draw(plan, ax, None, colours, [], steps, max(plan.peak, 1))
 
 
 def plot_plans(

@@ -33,7 +33,7 @@ _MOST = 1.0  # gaps from here on have one colour
 def gap_table(sweep: Sweep) -> Table:
     """A gap per source and planner; per planner, how many sources are proven optimal, and the mean of all gaps.
 
-    Of several orders, each planner and order has its own, and gaps are those to the bound of all orders if there is one.
+    Of several orders, each planner and order has its own, and gaps are those to the bound of all orders.
 
     Whatever there is more of, sources or planners, goes down; the best planners come first. The mean is the geometric
     one of the peaks over their bounds; a planner that has no plan for some source has none.
