@@ -25,12 +25,7 @@ std::vector<Index> given_order(Index count) {
 }
 
 // Whether all bytes together are few enough for sums of them.
-bool may_be_summed(const Graph& graph) {
-  Bytes sum = 0;
-  for (const Tensor& tensor : graph.tensors()) sum = saturated_add(sum, tensor.bytes);
-  for (const Op& op : graph.ops()) sum = saturated_add(sum, op.workspace);
-  return sum < kMaxBytes / 16;
-}
+bool may_be_summed(const Graph& graph) { return total_bytes(graph).value_or(kMaxBytes) < kMaxBytes / 16; }
 
 // The largest need of an order, and how many ops have it: what a better order has less of.
 struct Height {
