@@ -85,6 +85,8 @@ UPSTREAM: dict[str, set[str]] = {
     "order/cuts": {"order/contents_model", "placing/deadline"},
     "order/lists": {"order/contents_model"},
     "order/windows": {"order/contents_model", "placing/deadline"},
+    "order/bound": {"order/contents_model", "order/cuts", "placing/deadline", "order_bound"},
+    "order_bound": {"graph", "storage", "order/contents_model", "placing/deadline"},
     "order": {
         "graph",
         "storage",
@@ -92,6 +94,7 @@ UPSTREAM: dict[str, set[str]] = {
         "buffers",
         "bounds",
         "placing/deadline",
+        "order/bound",
         "order/contents_model",
         "order/cuts",
         "order/lists",
@@ -151,6 +154,7 @@ A_PLANNER = {
 }
 OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
+    "order_bound": {"order/bound"},
     "storage": {"storage/forming", "storage/sharing"},
     "solve": {"plan/attempt"},
 }

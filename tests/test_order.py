@@ -247,3 +247,16 @@ def test_a_reordered_network_runs_and_gives_the_same() -> None:
     assert plan.peak < given.peak
     assert plan.order != given.order
     assert torch.equal(plan.run(x, check=True).outputs, Branches()(x))
+
+
+def test_a_capacity_that_only_the_best_order_fits_is_met() -> None:
+    """Even where its plan peaks above the load of the given order, whose plan is then tried, and does not fit."""
+    sizes, reads = {"a": 7, "b": 2, "c": 6, "d": 5, "e": 9}, {"b": ["a"], "d": ["b", "a"]}
+    graph = {
+        "tensors": [{"name": name, "bytes": size} for name, size in sizes.items()],
+        "ops": [{"name": f"op {name}", "inputs": reads.get(name, []), "outputs": [name]} for name in sizes],
+        "outputs": ["e"],
+    }
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan(graph, "mxnet", capacity=16)
+    assert memplan.plan(graph, "mxnet", order="best", capacity=16).peak == 16 > memplan.plan(graph).load

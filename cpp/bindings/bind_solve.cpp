@@ -4,6 +4,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/order.hpp"
+#include "memplan/order_bound.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "python_planner.hpp"

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal
 
 import numpy as np
 
 from . import _core
-from .errors import GraphError, InfeasibleError
+from .checks import check_donated, check_for_problems, checked_place, integer, names, seconds
+from .errors import InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
 from .importers import boolean, capture_source, kind_of
 from .inplace_ops import check_types
-from .kinds import KINDS, PLACED
-from .planning.registry import solve_graph, solve_problem
+from .kinds import PLACED
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
-from .text import offer
+from .solving import Solver
 
-_OnPlan: TypeAlias = Callable[[Plan], object]
 _HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
 _ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives
-_Options: TypeAlias = tuple[float | None, int, int, int | None]  # time_limit, seed, threads, capacity
 
 
 def capture(
@@ -196,11 +193,11 @@ def plan(
     PlannerError
         A planner of another package cannot be used, or does not do what a planner has to.
     """
-    kinds = _checked_place(place)
+    kinds = checked_place(place)
     storage = (
         boolean(inplace, "inplace"),
-        _names(disable_inplace_ops, "disable_inplace_ops"),
-        _names(donate, "donate"),
+        names(disable_inplace_ops, "disable_inplace_ops"),
+        names(donate, "donate"),
         boolean(zero_copy, "zero_copy"),
     )
     captured = capture(
@@ -225,23 +222,24 @@ def plan(
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     if on_improvement is not None and not callable(on_improvement):
         raise TypeError(f"on_improvement must be callable with a plan, got {on_improvement!r}")
-    options = (
-        _seconds(time_limit, "time_limit"),
-        _integer(seed, "seed", 0, 2**64 - 1),
-        _integer(threads, "threads", 1, 2**31 - 1),
+    solver = Solver(
+        planner,
+        seconds(time_limit, "time_limit"),
+        integer(seed, "seed", 0, 2**64 - 1),
+        integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
+        on_improvement,
+        None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust),
     )
-    origin = None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust)
     try:
         if isinstance(captured, _core.Graph):
-            _check_donated(captured, donate)
+            check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
-            storage_options = _core.StorageOptions(kinds, alignment, *storage)
-            plan_in_order = _plan_graph if order == "given" else _plan_best_order
-            result = plan_in_order(captured, planner, storage_options, options, on_improvement, origin)
+            options = _core.StorageOptions(kinds, alignment, *storage)
+            result = (solver.graph if order == "given" else solver.best_order)(captured, options)
         else:
-            _check_for_problems(kinds, disable_inplace_ops, donate, order)
-            result = _plan_problem(_aligned(captured, alignment), planner, options, on_improvement, origin)
+            check_for_problems(kinds, disable_inplace_ops, donate, order)
+            result = solver.problem(_aligned(captured, alignment))
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -283,8 +281,8 @@ def reorder(
     graph = capture(source, **options)
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
-    storage = _core.StorageOptions(_checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
-    best = _core.best_order(graph, storage, time_limit=_seconds(time_limit, "time_limit"))
+    storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
+    best = _core.best_order(graph, storage, time_limit=seconds(time_limit, "time_limit"))
     return graph if best.found_by == "given" else _core.reordered(graph, best.ops)
 
 
@@ -318,7 +316,7 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     if not isinstance(problem, _core.Problem):
         raise TypeError(_no_problem(problem))
     capacity = in_bytes(capacity, "capacity")
-    rows = _core.refute(problem, capacity, _integer(work, "work", 0, 2**63 - 1))
+    rows = _core.refute(problem, capacity, integer(work, "work", 0, 2**63 - 1))
     return None if rows is None else refutation_of(capacity, rows)
 
 
@@ -332,81 +330,12 @@ def _no_problem(value: Any) -> str:
     return f"{got}; memplan.plan(...).problem is that of a graph or network"
 
 
-def _plan_problem(
-    problem: _core.Problem, planner: str, options: _Options, on_improvement: _OnPlan | None, source: Source | None
-) -> Plan:
-    def plan_of(solution: _core.Solution) -> Plan:
-        return Plan.of(solution, problem, source=source)
-
-    tell = None if on_improvement is None else _teller(on_improvement, plan_of)
-    try:
-        return plan_of(solve_problem(problem, planner, *options, tell))
-    except InfeasibleError as error:
-        if error.plan is not None:
-            error.plan = plan_of(cast(_core.Solution, error.plan))
-        raise
-
-
-def _plan_graph(
-    graph: _core.Graph,
-    planner: str,
-    storage: _core.StorageOptions,
-    options: _Options,
-    on_improvement: _OnPlan | None,
-    source: Source | None,
-) -> Plan:
-    def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
-        return Plan.of(solution, buffers.problem, graph, buffers, storage, source)
-
-    tell = None if on_improvement is None else _teller(on_improvement, plan_of)
-    try:
-        return plan_of(*solve_graph(graph, planner, storage, *options, tell))
-    except InfeasibleError as error:
-        if error.plan is not None:
-            error.plan = plan_of(*cast(tuple[_core.Buffers, _core.Solution], error.plan))
-        raise
-
-
 def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
     """What a plan for CUDA estimates."""
     from .importers.torch.cuda import notes_of
 
     assert isinstance(graph, _core.Graph)
     return notes_of({op.type for op in graph.ops})
-
-
-def _plan_best_order(
-    graph: _core.Graph,
-    planner: str,
-    storage: _core.StorageOptions,
-    options: _Options,
-    on_improvement: _OnPlan | None,
-    source: Source | None,
-) -> Plan:
-    """The plan of the best order that is found, or that of the given order if it peaks lower."""
-    begin = time.perf_counter()
-    lowest = math.inf
-
-    def tell(plan: Plan) -> None:
-        nonlocal lowest
-        if on_improvement is not None and plan.peak < lowest:
-            lowest = plan.peak
-            on_improvement(plan)
-
-    def planned(graph: _core.Graph) -> Plan:
-        left = None if options[0] is None else max(options[0] - (time.perf_counter() - begin), 1e-3)
-        return _plan_graph(graph, planner, storage, (left, *options[1:]), tell if on_improvement else None, source)
-
-    best = _core.best_order(graph, storage, time_limit=options[0])
-    if best.found_by == "given":
-        return planned(graph)
-    try:
-        plan = planned(_core.reordered(graph, best.ops))
-    except InfeasibleError:
-        return planned(graph)
-    if plan.peak >= _core.buffers_of(graph, storage).problem.load:
-        plan = min(plan, planned(graph), key=lambda found: found.peak)
-    return replace(plan, interrupted=True) if best.interrupted else plan
 
 
 def _source(
@@ -423,73 +352,6 @@ def _source(
     if kind not in _HAVE_PROGRAMS:
         return None
     return Source(source, kind, tuple(args), dict(kwargs or {}), train, dict(dims or {}), tuple(inplace_ops), trust)
-
-
-def _teller(on_improvement: _OnPlan, plan_of: Callable[..., Plan]) -> Callable[..., None]:
-    def tell(*found: Any) -> None:
-        on_improvement(plan_of(*found))
-
-    return tell
-
-
-def _check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
-    """Refuse names that are none of graph inputs, and offer those that are."""
-    kinds = {tensor.name: tensor.kind for tensor in graph.tensors}
-    inputs = [name for name, kind in kinds.items() if kind == "input"]
-    for name in donate:
-        if kinds.get(name) != "input":
-            of_kind = f", which is of kind {kinds[name]}" if name in kinds else ""
-            raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
-
-
-def _check_for_problems(
-    kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str], order: str
-) -> None:
-    """Refuse what only graphs have."""
-    if order != "given":
-        raise TypeError("option order applies to graphs; a problem has steps, and no ops")
-    if set(kinds) != set(PLACED):
-        raise TypeError("option place applies to graphs; a problem's buffers are all placed")
-    for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
-        if given:
-            raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
-
-
-def _integer(value: Any, name: str, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be >= {least} and at most {most}, got {value}")
-    return int(value)
-
-
-def _seconds(value: Any, name: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be seconds or None, got {value!r}")
-    if not value > 0:
-        raise ValueError(f"{name} must be > 0 seconds, got {value}")
-    return float(value)
-
-
-def _names(value: Any, name: str) -> list[str]:
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Collection) or not all(map(_is_text, value)):
-        raise TypeError(f"{name} must be a collection of names, got {value!r}")
-    return list(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _checked_place(place: Collection[str]) -> list[str]:
-    if isinstance(place, (str, Mapping)) or not isinstance(place, Collection):
-        raise TypeError(f"place must be a collection of kinds such as {PLACED}, got {place!r}")
-    for kind in place:
-        if kind not in KINDS:
-            raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}")
-    return list(place)
 
 
 def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:

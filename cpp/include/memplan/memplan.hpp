@@ -11,6 +11,7 @@
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
+#include "memplan/order_bound.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

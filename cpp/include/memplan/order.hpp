@@ -42,13 +42,4 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 // time limit or `stop` ends it.
 OpOrder best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
 
-// What bounds the load of every order, with its witness: while op `op` runs, `bytes` are needed whatever has run
-// before; some set of ops that holds `before` and no others has the fewest bytes alive.
-struct OrderBound {
-  Bytes bytes = 0;
-  Index op = kNone;                // kNone: after the last op, what the caller keeps
-  std::vector<Index> before = {};  // a set of ops after which least is alive for `op`, which follows; ascending
-};
-OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {});
-
 }  // namespace memplan

@@ -8,6 +8,7 @@
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "order/bound.hpp"
 #include "order/contents_model.hpp"
 #include "order/cuts.hpp"
 #include "order/lists.hpp"
@@ -23,9 +24,6 @@ std::vector<Index> given_order(Index count) {
   std::iota(ops.begin(), ops.end(), Index{0});
   return ops;
 }
-
-// Whether all bytes together are few enough for sums of them.
-bool may_be_summed(const Graph& graph) { return total_bytes(graph).value_or(kMaxBytes) < kMaxBytes / 16; }
 
 // The largest need of an order, and how many ops have it: what a better order has less of.
 struct Height {
@@ -168,51 +166,6 @@ class OrderSearch {
   std::vector<Candidate> candidates_;
 };
 
-// What is needed in the end: what the caller keeps, and while the last op runs. One of those that none waits for is the
-// last, after all others; the one that needs least then bounds them all.
-OrderBound bound_at_the_end(const ContentsModel& model) {
-  Bytes kept = 0, least = kMaxBytes;
-  for (const Content& item : model.items)
-    if (item.kept) kept += item.bytes;
-  for (Index op = 0; op < model.op_count(); ++op) {
-    if (!model.followers[at(op)].empty()) continue;
-    Bytes need = kept + model.making[at(op)] - model.over_at_most[at(op)];
-    for (const Index i : model.makes[at(op)])
-      if (model.items[at(i)].kept) need -= model.items[at(i)].bytes;
-    for (const Index i : model.uses[at(op)])
-      if (!model.items[at(i)].kept) need += model.items[at(i)].bytes;
-    least = std::min(least, need);
-  }
-  return {std::max(kept, least), kNone, given_order(model.op_count())};
-}
-
-// The ops that need most in an order, from the top down, until the bound is as high as what the next one needs, or the
-// work is done: it holds at any time.
-OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
-                    const Deadline& deadline) {
-  const std::vector<Bytes> needs = needs_of(model, order);
-  std::vector<std::size_t> by_need(order.size());
-  std::iota(by_need.begin(), by_need.end(), std::size_t{0});
-  std::stable_sort(by_need.begin(), by_need.end(), [&](std::size_t a, std::size_t b) { return needs[a] > needs[b]; });
-  Cuts cuts(model, deadline);
-  OrderBound bound = bound_at_the_end(model);
-  try {
-    for (const std::size_t k : by_need) {
-      if (needs[k] <= bound.bytes) break;
-      const Index op = order[k];
-      const std::optional<Cut> cut = cuts.before(op, work);
-      if (!cut) break;
-      const Bytes bytes = cut->alive + model.making[at(op)] - model.over_at_most[at(op)];
-      if (bytes <= bound.bytes) continue;
-      bound = {bytes, op, {}};
-      for (Index before = 0; before < model.op_count(); ++before)
-        if (cut->in_set[at(before)]) bound.before.push_back(before);
-    }
-  } catch (const EndedError&) {
-  }
-  return bound;
-}
-
 Bytes load_of(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }
 
 }  // namespace
@@ -240,7 +193,7 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops) {
 
 OpOrder best_order(const Graph& graph, const StorageOptions& storage, const OrderOptions& options) {
   OpOrder order{given_order(graph.op_count()), load_of(graph, storage), 0, "given", false};
-  if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return order;
+  if (!has_contents_model(graph)) return order;
   const ContentsModel model(graph, storage);
   PlanOptions limits;
   limits.time_limit = options.time_limit;
@@ -264,12 +217,6 @@ OpOrder best_order(const Graph& graph, const StorageOptions& storage, const Orde
     }
   }
   return order;
-}
-
-OrderBound order_bound(const Graph& graph, const StorageOptions& storage) {
-  if (graph.op_count() == 0 || !on_one_stream(graph) || !may_be_summed(graph)) return {};
-  const ContentsModel model(graph, storage);
-  return bound_of(model, given_order(graph.op_count()), OrderOptions().work, Deadline());
 }
 
 }  // namespace memplan

@@ -1,0 +1,73 @@
+"""What the options of planning must be: errors name the option, what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .errors import GraphError
+from .kinds import KINDS, PLACED
+from .text import offer
+
+
+def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
+    """Refuse names that are none of graph inputs, and offer those that are."""
+    kinds = {tensor.name: tensor.kind for tensor in graph.tensors}
+    inputs = [name for name, kind in kinds.items() if kind == "input"]
+    for name in donate:
+        if kinds.get(name) != "input":
+            of_kind = f", which is of kind {kinds[name]}" if name in kinds else ""
+            raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
+
+
+def check_for_problems(
+    kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str], order: str
+) -> None:
+    """Refuse what only graphs have."""
+    if order != "given":
+        raise TypeError("option order applies to graphs; a problem has steps, and no ops")
+    if set(kinds) != set(PLACED):
+        raise TypeError("option place applies to graphs; a problem's buffers are all placed")
+    for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
+        if given:
+            raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
+
+
+def integer(value: Any, name: str, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be >= {least} and at most {most}, got {value}")
+    return int(value)
+
+
+def seconds(value: Any, name: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be seconds or None, got {value!r}")
+    if not value > 0:
+        raise ValueError(f"{name} must be > 0 seconds, got {value}")
+    return float(value)
+
+
+def names(value: Any, name: str) -> list[str]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Collection) or not all(map(_is_text, value)):
+        raise TypeError(f"{name} must be a collection of names, got {value!r}")
+    return list(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def checked_place(place: Collection[str]) -> list[str]:
+    if isinstance(place, (str, Mapping)) or not isinstance(place, Collection):
+        raise TypeError(f"place must be a collection of kinds such as {PLACED}, got {place!r}")
+    for kind in place:
+        if kind not in KINDS:
+            raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}")
+    return list(place)

@@ -1,0 +1,110 @@
+"""From a graph or a problem to a plan, in the given order of the ops or in the best one that is found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from . import _core
+from .errors import InfeasibleError
+from .facts.plan import Plan
+from .facts.source import Source
+from .planning.registry import solve_graph, solve_problem
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A planner with its options, who is told of better plans, and what the plans are of."""
+
+    planner: str
+    time_limit: float | None
+    seed: int
+    threads: int
+    capacity: int | None
+    on_improvement: Callable[[Plan], object] | None
+    source: Source | None
+
+    def problem(self, problem: _core.Problem) -> Plan:
+        """The plan of a problem."""
+
+        def plan_of(solution: _core.Solution) -> Plan:
+            return Plan.of(solution, problem, source=self.source)
+
+        def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
+            return (solve_problem(problem, self.planner, *self._options, tell),)
+
+        return self._plan(solved, plan_of)
+
+    def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
+        """The plan of a graph, its ops in the given order."""
+
+        def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
+            return Plan.of(solution, buffers.problem, graph, buffers, storage, self.source)
+
+        def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
+            return solve_graph(graph, self.planner, storage, *self._options, tell)
+
+        return self._plan(solved, plan_of)
+
+    def best_order(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
+        """The plan of the best order that is found, or that of the given order if it peaks lower."""
+        begin = time.perf_counter()
+        lowest = math.inf
+
+        def tell(plan: Plan) -> None:
+            nonlocal lowest
+            if self.on_improvement is not None and plan.peak < lowest:
+                lowest = plan.peak
+                self.on_improvement(plan)
+
+        def planned(graph: _core.Graph) -> Plan:
+            used = time.perf_counter() - begin
+            left = None if self.time_limit is None else max(self.time_limit - used, 1e-3)
+            solver = replace(self, time_limit=left, on_improvement=None if self.on_improvement is None else tell)
+            return solver.graph(graph, storage)
+
+        best = _core.best_order(graph, storage, time_limit=self.time_limit)
+        plan, refused = None, None
+        if best.found_by != "given":
+            plan, refused = _unless_infeasible(planned, _core.reordered(graph, best.ops))
+        if plan is None or plan.peak >= _core.buffers_of(graph, storage).problem.load:
+            other, refused = _unless_infeasible(planned, graph)
+            plan = min((found for found in (plan, other) if found is not None), key=lambda it: it.peak, default=None)
+        if plan is None:
+            assert refused is not None
+            raise refused
+        return replace(plan, interrupted=True) if best.interrupted else plan
+
+    @property
+    def _options(self) -> tuple[float | None, int, int, int | None]:
+        return self.time_limit, self.seed, self.threads, self.capacity
+
+    def _plan(self, solved: Callable[..., tuple[Any, ...]], plan_of: Callable[..., Plan]) -> Plan:
+        """What a planner finds, as plans; what an error holds too."""
+        tell = None if self.on_improvement is None else _teller(self.on_improvement, plan_of)
+        try:
+            return plan_of(*solved(tell))
+        except InfeasibleError as error:
+            if error.plan is not None:
+                found = cast(Any, error.plan)
+                error.plan = plan_of(*(found if isinstance(found, tuple) else (found,)))
+            raise
+
+
+def _unless_infeasible(
+    planned: Callable[[_core.Graph], Plan], graph: _core.Graph
+) -> tuple[Plan | None, InfeasibleError | None]:
+    try:
+        return planned(graph), None
+    except InfeasibleError as error:
+        return None, error
+
+
+def _teller(on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> Callable[..., None]:
+    def tell(*found: Any) -> None:
+        on_improvement(plan_of(*found))
+
+    return tell
