@@ -34,7 +34,7 @@ UPSTREAM: dict[str, set[str]] = {
     "importers": {"inplace_ops", "kinds", "planning", "facts"},
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
-    "api": {"checks", "importers", "inplace_ops", "kinds", "facts", "proofs", "solving"},
+    "api": {"checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
     "fitting": {"api", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},

@@ -8,7 +8,8 @@ from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, plan, refute, reorder
-from .comparing.comparison import Comparison, ComparisonRow, compare
+from .comparing.comparison import Comparison, compare
+from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
 from .errors import (
     GraphError,
@@ -37,6 +38,7 @@ from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
+from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
@@ -61,6 +63,7 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Options",
+    "OrderInfo",
     "Parameter",
     "Placement",
     "Plan",
@@ -89,6 +92,8 @@ __all__ = [
     "compare",
     "compiled_plans",
     "fit",
+    "order_names",
+    "orders",
     "plan",
     "planner_names",
     "planners",

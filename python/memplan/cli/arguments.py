@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
+from ..planning.orders import check_order, order_names
 from ..planning.registry import planner_names as known_planners
 from ..sizes import in_bytes
 from ..text import one_line
@@ -52,7 +53,10 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
     _add_reading(command.add_argument_group("how the source is read"))
-    _add_placing(command.add_argument_group("what is placed, and what may share bytes"))
+    placing = command.add_argument_group("what is placed, and what may share bytes")
+    _add_placing(placing)
+    if not many:
+        _add_order(placing)
 
 
 def _add_reading(group: Group) -> None:
@@ -115,11 +119,16 @@ def _add_placing(group: Group) -> None:
     group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
+
+
+def _add_order(group: Group) -> None:
     group.add_argument(
         "--order",
-        choices=("given", "best"),
+        type=_order,
         default="given",
-        help="the order in which ops run: that of the source, or one of the least load",
+        metavar="NAME",
+        help=f"the order in which ops run, one of {', '.join(order_names())} (default: given); best is one of the "
+        "least load, and never worse than given; `memplan orders` explains them all",
     )
 
 
@@ -176,7 +185,6 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "disable_inplace_ops": options.disable_inplace_ops,
         "donate": options.donate,
         "zero_copy": not options.no_zero_copy,
-        "order": options.order,
         "time_limit": options.time_limit,
         "seed": options.seed,
         "threads": options.threads,
@@ -223,8 +231,8 @@ def names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def planner_names(text: str) -> list[str]:
-    """Planners between commas; what follows a comma and is NAME=VALUE is a parameter of the planner before it."""
+def names_with_parameters(text: str) -> list[str]:
+    """Planners or orders between commas; what follows a comma and is NAME=VALUE is a parameter of the one before."""
     found: list[str] = []
     for piece in text.split(","):
         name, equals, _ = piece.partition("=")
@@ -233,6 +241,13 @@ def planner_names(text: str) -> list[str]:
         elif piece:
             found.append(piece)
     return found
+
+
+def _order(text: str) -> str:
+    try:
+        return check_order(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _dims(pairs: list[str]) -> dict[str, int]:
