@@ -30,9 +30,8 @@ struct FittedGraph {
 };
 
 FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                      const StorageOptions& storage, Bytes capacity, bool recompute,
-                      std::optional<double> cost_per_byte, std::int64_t work, std::size_t states,
-                      std::optional<double> time_limit, bool interruptible) {
+                      const StorageOptions& storage, Bytes capacity, bool recompute, std::int64_t work,
+                      std::size_t states, std::optional<double> time_limit, bool interruptible) {
   Watch watch(py::none(), interruptible);
   FitOptions options{capacity, recompute, work, states, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
@@ -42,6 +41,13 @@ FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const
     return fit(graph, facts, storage, options);
   }();
   fitted.interrupted |= watch.interrupted(true);
+  auto shared = std::make_shared<Graph>(std::move(fitted.graph));
+  return {std::move(shared), std::move(fitted)};
+}
+
+FittedGraph rerun_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
+                        const StorageOptions& storage, const std::vector<std::pair<Index, Index>>& reruns) {
+  Fitted fitted = with_reruns(graph, facts_of(cost, again), storage, reruns);
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
 }
@@ -66,6 +72,8 @@ void bind_fit(py::module_& m) {
   m.def("fit_graph", &fit_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("capacity"), py::arg("recompute") = true, py::arg("work") = FitOptions().work,
         py::arg("states") = FitOptions().states, py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
+  m.def("rerun_graph", &rerun_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
+        py::arg("reruns"), "The graph with ops that run again: pairs of the op that follows, and the op, by position.");
 }
 
 }  // namespace memplan::bindings

@@ -10,6 +10,8 @@ import typing
 
 __all__: list[str] = [
     "Buffers",
+    "FitChange",
+    "Fitted",
     "Graph",
     "GraphError",
     "HappensBefore",
@@ -32,6 +34,7 @@ __all__: list[str] = [
     "best_order",
     "buffers_of",
     "check_order",
+    "fit_graph",
     "lives_of",
     "order_bound",
     "order_of",
@@ -41,6 +44,7 @@ __all__: list[str] = [
     "refute",
     "reordered",
     "replay",
+    "rerun_graph",
     "reuse_edges",
     "reused_by",
     "solve_graph",
@@ -126,6 +130,8 @@ class Op:
         list[tuple[str, str, int]],
         list[tuple[str, str, int]],
         list[str],
+        float | None,
+        bool,
     ]: ...
     def __init__(
         self,
@@ -141,6 +147,8 @@ class Op:
         slices: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         concats: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         after: collections.abc.Sequence[str] = [],
+        cost: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        recompute: bool = True,
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
@@ -154,6 +162,11 @@ class Op:
     @property
     def concats(self) -> list[tuple[str, str, int]]: ...
     @property
+    def cost(self) -> float | None:
+        """
+        Of running it, in any unit; None where nothing is said.
+        """
+    @property
     def inplace(self) -> list[tuple[str, str, int]]: ...
     @property
     def inputs(self) -> list[str]: ...
@@ -163,6 +176,11 @@ class Op:
     def outputs(self) -> list[str]: ...
     @property
     def overwrites(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def recompute(self) -> bool:
+        """
+        Whether it may run again: it gives what it gave before.
+        """
     @property
     def slices(self) -> list[tuple[str, str, int]]: ...
     @property
@@ -561,6 +579,40 @@ class Solution:
     @property
     def winner(self) -> str: ...
 
+class FitChange:
+    """
+    A tensor that comes back before an op; see memplan/fit.hpp.
+    """
+    @property
+    def after(self) -> str: ...
+    @property
+    def before(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def ops(self) -> list[str]: ...
+    @property
+    def tensors(self) -> list[str]: ...
+
+class Fitted:
+    """
+    A graph whose load is within a capacity; see memplan/fit.hpp.
+    """
+    @property
+    def added_cost(self) -> float: ...
+    @property
+    def changes(self) -> list[FitChange]: ...
+    @property
+    def cost_bound(self) -> float: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def load(self) -> int: ...
+
 class Violation:
     """
     One way in which a plan breaks its problem.
@@ -621,6 +673,18 @@ def check_order(order: str) -> None:
     Raises ValueError where the text asks for no order.
     """
 
+def fit_graph(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    again: collections.abc.Sequence[str],
+    storage: StorageOptions,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    recompute: bool = True,
+    work: typing.SupportsInt | typing.SupportsIndex = 400000000,
+    states: typing.SupportsInt | typing.SupportsIndex = 100000,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    interruptible: bool = False,
+) -> Fitted: ...
 def lives_of(graph: Graph) -> list[tuple[int, int]]:
     """
     Per tensor, the steps [first, last) from its write to its last read.
@@ -665,6 +729,19 @@ def replay(
 ) -> list[ReplayFault]:
     """
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
+    """
+
+def rerun_graph(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    again: collections.abc.Sequence[str],
+    storage: StorageOptions,
+    reruns: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+    ],
+) -> Fitted:
+    """
+    The graph with ops that run again: pairs of the op that follows, and the op, by position.
     """
 
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:

@@ -17,25 +17,14 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "memplan/again.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/storage.hpp"
 
 namespace memplan {
-
-// What running an op again does.
-enum class Again : std::uint8_t {
-  same,     // gives what it gave before
-  changes,  // changes the tensors that its outputs are views of, or without such outputs, its first input
-  never     // gives something else, or has other effects
-};
-
-// What an op costs, and whether it may run again.
-struct OpFacts {
-  double cost = 0;  // finite, >= 0
-  Again again = Again::same;
-};
 
 struct FitOptions {
   Bytes capacity = 0;
@@ -44,16 +33,6 @@ struct FitOptions {
   std::size_t states = 100'000;           // that the exact search for small graphs may visit
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
-};
-
-// A tensor that comes back before an op.
-struct Change {
-  std::vector<std::string> tensors;  // that come back, by the names that they had
-  std::vector<std::string> ops;      // that were added for it
-  std::string after;                 // the op that used them last before
-  std::string before;                // the op of the graph that runs next
-  Bytes bytes = 0;
-  double cost = 0;
 };
 
 struct Fitted {
@@ -71,13 +50,9 @@ struct Fitted {
 Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
            const FitOptions& options);
 
-// The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot
-// come back and is used later.
-struct Floor {
-  Bytes bytes = 0;
-  Index op = kNone;
-};
-Floor floor_of(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-               const FitOptions& options);
+// The graph in which given ops run again: pairs of the op that follows, and the op whose outputs come back, with all
+// that has changed these. A second pair that is the same adds nothing. Throws GraphError where an op may not run there.
+Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+                   const std::vector<std::pair<Index, Index>>& reruns);
 
 }  // namespace memplan

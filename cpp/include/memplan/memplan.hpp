@@ -1,6 +1,7 @@
 // memplan: static memory planning for neural networks. Includes the whole public interface.
 #pragma once
 
+#include "memplan/again.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
 #include "memplan/conflicts.hpp"

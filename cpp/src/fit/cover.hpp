@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "fit/fit_model.hpp"
-#include "memplan/fit.hpp"
 
 namespace memplan {
 
@@ -25,6 +24,13 @@ struct Gap {
   Index begin = 0;
   Index end = 0;
   Bytes written_over = 0;  // what else is freed at op first - 1, which may write over the item
+};
+
+// The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot
+// come back and is used later.
+struct Floor {
+  Bytes bytes = 0;
+  Index op = kNone;
 };
 
 class Cover {

@@ -61,15 +61,15 @@ class Fitter {
   Fitted run() {
     const Bytes given = load_in(graph_, storage_);
     if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
-    const FitModel bounding(graph_, facts_, storage_, options_);
+    const FitModel bounding(graph_, facts_, storage_, options_.recompute);
     const Cover cover(bounding, options_.capacity);
     require_floor(cover.floor());
     const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
     if (optimum) try_exact(bounding, *optimum);
     const bool done = optimum && best_;
     if (!done)
-      search(FitModel(graph_, facts_, with_copies(storage_), options_), bounding, cover, optimum ? optimum->cost : 0,
-             given);
+      search(FitModel(graph_, facts_, with_copies(storage_), options_.recompute), bounding, cover,
+             optimum ? optimum->cost : 0, given);
     if (!best_) throw none_found(cover.floor());
     best_->cost_bound = optimum ? optimum->cost : bound_of(bounding, cover);
     best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
@@ -181,10 +181,26 @@ Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageO
   return Fitter(graph, facts, storage, options).run();
 }
 
-Floor floor_of(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-               const FitOptions& options) {
+Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+                   const std::vector<std::pair<Index, Index>>& reruns) {
   check_facts(graph, facts);
-  return Cover(FitModel(graph, facts, storage, options), options.capacity).floor();
+  const FitModel model(graph, facts, with_copies(storage));
+  std::vector<Index> unit_of_op(graph.ops().size(), kNone);
+  for (std::size_t u = 0; u < model.units.size(); ++u)
+    unit_of_op[at(model.units[u].ops.front())] = static_cast<Index>(u);
+  Schedule schedule(model);
+  for (const auto& [stage, op] : reruns) {
+    const bool known = 0 <= stage && stage < graph.op_count() && 0 <= op && op < graph.op_count();
+    if (!known || !model.may_run_again(unit_of_op[at(op)], stage))
+      throw GraphError("op " + (known ? quoted(graph.op(op).name) : std::to_string(op)) +
+                       " may not run again before op " +
+                       (known ? quoted(graph.op(stage).name) : std::to_string(stage)));
+    if (!schedule.contains({stage, unit_of_op[at(op)]})) schedule.add({stage, unit_of_op[at(op)]});
+  }
+  const std::vector<Rerun> all = schedule.reruns();
+  Rewritten changed = rewritten(graph, facts, model, all, copies_of(model, all));
+  const Bytes load = load_in(changed.graph, storage);
+  return {std::move(changed.graph), std::move(changed.changes), load, schedule.cost(), 0, false};
 }
 
 }  // namespace memplan

@@ -88,11 +88,10 @@ std::vector<std::vector<Index>> changed_roots(const Graph& graph, const std::vec
   return changed;
 }
 
-FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-                   const FitOptions& options)
+FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute)
     : contents(graph, storage), unit_of_item(contents.items.size(), kNone), uses(contents.items.size()) {
   for (std::size_t i = 0; i < contents.items.size(); ++i) uses[i] = contents.items[i].users;
-  if (!options.recompute) return;
+  if (!recompute) return;
   const Flow flow(graph, facts);
   for (Index k = 0; k < op_count(); ++k) {
     Unit unit;

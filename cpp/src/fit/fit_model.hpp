@@ -9,7 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "memplan/fit.hpp"
+#include "memplan/again.hpp"
+#include "memplan/graph.hpp"
+#include "memplan/storage.hpp"
 #include "order/contents_model.hpp"
 
 namespace memplan {
@@ -25,9 +27,8 @@ struct Unit {
 
 class FitModel {
  public:
-  // `graph` outlives it. Items are counted with zero_copy as the options say.
-  FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-           const FitOptions& options);
+  // `graph` outlives it. Without `recompute`, no op runs again.
+  FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute = true);
 
   Index op_count() const { return contents.op_count(); }
   bool may_run_again(Index unit, Index stage) const {

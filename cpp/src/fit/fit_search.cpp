@@ -78,7 +78,7 @@ bool FitSearch::step(Schedule& schedule, double noise, std::span<const double> p
   return false;
 }
 
-void FitSearch::look_around(const Schedule& schedule) {
+void FitSearch::look_around() {
   walk_.collect_events();
   candidates_.measure(walk_);
   *work_ -= walk_.work();
@@ -101,18 +101,18 @@ void FitSearch::prune(Schedule& schedule, std::size_t most) {
     return model_.units[at(a.unit)].cost > model_.units[at(b.unit)].cost;
   });
   walk(schedule);
-  look_around(schedule);
+  look_around();
   for (const Rerun& rerun : all) {
     if (!candidates_.may_go(walk_, rerun)) continue;
     schedule.remove(rerun);
     walk(schedule);
     if (walk_.load() <= capacity_) {
-      look_around(schedule);
+      look_around();
       continue;
     }
     schedule.add(rerun);
     walk(schedule);
-    look_around(schedule);
+    look_around();
   }
 }
 

@@ -33,7 +33,7 @@ class FitSearch {
   void prune(Schedule& schedule, std::size_t most);
   void ruin(Schedule& schedule);
   void walk(const Schedule& schedule);
-  void look_around(const Schedule& schedule);
+  void look_around();
   double over() const;
 
   const FitModel& model_;

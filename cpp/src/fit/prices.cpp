@@ -166,6 +166,7 @@ Prices prices_of(const FitModel& model, const Cover& cover, double known, int ro
     }
   } catch (const EndedError&) {
   }
+  best.bound *= 1 - 1e-9;  // what rounding may have added
   return best;
 }
 

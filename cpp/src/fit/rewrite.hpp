@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "fit/schedule.hpp"
-#include "memplan/fit.hpp"
+#include "memplan/again.hpp"
+#include "memplan/graph.hpp"
 
 namespace memplan {
 

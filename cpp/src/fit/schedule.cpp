@@ -39,7 +39,7 @@ Walk::Walk(const FitModel& model) : model_(model), alive_(model.contents.items.s
 
 // As OrderState::need: what an op may write over inputs that nothing needs after it.
 Bytes Walk::savings(Index op) const {
-  Bytes saved = 0;
+  Bytes bytes = 0;
   const std::vector<Over>& overs = model_.contents.overs[at(op)];
   for (std::size_t k = 0; k < overs.size(); ++k) {
     const auto taken = [&](const Over& other) {
@@ -47,9 +47,9 @@ Bytes Walk::savings(Index op) const {
     };
     if (std::any_of(overs.begin(), overs.begin() + static_cast<std::ptrdiff_t>(k), taken)) continue;
     if (std::none_of(overs[k].items.begin(), overs[k].items.end(), [&](Index i) { return alive_[at(i)] != 0; }))
-      saved += overs[k].bytes;
+      bytes += overs[k].bytes;
   }
-  return saved;
+  return bytes;
 }
 
 void Walk::run(const Schedule& schedule) {

@@ -45,6 +45,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         spec["interrupted"] = True
     if plan.pools > 0:
         spec["pools"] = plan.pools
+    if plan.fitting is not None:
+        spec["fitting"] = plan.fitting.to_dict()
     spec["buffers"] = _buffers(plan)
     if plan.problem.conflicts is not None:
         spec["conflicts"] = plan.problem.conflicts.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,6 +93,43 @@ class Fitting:
             "cost_bound": self.cost_bound,
             "changes": [change.to_dict() for change in self.changes],
         }
+
+
+def fitting_from(spec: Any, where: str) -> Fitting:
+    """The fitting that `Fitting.to_dict` gave; ValueError names the entry that is not as expected."""
+    changes = _entry(spec, "changes", list, where)
+    figures = [_number(spec, name, where) for name in ("cost", "added_cost", "cost_bound")]
+    return Fitting(
+        tuple(_change(change, f"{where}.changes[{k}]") for k, change in enumerate(changes)),
+        _entry(spec, "capacity", int, where),
+        *figures,
+    )
+
+
+def _change(spec: Any, where: str) -> Change:
+    texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
+    lists = [_entry(spec, name, list, where) for name in ("tensors", "ops")]
+    for name, values in zip(("tensors", "ops"), lists, strict=True):
+        for value in values:
+            if not isinstance(value, str):
+                raise ValueError(f"{where}.{name} must hold names, got {value!r}")
+    kind, after, before = texts
+    tensors, ops = map(tuple, lists)
+    return Change(kind, tensors, ops, after, before, _entry(spec, "bytes", int, where), _number(spec, "cost", where))
+
+
+def _number(spec: Any, name: str, where: str) -> float:
+    value = _entry(spec, name, (int, float), where)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{where}.{name} must be finite and >= 0, got {value!r}")
+    return float(value)
+
+
+def _entry(spec: Any, name: str, kind: Any, where: str) -> Any:
+    value = spec.get(name) if isinstance(spec, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{where}.{name} must be of type {getattr(kind, '__name__', 'number')}, got {value!r}")
+    return value
 
 
 def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:

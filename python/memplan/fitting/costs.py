@@ -77,14 +77,17 @@ def flops_of(graph: _core.Graph) -> list[float]:
 
 
 def _product(matrices: int) -> Callable[[_Shapes, _Shapes], int]:
-    """A product whose second matrix is input `matrices`: 2 m n k, where the second has k n elements for each batch."""
+    """A product whose second matrix is input `matrices`: 2 m n k, where the first has m k elements for each batch."""
 
     def rule(inputs: _Shapes, outputs: _Shapes) -> int:
-        if len(inputs) <= matrices or not outputs[0] or not inputs[matrices]:
+        if len(inputs) <= matrices or 0 in outputs[0] or not outputs[0]:
             return 0
-        left, out = inputs[matrices - 1], outputs[0]
-        rows = math.prod(out) // max(1, out[-1])
-        return 2 * math.prod(out) * (math.prod(left) // max(1, rows)) if rows else 0
+        left, right, out = inputs[matrices - 1], inputs[matrices], outputs[0]
+        if left:
+            inner = math.prod(left) // (math.prod(out) // out[-1])
+        else:  # an expanded matrix has no shape: its bytes do not have it
+            inner = math.prod(right[-2:]) // out[-1]
+        return 2 * math.prod(out) * inner
 
     return rule
 

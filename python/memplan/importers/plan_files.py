@@ -57,6 +57,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         found_after=found.found_after,
         placed=found.placed,
         filed_order=found.order,
+        fitting=found.fitting,
     )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
+from ..facts.fitting import Fitting, fitting_from
 from ..facts.plan import FiledOrder
 from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
 from ..files import read_json
@@ -21,7 +22,8 @@ class PlanRows(NamedTuple):
 
     These are buffers with offsets, the planner that it names, its pools, whether it was interrupted, what would be
     needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
-    planning, those until the plan was found, and the order of the ops with the bound of all orders.
+    planning, those until the plan was found, the order of the ops with the bound of all orders, and what `memplan.fit`
+    has changed.
     """
 
     rows: Rows
@@ -34,6 +36,7 @@ class PlanRows(NamedTuple):
     seconds: float = 0.0
     found_after: float = 0.0
     order: FiledOrder | None = None
+    fitting: Fitting | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -72,9 +75,17 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     placed = _placed(spec["tensors"], len(rows.name), f"{path}: tensors") if "tensors" in spec else None
     planner = _text(spec.get("planner", "file"), f"{path}: planner")
     winner = _text(spec.get("winner", planner), f"{path}: winner")
-    seconds = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
+    spent = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
     order = _order(spec, path) if "order" in spec else None
-    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, seconds[0], seconds[1], order)
+    fitting = _fitting(spec["fitting"], f"{path}: fitting") if "fitting" in spec else None
+    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, spent[0], spent[1], order, fitting)
+
+
+def _fitting(entry: Any, where: str) -> Fitting:
+    try:
+        return fitting_from(entry, where)
+    except ValueError as error:
+        raise SourceError(str(error)) from None
 
 
 def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, int]]:

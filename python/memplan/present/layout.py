@@ -134,6 +134,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         ("proof", _proof(plan)),
+        ("changes", _changes(plan)),
         *(("note", note) for note in plan.notes),
         ("planner", f"{winner}, {plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}"),
     ]
@@ -151,6 +152,17 @@ def _shared(plan: Plan) -> str:
     return ", ".join(
         f"{count[how]:,} {many if count[how] > 1 else one}" for how, (one, many) in words.items() if count[how]
     )
+
+
+def _changes(plan: Plan) -> str:
+    """What `memplan.fit` has done, and what it costs of the whole; empty for other plans."""
+    if plan.fitting is None:
+        return ""
+    if not plan.changes:
+        return "none: the graph fits as it is"
+    total = plan.fitting.cost or 1.0
+    many = "1 change" if len(plan.changes) == 1 else f"{len(plan.changes):,} changes"
+    return f"{many}, {plan.added_cost / total:.2%} of the cost added, {plan.cost_bound / total:.2%} at least"
 
 
 def _proof(plan: Plan) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,19 @@ class Step:
         outer = [name for _, body in bodies(node) for name in reads(body)]
         self.outer = {name: tensor_of[name] for name in outer if name in tensor_of}
         self.outputs = op.outputs
+
+    def moved(self, op: _core.Op) -> Step:
+        """The step for an op of a plan, which may read other tensors than this, and be a copy: see `memplan.fit`."""
+        if op == self.op:
+            return self
+        names = dict(zip(self.op.inputs, op.inputs, strict=False))
+        if len(self.op.inputs) != len(op.inputs):  # a view that was made again reads what it shows alone
+            names = {old: new for (_, old, _), (_, new, _) in zip(self.op.aliases, op.aliases, strict=True)}
+        step = copy(self)
+        step.op, step.outputs = op, op.outputs
+        step.inputs = [None if name is None else names.get(name, name) for name in self.inputs]
+        step.outer = {name: names.get(tensor, tensor) for name, tensor in self.outer.items()}
+        return step
 
 
 class Program:
@@ -88,7 +102,8 @@ class Bound:
         assert plan.buffers is not None
         self._program, self._plan = program, plan
         self._ops = plan.graph.ops
-        self._steps = [program.steps[op.name] for op in self._ops]
+        known = program.steps
+        self._steps = [known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op) for op in self._ops]
         tensors = plan.graph.tensors
         self._tensors = {tensor.name: tensor for tensor in tensors}
         self._donated = frozenset(tensors[t].name for t in plan.buffers.donated)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +87,7 @@ class _Copying:
         return moved
 
 
-def _without_averages(call: CallRecord, copy: CallRecord) -> tuple[Sequence[Any], dict[str, Any]]:
+def _without_averages(call: CallRecord, copy: CallRecord) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a copy: batch norm leaves its statistics as they are, as the first call has moved them."""
     args, kwargs = list(copy.args), dict(copy.kwargs)
     schema = getattr(call.function, "_schema", None)

@@ -1,0 +1,120 @@
+"""``memplan fit``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import InfeasibleError
+from ..files import write_text
+from ..text import printable
+from .arguments import (
+    Commands,
+    add_planner,
+    add_source,
+    captured,
+    check_picture,
+    check_targets,
+    names,
+    new_command,
+    planning,
+    search_group,
+    size,
+)
+from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
+
+EXAMPLES = """
+memplan fit example:resnet50_train --budget 2GiB --json plan.json
+memplan fit model.onnx --dims batch=8 --budget 64MiB --allow recompute --graph fitted.json
+"""
+_SHOWN = 10  # changes that are printed
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    text = "make a network fit into a budget of bytes: ops run again instead of keeping what they made"
+    command = new_command(commands, "fit", text, EXAMPLES)
+    command.set_defaults(run=run, seed=0, threads=1)
+    add_source(command)
+    search = search_group(command)
+    search.add_argument("--budget", type=size, required=True, metavar="N", help="bytes that the arena may have: 8GiB")
+    search.add_argument(
+        "--allow",
+        type=names,
+        default=["recompute", "order"],
+        metavar="WAY,WAY",
+        help="what may be done: recompute, order, donate (default: recompute,order)",
+    )
+    search.add_argument(
+        "--cost",
+        choices=("auto", "bytes", "flops"),
+        default="auto",
+        help="what ops cost: what the file says, else flops and bytes (auto), or the bytes that they touch",
+    )
+    add_planner(search)
+    search.add_argument("--time-limit", type=float, metavar="S", help="end the search after so many seconds")
+    files = command.add_argument_group("files to write")
+    files.add_argument("--graph", type=Path, metavar="F", help="the changed graph as a graph dict, JSON")
+    files.add_argument("--json", type=Path, metavar="F", help="the plan with its changes as JSON")
+    files.add_argument("--plot", type=Path, metavar="F", help="the plan as a picture: .png, .svg or .pdf")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit, write and print; returns the exit status."""
+    from ..fitting.fit import fit
+
+    if options.order != "given":
+        raise ValueError("--order does not apply: --allow order tries another order")
+    check_targets([options.graph, options.json, options.plot], [options.source])
+    check_picture(options.plot)
+    with waiting(f"reading {options.source}"):
+        source = captured(options, options.source)
+    taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
+    try:
+        with waiting("fitting"):
+            found = fit(source, options.budget, options.planner, allow=options.allow, cost=options.cost, **taken)
+    except InfeasibleError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return INVALID
+    _write(options, found)
+    with readers_may_leave():
+        _print(options.source, found)
+    return interrupted("this is the best plan until then") if found.interrupted else OK
+
+
+def _write(options: argparse.Namespace, found: Plan) -> None:
+    assert found.graph is not None
+    if options.graph is not None:
+        write_text(options.graph, json.dumps(found.graph.to_dict()))
+    if options.json is not None:
+        found.to_json(options.json)
+    if options.plot is not None:
+        from ..present.gantt import save_plot
+
+        save_plot(found, options.plot)
+
+
+def _print(source: str, found: Plan) -> None:
+    from rich.table import Table
+
+    from ..present.layout import summary_rows
+
+    out = console()
+    out.print(printable(source), soft_wrap=True)
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in summary_rows(found):
+        table.add_row(label, value)
+    out.print(table)
+    largest = sorted(found.changes, key=lambda change: -change.bytes)
+    for change in largest[:_SHOWN]:
+        out.print(f"  {change.kind} {printable(', '.join(change.tensors))}: {printable(change.why)}", soft_wrap=True)
+    if len(largest) > _SHOWN:
+        out.print(f"  … and {len(largest) - _SHOWN} more")

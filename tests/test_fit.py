@@ -1,0 +1,368 @@
+"""Fit: graphs that give up what it takes to be within a capacity, against all schedules of small graphs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import memplan
+from fit_oracle import computed, least_added_cost
+from memplan import _core
+from memplan.fitting.again import again_of
+from memplan.fitting.costs import costs_of
+from memplan.importers.graph_dict import graph_of
+
+APART = _core.StorageOptions(inplace=False, zero_copy=False)
+Dict = dict[str, Any]
+
+
+def small_graph(chance: random.Random) -> Dict:
+    """Up to 10 ops whose later half reads what the first half made, as backward passes do."""
+    count = chance.randint(3, 10)
+    tensors: list[Dict] = [{"name": "x", "bytes": chance.randint(0, 6), "kind": "input"}]
+    ops: list[Dict] = []
+    names = ["x"]
+    for k in range(count):
+        if k > count // 2 and chance.random() < 0.6:
+            inputs = [names[-1], names[max(0, count - k - 1)]]
+        else:
+            inputs = [chance.choice(names[-6:]) for _ in range(chance.randint(1, 3))]
+        outputs = [f"t{k}"] + [f"u{k}"] * (chance.random() < 0.2)
+        tensors += [{"name": name, "bytes": chance.randint(1, 8)} for name in outputs]
+        op = {"name": f"op{k}", "inputs": list(dict.fromkeys(inputs)), "outputs": outputs, "cost": chance.randint(0, 9)}
+        if chance.random() < 0.3:
+            op["workspace"] = chance.randint(1, 4)
+        if chance.random() < 0.1:
+            op["recompute"] = False
+        ops.append(op)
+        names += outputs
+    kept = [names[-1], *(chance.choice(names[1:]) for _ in range(chance.randint(0, 2)))]
+    return {"tensors": tensors, "ops": ops, "outputs": list(dict.fromkeys(kept))}
+
+
+def chain(length: int = 6, size: int = 100) -> Dict:
+    """Forwards t0 to tn, and backwards: each step reads what came before and what went forwards."""
+    tensors: list[Dict] = [{"name": "x", "bytes": size, "kind": "input"}]
+    ops: list[Dict] = []
+    before = "x"
+    for k in range(length):
+        tensors.append({"name": f"t{k}", "bytes": size})
+        ops.append({"name": f"f{k}", "inputs": [before], "outputs": [f"t{k}"], "cost": 1})
+        before = f"t{k}"
+    for k in reversed(range(length)):
+        tensors.append({"name": f"g{k}", "bytes": size})
+        ops.append({"name": f"b{k}", "inputs": [before, f"t{k}"], "outputs": [f"g{k}"], "cost": 1})
+        before = f"g{k}"
+    return {"tensors": tensors, "ops": ops, "outputs": [before]}
+
+
+def fitted(graph: Dict, capacity: int, storage: _core.StorageOptions = APART, **options: Any) -> _core.Fitted:
+    """What the core makes of a graph; its load and what it computes are checked."""
+    made = graph_of(graph)
+    again = [again_of(op) for op in made.ops]
+    found = _core.fit_graph(made, costs_of(made, "auto"), again, storage, capacity, **options)
+    assert _core.buffers_of(found.graph, storage).problem.load == found.load <= capacity
+    assert found.cost_bound <= found.added_cost
+    assert found.added_cost == pytest.approx(sum(change.cost for change in found.changes))
+    original = {op.name: op.name.rsplit("~", 1)[0] for op in found.graph.ops if "~" in op.name}
+    assert computed(found.graph.to_dict(), original) == computed(graph, {})
+    return found
+
+
+def check_random(seed: int) -> str:
+    chance = random.Random(seed)
+    graph = small_graph(chance)
+    load = _core.buffers_of(graph_of(graph), APART).problem.load
+    capacity = chance.randint(load * 7 // 10, load)
+    never = [op["name"] for op in graph["ops"] if op.get("recompute") is False]
+    least = least_added_cost(graph, capacity, never)
+    found = fitted_or_error(graph, capacity)
+    if isinstance(found, memplan.InfeasibleError):
+        assert found.proven
+        assert least is None
+        return "infeasible"
+    assert least is not None
+    assert found.added_cost == found.cost_bound == least
+    searched = fitted_or_error(graph, capacity, states=0, work=100_000)
+    if isinstance(searched, memplan.InfeasibleError):
+        assert not searched.proven
+        return "not found"
+    assert searched.cost_bound <= least <= searched.added_cost
+    return "equal" if searched.added_cost == least else "above"
+
+
+def fitted_or_error(graph: Dict, capacity: int, **options: Any) -> _core.Fitted | memplan.InfeasibleError:
+    try:
+        return fitted(graph, capacity, **options)
+    except memplan.InfeasibleError as error:
+        return error
+
+
+def test_small_graphs_are_as_good_as_the_best_of_all_schedules() -> None:
+    found = [check_random(seed) for seed in range(250)]
+    assert found.count("infeasible") < 220
+    assert found.count("equal") > 5 * (found.count("above") + found.count("not found"))
+
+
+@pytest.mark.slow  # the same, more often
+def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules() -> None:
+    for seed in range(250, 10_250):
+        check_random(seed)
+
+
+def test_a_graph_that_fits_is_left_as_it_is() -> None:
+    found = fitted(chain(), 10_000)
+    assert found.graph == graph_of(chain())
+    assert (found.changes, found.added_cost, found.cost_bound) == ([], 0, 0)
+
+
+def test_what_comes_back_is_a_copy_that_later_ops_read() -> None:
+    found = fitted(chain(3), 300)
+    [change] = found.changes
+    assert (change.tensors, change.ops, change.before, change.bytes) == (["t0"], ["f0~1"], "b0", 100)
+    assert change.after == "f1"
+    ops = {op.name: op for op in found.graph.ops}
+    assert ops["f0~1"].outputs == ["t0~1"]
+    assert ops["b0"].inputs == ["g1", "t0~1"]
+
+
+def test_several_ops_come_back_one_after_another() -> None:
+    found = fitted(chain(16), 800, states=0)
+    assert 0 < found.cost_bound <= found.added_cost < 20
+    again = fitted(chain(16), 800, states=0)
+    assert again.graph == found.graph
+
+
+def test_a_chain_is_fitted_as_well_as_by_checkpoints() -> None:
+    """Chen et al. keep every fourth of 16 and run each segment again: 12 ops, and 4 + 4 tensors besides two."""
+    assert fitted(chain(16), 1000, states=0).added_cost <= 12
+
+
+def test_the_op_that_needs_too_much_is_named() -> None:
+    with pytest.raises(memplan.InfeasibleError, match=r"op 'b.' needs 300 bytes .* capacity is 299") as caught:
+        fitted(chain(), 299)
+    assert caught.value.proven
+    assert caught.value.lower_bound == 300
+
+
+def test_what_draws_random_numbers_does_not_run_again() -> None:
+    graph = chain(3)
+    graph["ops"][0]["recompute"] = False
+    with pytest.raises(memplan.InfeasibleError):
+        fitted(graph, 300)
+    assert again_of(_core.Op("d", "aten.bernoulli_.float", ["x"], [])) == "never"
+    assert again_of(_core.Op("d", "aten.rand.default", [], ["y"])) == "never"
+    assert again_of(_core.Op("d", "Dropout", ["x"], ["y"])) == "never"
+    assert again_of(_core.Op("d", "aten.native_batch_norm.default", ["x"], ["y"])) == "same"
+
+
+def changed_chain() -> Dict:
+    """conv -> relu_ in place, whose result is read at the end; y is idle in between."""
+    tensors: list[Dict] = [{"name": "x", "bytes": 10, "kind": "input"}]
+    tensors += [{"name": name, "bytes": 100} for name in ("y", "relu", "a", "b", "c", "z")]
+    view = [{"output": "relu", "input": "y", "offset": 0}]
+    ops = [
+        {"name": "conv", "inputs": ["x"], "outputs": ["y"]},
+        {"name": "relu_", "type": "aten.relu_", "inputs": ["y"], "outputs": ["relu"], "alias": view},
+        {"name": "a", "inputs": ["relu"], "outputs": ["a"]},
+        {"name": "b", "inputs": ["a"], "outputs": ["b"]},
+        {"name": "c", "inputs": ["a", "b"], "outputs": ["c"]},
+        {"name": "z", "inputs": ["c", "relu"], "outputs": ["z"]},
+    ]
+    return {"tensors": tensors, "ops": ops, "outputs": ["z"]}
+
+
+def test_what_was_changed_in_place_is_made_by_all_that_wrote_it() -> None:
+    found = fitted(changed_chain(), 300)
+    [change] = found.changes
+    assert change.ops == ["conv~1", "relu_~1"]
+    ops = {op.name: op for op in found.graph.ops}
+    assert ops["relu_~1"].aliases == [("relu~1", "y~1", 0)]
+    assert ops["z"].inputs == ["c", "relu~1"]
+
+
+def test_what_reads_something_that_was_changed_since_does_not_run_again() -> None:
+    graph = changed_chain()
+    graph["tensors"].append({"name": "x_", "bytes": 10})
+    view = [{"output": "x_", "input": "x", "offset": 0}]
+    change = {"name": "add_", "type": "aten.add_.Tensor", "inputs": ["x"], "outputs": ["x_"], "alias": view}
+    graph["ops"].insert(4, change)
+    with pytest.raises(memplan.InfeasibleError):
+        fitted(graph, 300)
+
+
+def test_a_copy_of_what_is_changed_later_comes_before_the_change() -> None:
+    """`add_` changes x after a copy has read it: whoever orders the ops anew has to know."""
+    graph = changed_chain()
+    graph["tensors"].append({"name": "x_", "bytes": 10})
+    view = [{"output": "x_", "input": "x", "offset": 0}]
+    change = {"name": "add_", "type": "aten.add_.Tensor", "inputs": ["x"], "outputs": ["x_"], "alias": view}
+    graph["ops"].append(change)
+    found = fitted(graph, 300)
+    assert "conv~1" in found.graph.ops[-1].after
+
+
+def test_views_of_what_comes_back_are_made_again() -> None:
+    graph = changed_chain()
+    graph["ops"][1] |= {"type": "view"}
+    found = fitted(graph, 300)
+    assert [op.name for op in found.graph.ops if "~" in op.name] == ["conv~1", "relu_~1"]
+    assert found.added_cost == 110  # a view costs nothing
+
+
+def test_graph_outputs_stay_where_they_are() -> None:
+    graph = chain(3)
+    graph["outputs"].append("t0")
+    with pytest.raises(memplan.InfeasibleError):
+        fitted(graph, 300)
+
+
+def test_ops_on_several_streams_are_refused() -> None:
+    graph = chain(3)
+    graph["ops"][1]["stream"] = 1
+    with pytest.raises(memplan.UnsupportedError, match="one stream"):
+        fitted(graph, 300)
+
+
+def test_costs_are_checked() -> None:
+    graph = graph_of(chain(3))
+    with pytest.raises(memplan.GraphError, match="one per op, 6, got 1"):
+        _core.fit_graph(graph, [1.0], ["same"], APART, 300)
+    with pytest.raises(memplan.GraphError, match="op 'f0': cost must be finite and >= 0, got -1"):
+        _core.fit_graph(graph, [-1.0] * 6, ["same"] * 6, APART, 300)
+    with pytest.raises(ValueError, match="same, changes or never, got 'x'"):
+        _core.fit_graph(graph, [1.0] * 6, ["x"] * 6, APART, 300)
+    with pytest.raises(ValueError, match="one entry per op"):
+        _core.fit_graph(graph, [1.0], [], APART, 300)
+
+
+def test_a_time_limit_keeps_the_best() -> None:
+    found = fitted(chain(60), 3000, time_limit=0.2, work=10**12)
+    assert found.added_cost > 0
+
+
+# memplan.fit
+
+
+def test_fit_gives_a_plan_with_its_changes() -> None:
+    plan = memplan.fit(chain(), 450, inplace=False)
+    plan.verify()
+    assert plan.peak <= 450
+    assert plan.added_cost == plan.cost_bound == sum(change.cost for change in plan.changes) > 0
+    assert plan.fitting is not None
+    assert plan.fitting.cost == 12
+    assert plan.fitting.capacity == 450
+    assert list(plan.fitting) == list(plan.changes)
+    assert "bytes are free from" in plan.changes[0].why
+    assert "% of the cost added" in plan.summary()
+
+
+def test_other_plans_have_no_changes() -> None:
+    plan = memplan.plan(chain())
+    assert (plan.changes, plan.added_cost, plan.cost_bound, plan.fitting) == ((), 0, 0, None)
+    assert "none: the graph fits as it is" in memplan.fit(chain(), "1KiB").summary()
+
+
+def test_another_order_is_free() -> None:
+    tensors = [{"name": name, "bytes": size} for name, size in [("a", 10), ("big", 100), ("b", 10), ("huge", 100)]]
+    tensors += [{"name": name, "bytes": 1} for name in ("r", "s", "z")]
+    ops: list[Dict] = [
+        {"name": "a", "inputs": [], "outputs": ["big"]},
+        {"name": "b", "inputs": [], "outputs": ["huge"], "recompute": False},
+        {"name": "r", "inputs": ["big"], "outputs": ["r"]},
+        {"name": "s", "inputs": ["huge"], "outputs": ["s"]},
+        {"name": "join", "inputs": ["r", "s"], "outputs": ["z"]},
+    ]
+    graph = {"tensors": [t for t in tensors if t["name"] not in "ab"], "ops": ops, "outputs": ["z"]}
+    plan = memplan.fit(graph, 110)
+    assert [change.kind for change in plan.changes] == ["order"]
+    assert plan.added_cost == 0
+    assert "lower in this order" in plan.changes[0].why
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.fit(graph, 110, allow=["recompute"])
+
+
+def test_inputs_are_donated_where_that_is_allowed() -> None:
+    graph: Dict = {
+        "tensors": [{"name": "x", "bytes": 100, "kind": "input"}, {"name": "y", "bytes": 100}],
+        "ops": [{"name": "f", "inputs": ["x"], "outputs": ["y"], "inplace": [{"output": "y", "input": "x"}]}],
+        "outputs": ["y"],
+    }
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.fit(graph, 50)
+    [change] = memplan.fit(graph, 50, allow=["donate"]).changes
+    assert (change.kind, change.tensors) == ("donate", ("x",))
+    assert "written over" in change.why
+
+
+def test_plans_keep_their_changes_in_files(tmp_path: Any) -> None:
+    plan = memplan.fit(chain(), 450, inplace=False)
+    plan.to_json(tmp_path / "plan.json")
+    assert memplan.read_plan(tmp_path / "plan.json").fitting == plan.fitting
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('"added_cost": ', '"added_cost": -', "fitting.added_cost must be finite and >= 0"),
+        ('"capacity": 450', '"capacity": "x"', "fitting.capacity must be of type int, got 'x'"),
+        ('"kind": "recompute"', '"kind": 1', r"fitting.changes\[0\].kind must be of type str"),
+        ('"tensors": [\n     "t0"', '"tensors": [\n     7', "tensors must hold names, got 7"),
+    ],
+)
+def test_files_with_wrong_changes_are_refused(old: str, new: str, expected: str, tmp_path: Any) -> None:
+    path = tmp_path / "plan.json"
+    memplan.fit(chain(3), 300, inplace=False).to_json(path)
+    text = path.read_text().replace('"capacity": 300', '"capacity": 450')
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(memplan.SourceError, match=expected):
+        memplan.read_plan(path)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="allow must hold ways among recompute, order, donate, got 'magic'"):
+        memplan.fit(chain(), 450, allow=["magic"])
+    with pytest.raises(ValueError, match="cost must be one of auto, bytes, flops"):
+        memplan.fit(chain(), 450, cost="time")
+    with pytest.raises(memplan.SourceError, match="'nop', which is no op"):
+        memplan.fit(chain(), 450, cost={"nop": 1})
+    with pytest.raises(ValueError, match="cost of 'f0' must be a finite number >= 0"):
+        memplan.fit(chain(), 450, cost={"f0": -1})
+    with pytest.raises(TypeError, match="fit takes graphs"):
+        memplan.fit(([1], [0], [1]), 450)
+
+
+def test_costs_may_be_given_by_op() -> None:
+    """Only f1 may run again at a cost; f0 is free."""
+    plan = memplan.fit(chain(3), 300, cost={"f1": 5.0}, inplace=False)
+    assert plan.added_cost == 0
+
+
+def test_bytes_are_the_costs_where_nothing_is_said() -> None:
+    graph = graph_of(changed_chain())
+    assert costs_of(graph, "bytes") == [110, 100, 200, 200, 300, 300]
+    assert costs_of(graph, "auto") == costs_of(graph, "flops") == costs_of(graph, "bytes")
+
+
+# On the command line
+
+
+def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    from memplan.cli import main
+
+    source, written, plan = tmp_path / "graph.json", tmp_path / "fitted.json", tmp_path / "plan.json"
+    source.write_text(json.dumps(chain()))
+    arguments = ["fit", str(source), "--budget", "450", "--no-inplace", "--graph", str(written), "--json", str(plan)]
+    assert main([*arguments, "--plot", str(tmp_path / "plan.svg")]) == 0
+    assert "recompute t0" in capsys.readouterr().out
+    assert memplan.plan(str(written), inplace=False).load <= 450
+    assert memplan.read_plan(plan).changes
+    assert (tmp_path / "plan.svg").exists()
+    assert main(["fit", str(source), "--budget", "10"]) == 1
+    assert "needs" in capsys.readouterr().err
+    assert main(["fit", str(source), "--budget", "450", "--order", "best"]) == 2

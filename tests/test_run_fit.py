@@ -1,0 +1,117 @@
+"""Networks that were made to fit a capacity, run: they compute what they did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from onnx import helper
+from torch import Tensor, nn
+
+import memplan
+from memplan.fitting.costs import flops_of
+from onnx_build import model, value
+
+
+class Block(nn.Module):
+    """What is hard to run again: batch norm updates its statistics, and relu writes over its input."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.relu(self.norm(self.conv(x))) + x
+        return out
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    blocks = [Block(4) for _ in range(4)]
+    return nn.Sequential(nn.Conv2d(3, 4, 3), *blocks, nn.Flatten(), nn.Dropout(0.2), nn.Linear(4 * 36, 3))
+
+
+@pytest.mark.parametrize("percent", [80, 60, 50])
+def test_training_gives_the_same_gradients(percent: int) -> None:
+    net, x = network(), torch.randn(2, 3, 8, 8)
+    whole = memplan.plan(net, args=(x,), train=True, alignment=64)
+    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=["recompute"])
+    assert plan.peak <= whole.load * percent // 100
+    assert plan.changes
+    statistics = {name: tensor.clone() for name, tensor in net.named_buffers()}
+    torch.manual_seed(1)
+    expected = whole.run(x)
+    updated = {name: tensor.clone() for name, tensor in net.named_buffers()}
+    net.load_state_dict(statistics, strict=False)
+    torch.manual_seed(1)
+    found = plan.run(x, check=True)
+    assert torch.equal(expected.loss, found.loss)
+    assert expected.gradients.keys() == found.gradients.keys()
+    for name, gradient in expected.gradients.items():
+        assert torch.equal(gradient, found.gradients[name]), name
+    for name, tensor in net.named_buffers():
+        assert torch.equal(tensor, updated[name]), name
+    assert any("relu_~1" in op for change in plan.changes for op in change.ops)
+
+
+def test_another_network_is_refused() -> None:
+    net, x = network(), torch.randn(2, 3, 8, 8)
+    load = memplan.plan(net, args=(x,), train=True, alignment=64).load
+    plan = memplan.fit(net, load // 2, args=(x,), train=True, alignment=64)
+    other = nn.Sequential(*list(network())[:-1], nn.Linear(4 * 36, 4))
+    with pytest.raises(memplan.SourceError, match="not the one that was planned"):
+        plan.run(x, source=other, train=True)
+
+
+def test_an_onnx_model_gives_the_same() -> None:
+    """t0 is read again at the end, through a view; the ops in between need its bytes."""
+    weights = {f"w{k}": np.random.default_rng(k).standard_normal((8, 8)).astype(np.float32) for k in range(4)}
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["t0"]), helper.make_node("MatMul", ["t0", "w1"], ["t1"])]
+    nodes += [helper.make_node("Reshape", ["t0", "shape"], ["view"])]
+    nodes += [
+        helper.make_node("Concat", ["t1", "t1"], ["t2"], axis=0),
+        helper.make_node("MatMul", ["t2", "w2"], ["t3"]),
+    ]
+    nodes.append(helper.make_node("ReduceSum", ["t3"], ["t4"], keepdims=0))
+    nodes.append(helper.make_node("Add", ["view", "t4"], ["y"]))
+    stored = [helper.make_tensor(k, 1, v.shape, v.tobytes(), raw=True) for k, v in weights.items()]
+    stored.append(helper.make_tensor("shape", 7, [2], [4, 16]))
+    onnx = model(nodes, [value("x", [8, 8])], [value("y", [4, 16])], stored)
+    x = np.random.default_rng(9).standard_normal((8, 8)).astype(np.float32)
+    whole = memplan.plan(onnx, alignment=64)
+    plan = memplan.fit(onnx, whole.load - 256, alignment=64, allow=["recompute"])
+    assert any(op.name.startswith("Reshape") and "~" in op.name for op in plan.graph.ops)  # type: ignore[union-attr]
+    expected, found = whole.run(x), plan.run(x, check=True)
+    assert np.array_equal(expected.outputs["y"], found.outputs["y"])
+
+
+def test_flops_are_those_of_torch() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(8 * 36, 5))
+    x = torch.randn(2, 3, 8, 8)
+    captured = memplan.capture(net, args=(x,), train=True)
+    assert isinstance(captured, memplan.Graph)
+    with FlopCounterMode(display=False) as counter:
+        net(x).sum().backward()
+    assert sum(flops_of(captured)) == counter.get_total_flops()
+
+
+def test_flops_of_attention_and_products_of_batches() -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    class Attention(nn.Module):
+        def forward(self, q: Tensor, k: Tensor) -> Tensor:
+            weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)), -1)
+            out: Tensor = torch.baddbmm(q, weights, k)
+            return out
+
+    q, k = torch.randn(3, 5, 4), torch.randn(3, 5, 4)
+    captured = memplan.capture(Attention(), args=(q, k))
+    assert isinstance(captured, memplan.Graph)
+    with FlopCounterMode(display=False) as counter:
+        Attention()(q, k)
+    assert sum(flops_of(captured)) == counter.get_total_flops()
