@@ -53,7 +53,7 @@ UPSTREAM: dict[str, set[str]] = {
     "placing/by_offset": {"placing/section_lives", "problem/sorting"},
     "search/repair": {"problem", "placing/by_offset", "search/chance", "placing/placed"},
     "search/squeaky_search": {"bounds", "plan", "placing/deadline", "placing/in_order", "search/luby", "search/repair"},
-    "search/sections": {"placing/deadline", "placing/orders"},
+    "search/sections": {"placing/deadline", "placing/orders", "placing/section_lives"},
     "search/floors": {"search/sections", "search/trail"},
     "search/marks": set(),
     "search/trail": set(),

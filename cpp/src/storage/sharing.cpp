@@ -1,7 +1,6 @@
 #include "storage/sharing.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "memplan/errors.hpp"
 #include "problem/max_tree.hpp"
@@ -38,7 +37,7 @@ class Sharer {
         load_(std::vector<Bytes>(graph.ops().size(), 0)) {}
 
   std::vector<Shared> share() {
-    if (!(options_.inplace || options_.zero_copy) || !sum_fits()) return {};
+    if (!(options_.inplace || options_.zero_copy) || !total_bytes(graph_)) return {};
     count_load();
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
@@ -53,7 +52,7 @@ class Sharer {
   // Each sharing that is safe while nothing else shares bytes by choice. More sharing only rules out more, save where
   // it joins the parts of a concatenation: these are taken for possible wherever the whole has room for them.
   std::vector<Shared> possible() {
-    if (!sum_fits()) return {};
+    if (!total_bytes(graph_)) return {};
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
       if (options_.inplace && !is_disabled(op, options_))
@@ -73,14 +72,6 @@ class Sharer {
   const Uses& uses_of(Index t) const { return storages_.uses(t); }
   Group& group_of(Index t) { return storages_.group_of(t); }
   Bytes bytes(Index t) const { return graph_.tensor(t).bytes; }
-
-  // Whether all bytes together fit int64, so that loads do.
-  bool sum_fits() const {
-    std::optional<Bytes> sum = 0;
-    for (const Tensor& tensor : graph_.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
-    for (const Op& op : graph_.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
-    return sum.has_value();
-  }
 
   void count_load() {
     for (Index t = 0; t < graph_.tensor_count(); ++t)
