@@ -92,7 +92,7 @@ class OrderBound:
         return cls(
             read.count(spec.get("bytes"), "bytes"),
             read.names(spec.get("ops"), "ops"),
-            tuple(read.need(need, f"needs[{k}]") for k, need in enumerate(read.list(spec.get("needs"), "needs"))),
+            tuple(read.need(need, f"needs[{k}]") for k, need in enumerate(read.rows(spec.get("needs"), "needs"))),
             read.options(spec.get("options")),
             read.names(spec.get("alive", []), "alive"),
         )
@@ -112,7 +112,7 @@ class _Reader:
             raise self.fail(where, "an integer", value)
         return value
 
-    def list(self, value: Any, where: str) -> list[Any]:
+    def rows(self, value: Any, where: str) -> list[Any]:
         if not isinstance(value, list):
             raise self.fail(where, "a list", value)
         return value
@@ -123,10 +123,10 @@ class _Reader:
         return value
 
     def names(self, value: Any, where: str) -> tuple[str, ...]:
-        return tuple(self.name(name, f"{where}[{k}]") for k, name in enumerate(self.list(value, where)))
+        return tuple(self.name(name, f"{where}[{k}]") for k, name in enumerate(self.rows(value, where)))
 
     def row(self, value: Any, where: str, length: int) -> list[Any]:
-        if len(self.list(value, where)) != length:
+        if len(self.rows(value, where)) != length:
             raise self.fail(where, f"a list of {length}", value)
         return list(value)
 
@@ -142,9 +142,13 @@ class _Reader:
 
     def options(self, value: Any) -> Options:
         spec = self.mapping(value, "options", Options._fields)
-        flags = {key: self.flag(spec[key], f"options.{key}") for key in ("inplace", "zero_copy")}
-        lists = {key: self.names(spec[key], f"options.{key}") for key in spec if key not in flags}
-        return Options(**flags, **lists)
+        return Options(
+            self.names(spec["place"], "options.place"),
+            self.flag(spec["inplace"], "options.inplace"),
+            self.flag(spec["zero_copy"], "options.zero_copy"),
+            self.names(spec["disable_inplace_ops"], "options.disable_inplace_ops"),
+            self.names(spec["donate"], "options.donate"),
+        )
 
     def need(self, value: Any, where: str) -> Need:
         spec = self.mapping(value, where, Need._fields)
@@ -153,8 +157,8 @@ class _Reader:
             self.names(spec["before"], f"{where}.before"),
             self.names(spec["after"], f"{where}.after"),
             self.count(spec["bytes"], f"{where}.bytes"),
-            tuple(self.held(row, f"{where}.held[{k}]") for k, row in enumerate(self.list(spec["held"], where))),
-            tuple(self.passed(row, f"{where}.passed[{k}]") for k, row in enumerate(self.list(spec["passed"], where))),
+            tuple(self.held(row, f"{where}.held[{k}]") for k, row in enumerate(self.rows(spec["held"], where))),
+            tuple(self.passed(row, f"{where}.passed[{k}]") for k, row in enumerate(self.rows(spec["passed"], where))),
         )
 
     def held(self, value: Any, where: str) -> Held:
@@ -172,7 +176,10 @@ def order_bound_of(graph: _core.Graph, storage: _core.StorageOptions, work: int)
     size, ops, rows = _core.order_bound(graph, storage, work)
     names = [op.name for op in graph.ops]
     tensors = [tensor.name for tensor in graph.tensors]
-    named = lambda numbers: tuple(names[k] for k in numbers)  # noqa: E731
+
+    def named(numbers: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names[k] for k in numbers)
+
     needs = tuple(
         Need(
             None if op < 0 else names[op],
