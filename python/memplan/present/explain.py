@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..facts.explain.advice import Advice
     from ..facts.explain.alive import Alive
     from ..facts.explain.explanation import Explanation, Moment
+    from ..facts.explain.orders import Orders
     from ..facts.explain.reuse import Reuse
     from ..facts.slots import Slot
 
@@ -111,24 +112,28 @@ def _other_orders(e: Explanation) -> list[str]:
     if e.orders is None:
         return []
     best, bound = min(e.orders.load, e.load), e.orders.bound
-    text = "No better order of the ops was found"
-    if best < e.load:
-        text = f"Another order of the ops needs {format_bytes(best)} ({1 - best / e.load:.1%} less)"
+    found = f'With order="best" the ops need {format_bytes(best)}, {1 - best / e.load:.1%} less'
     if best == bound:
-        text = f"{text}, and no order needs less" if best < e.load else "No order of the ops needs less"
+        text = f"{found}, and no order needs less" if best < e.load else "No order of the ops needs less"
     else:
+        text = found if best < e.load else "No better order of the ops was found"
         text += f"; none needs less than {format_bytes(bound)}, {percent(1 - bound / best)} below that"
     if not e.orders.op:
-        return [f"{text}: what the caller keeps, and the op that runs last, need it."]
-    text += f": {op_label(e.orders.op, e.orders.op_type)} does, whatever has run before it"
-    always = [needed for needed in e.orders.alive if needed.always]
+        return [f"{text}: what the caller keeps and the op that runs last need that much."]
+    op = op_label(e.orders.op, e.orders.op_type)
+    return [f"{text}: {op} needs that much, whatever has run before it.{_beside(e.orders)}"]
+
+
+def _beside(orders: Orders) -> str:
+    """What an op adds, and what is alive beside it in every order."""
+    always = [needed for needed in orders.alive if needed.always]
+    adds = [f"it adds {format_bytes(orders.made)}"] * bool(orders.made)
     if always:
-        held = format_bytes(sum(needed.bytes for needed in always))
-        largest = [f"{a.name} ({format_bytes(a.bytes)})" for a in always[:_NAMED]]
-        verb = "is" if len(always) == 1 else "are"
-        text += f"; {counted(len(always), 'tensors')} of {held} {verb} alive beside it in every order, {_listing(largest)}"
-        text += " among them" if len(always) > _NAMED else ""
-    return [f"{text}."]
+        largest = _listing([f"{a.name} ({format_bytes(a.bytes)})" for a in always[:_NAMED]])
+        held, verb = format_bytes(sum(needed.bytes for needed in always)), "is" if len(always) == 1 else "are"
+        above_all = f", above all {largest}" if len(always) > _NAMED else f": {largest}"
+        adds.append(f"{counted(len(always), 'tensors')} of {held} {verb} alive beside it in every order{above_all}")
+    return f" {_capital('; '.join(adds))}." if adds else ""
 
 
 def _change(advice: Advice) -> str:

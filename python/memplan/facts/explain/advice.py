@@ -164,5 +164,3 @@ def _fewest(trial: _Trial, before: tuple[_Change, ...], load: int) -> tuple[str,
 def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOptions:
     names = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")
     return _core.StorageOptions(**{name: getattr(asked, name) for name in names} | changes)
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from ... import _core
 class Needed:
     """A tensor that is alive beside an op, where the op needs least.
 
-    ``op`` and ``op_type`` say what made it. ``always``: it is alive there in every order, as the op waits for what makes
-    it, and it is used by the op, by one that waits for the op, or by the caller. In place of the others, an order may
-    have others alive, but no fewer bytes.
+    ``op`` and ``op_type`` say what made it. ``always``: it is alive there in every order, as the op waits for what
+    makes it, and it is used by the op, by one that waits for the op, or by the caller. In place of the others, an order
+    may have others alive, but no fewer bytes.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Orders:
     Attributes
     ----------
     load : int
-        Of the buffers in the best order that was found, sharing decided anew: what ``plan(order="best")`` has. It is the
-        load of the plan if no other order is better.
+        Of the buffers in the best order that was found, sharing decided anew: what ``plan(order="best")`` has. That of
+        the given order if no other is better.
     found_by : str
         The rule or search that found it; "given" if no other is better.
     bound : int
@@ -45,7 +45,7 @@ class Orders:
         An op that needs so much, whatever has run before it. Empty if the bound is of the end: what the caller keeps,
         and the op that runs last.
     alive : tuple of Needed
-        What is alive beside that op where it needs least, the largest first.
+        What is alive beside that op where it needs least, the largest first. Empty too if no such state is known.
     made : int
         What the op adds to that: its outputs and workspace, less what it may write over.
     """
@@ -73,12 +73,13 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
     problem = _core.buffers_of(ordered, storage).problem
     at_op = load_at(problem, best.ops.index(step))
     found = Orders(problem.load, best.found_by, max(bound, best.bound), at_op)
-    op, _, _, need, _, _, alive = needs[0]
+    op, _, _, need, held, _, alive = needs[0]
     if len(needs) > 1 or op < 0 or need < found.bound:
         return found
-    beside = _alive(ordered, op, alive)
-    runs, made = ordered.ops[op], need - sum(tensor.bytes for tensor in beside)
-    return Orders(problem.load, best.found_by, found.bound, at_op, runs.name, runs.type, beside, made)
+    named = replace(found, op=ordered.ops[op].name, op_type=ordered.ops[op].type)
+    if held and not alive:  # the search for a state in which it needs so little has ended before
+        return named
+    return replace(named, alive=_alive(ordered, op, alive), made=need - sum(size for _, size in alive))
 
 
 def load_at(problem: _core.Problem, step: int) -> int:
@@ -87,17 +88,17 @@ def load_at(problem: _core.Problem, step: int) -> int:
     return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0
 
 
-def _alive(graph: _core.Graph, op: int, alive: Iterable[int]) -> tuple[Needed, ...]:
+def _alive(graph: _core.Graph, op: int, alive: Iterable[tuple[int, int]]) -> tuple[Needed, ...]:
     """What is said of tensors that are alive beside an op."""
     ops, tensors = graph.ops, graph.tensors
     index = {tensor.name: t for t, tensor in enumerate(tensors)}
     maker = {index[name]: k for k, run in enumerate(ops) for name in run.outputs}
     always = _always(graph, op, index, maker)
     found = []
-    for t in alive:
+    for t, size in alive:
         made_by = ops[maker[t]] if t in maker else None
         named = (made_by.name, made_by.type) if made_by is not None else ("", tensors[t].kind)
-        found.append(Needed(tensors[t].name, tensors[t].bytes, *named, t in always))
+        found.append(Needed(tensors[t].name, size, *named, t in always))
     return tuple(sorted(found, key=lambda needed: (-needed.bytes, needed.name)))
 
 
