@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..facts.plan import Plan
 
-CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust")  # options of `capture`
+CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "optimizer")  # of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
