@@ -28,9 +28,7 @@ struct Showing {
 }  // namespace
 
 bool has_contents_model(const Graph& graph) {
-  Bytes sum = 0;
-  for (const Tensor& tensor : graph.tensors()) sum = saturated_add(sum, tensor.bytes);
-  for (const Op& op : graph.ops()) sum = saturated_add(sum, op.workspace);
+  const Bytes sum = total_bytes(graph).value_or(kMaxBytes);
   return graph.op_count() > 0 && on_one_stream(graph) && sum < kMaxBytes / 16;
 }
 
