@@ -102,6 +102,14 @@ def check(build: Make, batch: Make, optimizer: Any, **options: Any) -> memplan.P
     return plan
 
 
+def test_an_optimizer_of_matrices() -> None:
+    def build() -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Flatten(), nn.Linear(192, 4, bias=False))
+
+    check(build, images, optim.Muon)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_are_those_of_torch(name: str) -> None:
     check(convnet, images, OPTIMIZERS[name], order="best")

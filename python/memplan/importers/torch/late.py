@@ -33,8 +33,8 @@ class LateNumber(float):
     function, operands
         How it is computed.
     now : float, optional
-        What it is while the step is traced; None if nobody knows. Code may branch on a number that is known: `guards`
-        then has the comparison, which has to come out the same at a run.
+        What it is while the step is traced; None if nobody knows. Code may branch on a number that is known, or count
+        with it: `guards` then has the comparison, which has to come out the same at a run.
     name : str
         What it is read from, for messages.
     guards : list
@@ -93,7 +93,10 @@ class LateNumber(float):
         return bool(self._compared(bool))
 
     def __int__(self) -> int:
-        raise SourceError("it needs a whole number that is only known when it runs")
+        if self.now is None or self.guards is None:
+            raise SourceError("it needs a whole number that is only known when it runs")
+        self.guards.append((operator.eq, (self, self.now), True))
+        return int(self.now)
 
     __index__ = __trunc__ = __round__ = __floor__ = __ceil__ = __int__  # type: ignore[assignment]
 
