@@ -8,7 +8,8 @@ from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
 from .api import capture, order_bound, plan, refute, reorder
-from .comparing.comparison import Comparison, ComparisonRow, compare
+from .comparing.comparison import Comparison, compare
+from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
 from .errors import (
     GraphError,
