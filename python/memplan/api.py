@@ -19,6 +19,7 @@ from .importers import boolean, capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
 from .planning.orders import check_order
+from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 from .solving import Solver
@@ -316,6 +317,49 @@ def reorder(
     storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
     found = _core.order_of(graph, order, storage, time_limit=seconds(time_limit, "time_limit"))
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
+
+
+def order_bound(
+    source: Any,
+    *,
+    inplace: bool = True,
+    zero_copy: bool = True,
+    place: Collection[str] = PLACED,
+    donate: Collection[str] = (),
+    work: int = 10**8,
+    **options: Any,
+) -> OrderBound:
+    """What every order of the ops needs, whichever tensors share bytes, with a proof.
+
+    `OrderBound.check` checks the proof, without the code that found it. ``plan.order_bound`` is the number alone.
+
+    Parameters
+    ----------
+    source, options
+        A plan of a graph, with what was asked for it; or a source, as for `capture`.
+    inplace, zero_copy, place, donate
+        As for `plan`; what a plan has been asked for counts.
+    work
+        Steps of work after which the search for a higher bound ends. A step takes some nanoseconds.
+
+    Raises
+    ------
+    TypeError
+        The source is a problem, or the plan of one: these have no ops. And as `capture`.
+    """
+    if isinstance(source, Plan):
+        graph: Any = source.graph
+        storage = source.storage
+    else:
+        graph = capture(source, **options)
+        storage = None
+    if not isinstance(graph, _core.Graph):
+        raise TypeError("order_bound takes graphs and their plans; a problem has steps, and no ops")
+    if storage is None:
+        donate = names(donate, "donate")
+        check_donated(graph, donate)
+        storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], list(donate), bool(zero_copy))
+    return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
