@@ -82,7 +82,7 @@ def _how_far(e: Explanation) -> str:
         of = "in this order, whatever shares bytes" if e.of_graph else "for these lifetimes"
         return f"The peak is the best possible {of}: it equals {proven}."
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
-    text = f"{above}, and a better plan could win at most that"
+    text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
     if e.conflicts:
         text += f", but for the {e.conflicts:,} pairs of buffers that are apart whenever they live"
     return text + (
