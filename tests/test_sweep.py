@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 
 import memplan
 from interrupts import FOREVER
-from memplan.comparing.comparison import Comparison, ComparisonRow
+from memplan.comparing.comparison import Comparison
+from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
 from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
