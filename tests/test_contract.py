@@ -104,7 +104,7 @@ def test_same_plan_whatever_the_seed_and_threads(planner: str) -> None:
     planner = SHORT.get(planner, planner)
     if planner in SEARCHES:  # to the end, so that no clock has a say
         problem = memplan.Problem(*CASES["mixed alignments"])
-    plan = plan_or_skip(problem, planner)
+    plan = plan_or_skip(problem, planner, time_limit=60)
     if planner in SEEDED_BY_THREADS:
         for threads in (1, 2):
             again = [memplan.plan(problem, planner, seed=3, threads=threads) for _ in range(2)]
