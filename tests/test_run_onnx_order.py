@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import memplan
+from memplan.cli import main
 from memplan.run.plans import program_of
 from onnx_build import BOOL, const, model, node, onnx, value
 from onnx_running import fed, same, wanted
@@ -97,7 +98,7 @@ def test_bodies_read_what_is_around_them():
         for chosen in (True, False):
             feeds = {"x": fed(source)["x"], "b": np.array(chosen)}
             assert same(wanted(found, feeds), wanted(source, feeds))
-    assert len(orders) > 3
+    assert len(orders) > 2
 
 
 def test_constants_and_calls_of_functions_stay_as_they_are():
@@ -164,6 +165,15 @@ def test_a_plan_without_its_model_is_given_it_again(tmp_path):
     with pytest.raises(memplan.SourceError, match="changed since"):
         plan.to_onnx(tmp_path / "no.onnx", source=wide_first(width=32))
     assert [file.name for file in tmp_path.iterdir()] == ["best.onnx"]
+
+
+def test_the_command_line_writes_the_model(tmp_path, capsys):
+    path, best = with_other_files(tmp_path), tmp_path / "best.onnx"
+    assert main(["plan", str(path), "--order", "best", "--onnx", str(best), "--dims", "unused=3"]) == 2
+    assert main(["plan", str(path), "--order", "best", "--onnx", str(best)]) == 0
+    assert outputs(onnx.load(best)) == outputs(memplan.plan(path, order="best").program)
+    assert main(["plan", "example:gpt2_infer", "--onnx", str(best)]) == 2
+    assert "--onnx needs a source of ONNX, got example:gpt2_infer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,24 @@ def test_gradients_of_inputs() -> None:
     assert torch.equal(found["x"], torch.autograd.grad(Squares()(x, scale=scale), x)[0])
 
 
+def test_a_step_of_an_optimizer() -> None:
+    x = torch.randn(3, 8)
+    mine, eager = (nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 2)) for _ in range(2))
+    eager.load_state_dict(mine.state_dict())
+    optimizers = [torch.optim.AdamW(model.parameters(), lr=0.1) for model in (mine, eager)]
+    program = at_random(mine, 0, x, train=True, optimizer=optimizers[0])
+    for _ in range(3):
+        loss, kept = program(x)
+        optimizers[1].zero_grad()
+        expected = eager(x).sum()
+        expected.backward()
+        optimizers[1].step()
+        assert torch.equal(loss, expected)
+        assert kept == {}
+    assert same(mine.state_dict(), eager.state_dict())
+    assert same(optimizers[0].state_dict(), optimizers[1].state_dict())
+
+
 class Traced(nn.Module):
     """What graphs hold besides operators: a module, a method, state, and a body."""
 
@@ -181,8 +199,8 @@ def test_control_flow_autocast_and_numbers() -> None:
     net, x = Net(forward), torch.randn(4, 4)
     exported = torch.export.export(net, (x,))
     with torch.no_grad():
-        for value in (x, -x):
-            assert torch.equal(at_random(exported, 0, x)(value), exported.module()(value))
+        for seed, value in enumerate((x, -x, 2 * x, x + 1)):
+            assert torch.equal(at_random(exported, seed, x)(value), exported.module()(value))
 
 
 class Held:

@@ -33,8 +33,10 @@ def run_plan(
     engine: str | None,
 ) -> Run:
     """Run a plan; `given` are the source and its options. See `Plan.run`."""
-    for option, value in (("check", check), ("views", views), ("train", given["train"]), ("trust", given["trust"])):
+    for option, value in (("check", check), ("views", views)):
         boolean(value, option)
+    for option in ("train", "trust", "keep_gradients"):
+        boolean(given[option], option)
     call = _positional(inputs, args), _keywords(kwargs, "kwargs")
     if weights is not None:
         _keywords(weights, "weights")
@@ -48,15 +50,18 @@ def run_plan(
 
 
 def program_of(plan: Plan) -> Program:
-    """The program of what was planned, which has the graph of the plan."""
+    """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
-    program = _imported(plan.source)
-    if plan.graph is not None:
-        require_same(plan.graph, program.graph)
-    return program
+    if "_network" not in plan.__dict__:
+        program = _imported(plan.source)
+        if plan.graph is not None:
+            require_same(plan.graph, program.graph)
+        plan.__dict__["_network"] = program
+    kept: Program = plan.__dict__["_network"]
+    return kept
 
 
 def write_onnx(
@@ -115,6 +120,8 @@ def _key(source: Source) -> tuple[Any, ...]:
     return (
         id(source.value),
         source.train,
+        id(source.optimizer),
+        source.keep_gradients,
         sorted(source.dims.items()),
         sorted(source.inplace_ops),
         source.trust,
@@ -136,7 +143,18 @@ def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str,
         raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
     dims = dict(given["dims"] or {})
     args, kwargs = call if kind == "torch" and not dims else ((), {})
-    return Source(given["source"], kind, args, kwargs, given["train"], dims, given["inplace_ops"], given["trust"])
+    return Source(
+        given["source"],
+        kind,
+        args,
+        kwargs,
+        given["train"],
+        dims,
+        given["inplace_ops"],
+        given["trust"],
+        optimizer=given["optimizer"],
+        keep_gradients=given["keep_gradients"],
+    )
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

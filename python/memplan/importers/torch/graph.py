@@ -76,10 +76,10 @@ class GraphRun(fx.Interpreter):
         if n.op == "get_attr":
             return self._attribute(n)
         waits = [op for given in n.all_input_nodes for op in self._read_by.get(given, ())]
-        with self._graph.after(waits):
+        with self._graph.waiting_for(waits):
             result = self._run(n)
         if self._symbols.unknown(n.meta.get("val")):
-            self._read_by[n] = [self._graph.newest()]
+            self._read_by[n] = [self._graph.newest_op]
         return result
 
     def _run(self, n: fx.Node) -> Any:

@@ -24,6 +24,7 @@ from ...facts.source import Source
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
+from ...importers.torch.late import LateNumber
 from .recording import CallRecord, Number, Recording, View
 
 _aten = torch.ops.aten
@@ -95,6 +96,7 @@ class _Made:
         self._end: dict[int, int] = {}  # bytes of storages that tensors with nodes show
         self._numbers: dict[int, fx.Node] = {}
         self._weights = {source.view: source for source in reversed(recording.sources) if source.kind == "weight"}
+        self._names = {source.name for source in self._weights.values()}
 
     def put(self, view: View, node: fx.Node) -> None:
         """Say which node has a tensor from now on."""
@@ -107,7 +109,9 @@ class _Made:
         if view not in self._nodes and view in self._weights:
             source = self._weights[view]
             held = self._held.get(source.name)
-            self.put(view, self._attribute(source.name, self._own(source.origin if held is None else held)))
+            self.put(
+                view, self._attribute(self._place(source.name), self._own(source.origin if held is None else held))
+            )
         if view not in self._nodes:
             self.put(view, self._seen_as(view))
         return self._nodes[view]
@@ -131,11 +135,20 @@ class _Made:
         """An argument or a result as fx takes it."""
         if isinstance(value, View):
             return self.node(value)
-        if isinstance(value, Number):
-            return self._numbers[id(value)]
+        if isinstance(value, (Number, LateNumber)):
+            return self._number(value)
         if isinstance(value, _PLAIN):
             return value
         return self._attribute(f"_held_{len(self.attributes)}", value)
+
+    def _number(self, number: Number | LateNumber) -> Any:
+        """The node that has a number; what is read from options of an optimizer is taken as it is now."""
+        if isinstance(number, LateNumber) and id(number) not in self._numbers:
+            if not number.operands:
+                return number.value({})
+            operands = tuple(self.value(operand) for operand in number.operands)
+            self._numbers[id(number)] = self.graph.call_function(number.function, operands)
+        return self._numbers[id(number)]
 
     def _create(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> fx.Node:
         if isinstance(func, partial) and func.func is under_autocast:
@@ -181,6 +194,11 @@ class _Made:
 
     def _grows(self, view: View) -> bool:
         return view.end > self._end.get(view.storage, 0)
+
+    def _place(self, name: str) -> str:
+        """Where a weight is held: a state of an optimizer is named as if its parameter were a module."""
+        owner, _, own = name.rpartition(".")
+        return f"{owner}_{own}" if owner in self._names else name
 
     def _own(self, tensor: Any) -> Tensor:
         if not self._train:
