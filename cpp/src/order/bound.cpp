@@ -1,6 +1,7 @@
 #include "order/bound.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "order/cuts.hpp"
@@ -54,18 +55,18 @@ OrderNeed need_of(const ContentsModel& model, Index op, const Flow& flow) {
   return need;
 }
 
-// The tensors whose bytes are alive after the ops of a cut.
-std::vector<Index> alive_after(const ContentsModel& model, const Cut& cut) {
-  std::vector<Index> alive;
+// The bytes of tensors that are alive after the ops of a cut, by tensor.
+std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut& cut) {
+  std::map<Index, Bytes> alive;
   for (const Content& item : model.items) {
     const bool is_made = item.maker == kNone || cut.in_set[at(item.maker)];
     const auto is_to_come = [&](Index user) { return !cut.in_set[at(user)]; };
     if (is_made && (item.kept || std::any_of(item.users.begin(), item.users.end(), is_to_come)))
-      alive.push_back(item.tensor);
+      alive[item.tensor] += item.bytes;
   }
-  std::sort(alive.begin(), alive.end());
-  alive.erase(std::unique(alive.begin(), alive.end()), alive.end());
-  return alive;
+  std::vector<OrderNeed::Alive> found;
+  for (const auto& [tensor, bytes] : alive) found.push_back({tensor, bytes});
+  return found;
 }
 
 // A higher bound, by the sequence of some ops; nothing if none is found.
