@@ -7,7 +7,7 @@ together never overlap; every plan is verified before it is returned.
 from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
-from .api import capture, plan, refute, reorder
+from .api import capture, order_bound, plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
@@ -43,6 +43,8 @@ from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
+from .proofs.order_bound import OrderBound
+from .proofs.order_checker import OrderBoundError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
@@ -63,6 +65,8 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Options",
+    "OrderBound",
+    "OrderBoundError",
     "OrderInfo",
     "Parameter",
     "Placement",
@@ -92,6 +96,7 @@ __all__ = [
     "compare",
     "compiled_plans",
     "fit",
+    "order_bound",
     "order_names",
     "orders",
     "plan",

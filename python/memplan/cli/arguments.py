@@ -71,6 +71,11 @@ def _add_reading(group: Group) -> None:
         "--train", action="store_true", help="of a .pt2 file: plan the forward and the backward pass together"
     )
     group.add_argument(
+        "--optimizer",
+        metavar="NAME",
+        help="with --train: end with the step of this optimizer of torch.optim, such as AdamW, in which gradients die",
+    )
+    group.add_argument(
         "--trust",
         action="store_true",
         help="of a .pt2 file: let torch run the code that it holds; only if you trust its author",
@@ -170,6 +175,7 @@ def capturing(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "dims": _dims(options.dims),
         "train": options.train,
+        "optimizer": options.optimizer,
         "trust": options.trust,
         "inclusive": options.inclusive,
         "inplace_ops": _inplace_ops(options.inplace_ops),

@@ -28,7 +28,7 @@ from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust")  # options of `capture`
+CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "optimizer")  # of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, TimeLimitError, MemoryError)

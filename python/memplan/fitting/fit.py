@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from .. import _core
-from ..api import capture, plan, source_of
+from ..api import HAVE_PROGRAMS, capture, plan
 from ..checks import check_donated, checked_place, names, seconds
 from ..errors import InfeasibleError
 from ..facts.explain.inplace import may_be_over_inputs
 from ..facts.fitting import Change, Fitting, changes_of
 from ..facts.plan import Plan
-from ..importers import boolean
+from ..facts.source import Source
+from ..importers import boolean, kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..sizes import in_bytes
@@ -46,6 +47,8 @@ def fit(
     inplace_ops: Collection[str] = (),
     trust: bool = False,
     device: Literal["cuda"] | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = False,
 ) -> Plan:
     """Make a network fit into a capacity, at the least cost that is found, and plan it.
 
@@ -69,7 +72,7 @@ def fit(
         Seconds. The search then ends with its best schedule so far.
     planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy
         As for `plan`.
-    args, kwargs, train, dims, inplace_ops, trust, device
+    args, kwargs, train, dims, inplace_ops, trust, device, optimizer, keep_gradients
         As for `capture`.
 
     Returns
@@ -90,8 +93,9 @@ def fit(
     limit = seconds(time_limit, "time_limit")
     budget = in_bytes(capacity, "capacity")
     ways = _checked(allow)
-    reading = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": inplace_ops}
-    graph = capture(source, trust=trust, device=device, **reading)  # type: ignore[arg-type]
+    reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
+    reading["keep_gradients"] = keep_gradients
+    graph = capture(source, args=args, kwargs=kwargs, dims=dims, device=device, **reading)
     if not isinstance(graph, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
     check_donated(graph, donate)
@@ -114,8 +118,9 @@ def fit(
     )
     if "donate" in ways:
         fitting = replace(fitting, changes=(*_donations(found, donate), *fitting.changes))
-    origin = source_of(source, args, kwargs, train, dims, inplace_ops, trust) if device is None else None
-    return replace(found, source=origin, fitting=fitting)
+    origin = Source(source, kind_of(source), tuple(args), dict(kwargs or {}), dims=dict(dims or {}), **reading)
+    runs = device is None and origin.kind in HAVE_PROGRAMS
+    return replace(found, source=origin if runs else None, fitting=fitting)
 
 
 class _Clock:

@@ -36,6 +36,7 @@ class PlanRows(NamedTuple):
     seconds: float = 0.0
     found_after: float = 0.0
     order: FiledOrder | None = None
+    ordered_by: str = "given"
     fitting: Fitting | None = None
 
 
@@ -77,8 +78,10 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     winner = _text(spec.get("winner", planner), f"{path}: winner")
     spent = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
     order = _order(spec, path) if "order" in spec else None
+    ordered_by = _text(spec.get("ordered_by", "given"), f"{path}: ordered_by", "an order")
     fitting = _fitting(spec["fitting"], f"{path}: fitting") if "fitting" in spec else None
-    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, spent[0], spent[1], order, fitting)
+    facts = (planner, pools, interrupted, unshared, placed, winner, spent[0], spent[1], order, ordered_by, fitting)
+    return PlanRows(rows, *facts)
 
 
 def _fitting(entry: Any, where: str) -> Fitting:
@@ -131,9 +134,9 @@ def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
     return value[0], value[1]
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Any, where: str, what: str = "a planner") -> str:
     if not isinstance(value, str):
-        raise SourceError(f"{where} must be the name of a planner, got {value!r}")
+        raise SourceError(f"{where} must be the name of {what}, got {value!r}")
     return value
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..errors import SourceError, invalid_plan
+from ..errors import SourceError, UnsupportedError, invalid_plan
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -35,6 +35,12 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
             raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
     if was["outputs"] != now["outputs"]:
         raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+
+
+def require_no_copies(planned: _core.Graph, imported: _core.Graph) -> None:
+    """Refuse a graph with copies of ops, of which no program is written."""
+    if len(planned.ops) != len(imported.ops):
+        raise UnsupportedError("ops of the plan run again: plan.run runs it, but it cannot be given as a program yet")
 
 
 def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
