@@ -29,7 +29,7 @@ namespace memplan {
 struct FitOptions {
   Bytes capacity = 0;
   bool recompute = true;
-  std::int64_t work = 400'000'000;        // of the search, in steps of some nanoseconds
+  std::int64_t work = 1'000'000'000;      // of the search, in steps of some nanoseconds
   std::size_t states = 100'000;           // that the exact search for small graphs may visit
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far

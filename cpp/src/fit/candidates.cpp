@@ -43,19 +43,21 @@ void Candidates::look(const Schedule& schedule, const Walk& walk, std::span<cons
       if (steps == 0) continue;
       const Rerun rerun{walk.steps[at(end)].stage, unit};
       if (!model_.may_run_again(unit, rerun.stage) || schedule.contains(rerun)) continue;
-      double freed = std::min(static_cast<double>(bytes) * steps, over_until_[at(end)] - over_until_[at(begin)]);
-      if (!price.empty())
-        freed = 1e-6 * freed / over_ + static_cast<double>(bytes) * (worth_until_[at(end)] - worth_until_[at(begin)]);
-      all_.push_back({rerun, freed, 0});
+      const double freed = std::min(static_cast<double>(bytes) * steps, over_until_[at(end)] - over_until_[at(begin)]);
+      const double priced = static_cast<double>(bytes) * (worth_until_[at(end)] - worth_until_[at(begin)]);
+      const double worth = price.empty() ? freed : priced + 1e-6 * freed / over_;
+      all_.push_back({rerun, freed, worth, 0});
     }
   }
   std::sort(all_.begin(), all_.end(), [](const Leaving& a, const Leaving& b) { return a.rerun < b.rerun; });
   std::size_t kept = 0;
   for (std::size_t c = 0; c < all_.size(); ++c) {
-    if (kept > 0 && all_[kept - 1].rerun == all_[c].rerun)
+    if (kept > 0 && all_[kept - 1].rerun == all_[c].rerun) {
       all_[kept - 1].freed += all_[c].freed;
-    else
+      all_[kept - 1].worth += all_[c].worth;
+    } else {
       all_[kept++] = all_[c];
+    }
   }
   all_.resize(kept);
 }

@@ -15,7 +15,8 @@ namespace memplan {
 struct Leaving {
   Rerun rerun;
   double freed = 0;  // bytes x steps above the capacity, at most what is too much
-  double score = 0;  // freed for the cost of the unit alone
+  double worth = 0;  // the same, or at the prices that were given
+  double score = 0;  // worth for the cost of the unit alone
 };
 
 class Candidates {

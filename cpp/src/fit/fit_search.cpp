@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kStarts = 8;            // greedy searches from the start, until one succeeds; two at least
 constexpr std::size_t kPruned = 100;  // units that are looked at after a repair
+constexpr double kAtOnce = 0.2;       // of what is too much, that is freed by candidates taken together
 constexpr std::size_t kTrials = 40;   // candidates that are tried for one step of the greedy search
 
 }  // namespace
@@ -26,55 +27,100 @@ double FitSearch::over() const {
   return over;
 }
 
-// Lets the best candidate run again; false where none lowers what is too much.
+// What could run again, by what it frees for its cost, with all that it needs: the best ones first.
+class FitSearch::Choices {
+ public:
+  struct Choice {
+    double score;
+    double freed;
+    std::vector<Rerun> reruns;
+  };
+
+  Choices(FitSearch& search, const Schedule& schedule, double noise) : search_(search), schedule_(schedule) {
+    double dearest = 0;
+    left_ = search.candidates_.all();
+    for (const Leaving& c : left_) dearest = std::max(dearest, cost_of(c.rerun));
+    least_ = 1e-6 * dearest + 1e-300;  // so that no cost is 0
+    for (Leaving& c : left_) {
+      const double chance = noise > 0 ? std::exp(noise * (search.chance_.share() + search.chance_.share() - 1)) : 1;
+      c.score = chance * c.worth / (cost_of(c.rerun) + least_);
+    }
+    std::make_heap(left_.begin(), left_.end(), worse);
+  }
+
+  // By the cost of a unit alone first, which is the least: those whose turn it may be are looked at closely.
+  std::optional<Choice> next() {
+    while (!left_.empty() && (choices_.empty() || left_.front().score > choices_.front().score)) {
+      std::pop_heap(left_.begin(), left_.end(), worse);
+      look_at(left_.back());
+      left_.pop_back();
+    }
+    if (choices_.empty()) return std::nullopt;
+    std::pop_heap(choices_.begin(), choices_.end(), lower);
+    Choice choice = std::move(choices_.back());
+    choices_.pop_back();
+    return choice;
+  }
+
+ private:
+  static bool worse(const Leaving& a, const Leaving& b) {
+    return a.score != b.score ? a.score < b.score : b.rerun < a.rerun;
+  }
+  static bool lower(const Choice& a, const Choice& b) { return a.score < b.score; }
+
+  double cost_of(const Rerun& rerun) const { return search_.model_.units[at(rerun.unit)].cost; }
+
+  void look_at(const Leaving& c) {
+    std::optional<std::vector<Rerun>> reruns = search_.candidates_.with_inputs(schedule_, search_.walk_, c.rerun);
+    *search_.work_ -= 20;
+    if (!reruns) return;
+    double cost = least_;
+    for (const Rerun& rerun : *reruns) cost += cost_of(rerun);
+    choices_.push_back({c.score * (least_ + cost_of(c.rerun)) / cost, c.freed, std::move(*reruns)});
+    std::push_heap(choices_.begin(), choices_.end(), lower);
+  }
+
+  FitSearch& search_;
+  const Schedule& schedule_;
+  double least_ = 0;
+  std::vector<Leaving> left_;    // a heap
+  std::vector<Choice> choices_;  // a heap
+};
+
+// Lets what frees most for its cost run again; false where nothing lowers what is too much. While that is a lot,
+// several are taken at once.
 bool FitSearch::step(Schedule& schedule, double noise, std::span<const double> price) {
   walk_.collect_events();
   candidates_.look(schedule, walk_, price);
   *work_ -= 2 * walk_.work();
   const double before = candidates_.over();
-  std::vector<Leaving> left = candidates_.all();
-  double dearest = 0;
-  for (const Leaving& c : left) dearest = std::max(dearest, model_.units[at(c.rerun.unit)].cost);
-  const double least = 1e-6 * dearest + 1e-300;  // so that no cost is 0
-  for (Leaving& c : left) {
-    const double chance = noise > 0 ? std::exp(noise * (chance_.share() + chance_.share() - 1)) : 1;
-    c.score = chance * c.freed / (model_.units[at(c.rerun.unit)].cost + least);
+  Choices choices(*this, schedule, noise);
+  std::optional<Choices::Choice> first = choices.next();
+  if (!first) return false;
+  std::vector<Rerun> several = first->reruns;
+  for (double freed = first->freed; freed < kAtOnce * before;) {
+    const std::optional<Choices::Choice> more = choices.next();
+    if (!more) break;
+    freed += more->freed;
+    for (const Rerun& rerun : more->reruns)
+      if (std::find(several.begin(), several.end(), rerun) == several.end()) several.push_back(rerun);
   }
-  const auto worse = [](const Leaving& a, const Leaving& b) {
-    return a.score != b.score ? a.score < b.score : b.rerun < a.rerun;
-  };
-  std::make_heap(left.begin(), left.end(), worse);
-  struct Choice {
-    double score;
-    std::vector<Rerun> reruns;
-  };
-  const auto lower = [](const Choice& a, const Choice& b) { return a.score < b.score; };
-  std::vector<Choice> choices;  // a heap
-  for (std::size_t trials = 0; trials < kTrials;) {
-    while (!left.empty() && (choices.empty() || left.front().score > choices.front().score)) {
-      std::pop_heap(left.begin(), left.end(), worse);
-      const Leaving c = left.back();
-      left.pop_back();
-      std::optional<std::vector<Rerun>> reruns = candidates_.with_inputs(schedule, walk_, c.rerun);
-      *work_ -= 20;
-      if (!reruns) continue;
-      double cost = least, own = least + model_.units[at(c.rerun.unit)].cost;
-      for (const Rerun& rerun : *reruns) cost += model_.units[at(rerun.unit)].cost;
-      choices.push_back({c.score * own / cost, std::move(*reruns)});
-      std::push_heap(choices.begin(), choices.end(), lower);
-    }
-    if (choices.empty()) return false;
-    std::pop_heap(choices.begin(), choices.end(), lower);
-    const Choice choice = std::move(choices.back());
-    choices.pop_back();
-    for (const Rerun& rerun : choice.reruns) schedule.add(rerun);
-    walk(schedule);
-    if (over() < before) return true;
-    for (const Rerun& rerun : choice.reruns) schedule.remove(rerun);
-    walk(schedule);
-    walk_.collect_events();
-    ++trials;
+  if (several.size() > first->reruns.size() && lowers(schedule, several, (1 - kAtOnce / 2) * before)) return true;
+  for (std::size_t trial = 0; first && trial < kTrials; ++trial) {
+    if (lowers(schedule, first->reruns, before)) return true;
+    first = choices.next();
   }
+  return false;
+}
+
+// Adds reruns if they leave less than `most` bytes x steps too much.
+bool FitSearch::lowers(Schedule& schedule, const std::vector<Rerun>& reruns, double most) {
+  for (const Rerun& rerun : reruns) schedule.add(rerun);
+  walk(schedule);
+  if (over() < most) return true;
+  for (const Rerun& rerun : reruns) schedule.remove(rerun);
+  walk(schedule);
+  walk_.collect_events();
   return false;
 }
 

@@ -28,8 +28,11 @@ class FitSearch {
   bool ended() const { return ended_; }
 
  private:
+  class Choices;
+
   bool repair(Schedule& schedule, double noise, std::span<const double> price);
   bool step(Schedule& schedule, double noise, std::span<const double> price);
+  bool lowers(Schedule& schedule, const std::vector<Rerun>& reruns, double most);
   void prune(Schedule& schedule, std::size_t most);
   void ruin(Schedule& schedule);
   void walk(const Schedule& schedule);
