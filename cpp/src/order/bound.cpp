@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "order/cuts.hpp"
+#include "order/traces.hpp"
 
 namespace memplan {
 
@@ -12,6 +13,9 @@ namespace {
 
 // Of ops that none waits for: a proof looks at each of them.
 constexpr std::size_t kMostLast = 1000;
+
+// Of the work, one part in so many. What it is good for, it does with a hundredth of that.
+constexpr std::int64_t kShareOfTraces = 4;
 
 std::vector<Index> ops_at_the_end(const ContentsModel& model) {
   std::vector<Index> ops;
@@ -65,6 +69,23 @@ std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut&
   return found;
 }
 
+// A higher bound, by the sequence of some ops; nothing if none is found.
+OrderBound bound_by_traces(const ContentsModel& model, Cuts& cuts, std::span<const Index> order, Index first,
+                           Bytes enough, std::int64_t work) {
+  const TraceBound found = trace_bound(model, cuts, order, first, enough, work);
+  OrderBound bound{found.bytes, found.ops, {}};
+  for (const TraceRule& rule : found.rules) {
+    std::int64_t unlimited = kMaxBytes;
+    const auto cut = cuts.before(rule.op, rule.before, rule.after, unlimited);
+    OrderNeed need = need_of(model, rule.op, cuts.flow());
+    need.before = rule.before;
+    need.after = rule.after;
+    need.alive = alive_after(model, *cut);
+    bound.needs.push_back(std::move(need));
+  }
+  return bound;
+}
+
 // The needs of each op that may be the last, or of what the caller keeps.
 OrderBound bound_at_the_end(const ContentsModel& model, Cuts& cuts) {
   const std::vector<Index> last = ops_at_the_end(model);
@@ -111,6 +132,11 @@ OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, st
       OrderNeed need = need_of(model, op, cuts.flow());
       if (cut) need.alive = alive_after(model, *cut);
       bound = {need.bytes, {op}, {std::move(need)}};
+    }
+    if (needs[by_need.front()] > bound.bytes) {
+      const Index first = bound.ops.empty() ? order[by_need.front()] : bound.ops.front();
+      OrderBound higher = bound_by_traces(model, cuts, order, first, needs[by_need.front()], work / kShareOfTraces);
+      if (higher.bytes > bound.bytes) bound = std::move(higher);
     }
   } catch (const EndedError&) {
   }

@@ -19,7 +19,7 @@ from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .given import checked_plans, checked_titles
 from .highlight import Steps, marks, window
 from .legend import legend
-from .units import counted, format_bytes, optimal
+from .units import counted, format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -218,7 +218,8 @@ def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
 
 def _title(plan: Plan, separator: str) -> str:
     state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
-    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
+    who = planned_by(plan.planner, plan.ordered_by)
+    return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
