@@ -680,7 +680,7 @@ def fit_graph(
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     recompute: bool = True,
-    work: typing.SupportsInt | typing.SupportsIndex = 400000000,
+    work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
     states: typing.SupportsInt | typing.SupportsIndex = 100000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = False,
