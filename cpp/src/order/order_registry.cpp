@@ -23,7 +23,7 @@ constexpr std::string_view kListCost = "O((n + m) log n)";
 // name, title, complexity, source, function, parameters.
 constexpr OrderInfo kOrders[] = {
     {"given", "the ops as the source lists them", "O(n)", "the baseline of every comparison", given_order},
-    {"best", "the best of all lists, made better by windows; never worse than given, with a bound",
+    {"best", "lists, exact search, windows; never worse than given, and with a bound of all orders",
      "that of its members", "memplan", best_orders, kOrderWork},
     {"lpmf", "what fits below the peak so far and adds least; else what makes least", "O((n + m) log n)", kInductor,
      lpmf_order},
@@ -43,6 +43,8 @@ constexpr OrderInfo kOrders[] = {
      by_list<6>},
     {"oldest_backwards", "from the end: the op before that could run there first of all", kListCost, "list scheduling",
      by_list<7>},
+    {"exact", "the best list, made better by a search that ends with a proof, or with its work", "exponential",
+     "memplan; Liu 1987", exact_order, kExactWork},
     {"windows", "the given order, or a list, made better by windows around the peak in their best order", "by its work",
      "memplan; large neighbourhood search", windows_order, kWindowsParameters},
 };
