@@ -105,7 +105,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
       sort_unique(by);
       std::erase(by, maker);
       const auto [found, is_new] = known.try_emplace({maker, by, keeps}, static_cast<Index>(items.size()));
-      if (is_new) items.push_back({0, maker, by, keeps});
+      if (is_new) items.push_back({0, maker, by, keeps, storages.storages[s].root, ends[e]});
       items[at(found->second)].bytes += ends[e + 1] - ends[e];
       for (const Index t : tensors) items_of_[at(t)].push_back(found->second);
     }

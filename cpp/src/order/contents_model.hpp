@@ -26,6 +26,8 @@ struct Content {
   Index maker = kNone;       // kNone: there from the beginning
   std::vector<Index> users;  // other ops, ascending
   bool kept = false;         // to the end
+  Index tensor = kNone;      // whose bytes they are, ...
+  Bytes begin = 0;           // ... and the first of them
 };
 
 // An output that may be written over inputs: the items of these, of which it takes the bytes of some that die.
@@ -67,7 +69,6 @@ class ContentsModel {
   std::vector<std::vector<Index>> over_items;  // per op, items of all its overs; ascending
   std::vector<Bytes> making;                   // per op, bytes that it makes, with its workspace
   std::vector<Bytes> over_at_most;             // per op, bytes of inputs that it may write over in some order
-  Bytes donated = 0;  // bytes of donated inputs outside of the arena, in which something may lie
 
  private:
   void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);

@@ -116,7 +116,7 @@ def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None
     from ..present.gantt import check_options
 
     if wanted := picture(options):
-        check_options(plan(source, "naive", **planning(options)), **wanted)
+        check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
 
 
 def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
@@ -129,6 +129,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
             options.planner,
             on_improvement=progress.show if sys.stderr.isatty() else None,
             capacity=options.capacity,
+            order=options.order,
             **planning(options),
         )
 

@@ -324,6 +324,8 @@ class Plan:
         dims: Mapping[str, int] | None = None,
         inplace_ops: Collection[str] = (),
         trust: bool = False,
+        optimizer: Any = None,
+        keep_gradients: bool = False,
     ) -> Run:
         """Run the network that was planned, in one arena of `peak` bytes: every placed tensor lies where the plan says.
 
@@ -344,13 +346,14 @@ class Plan:
         engine
             For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
             slow; "onnxruntime" needs the extra of this name. A node that the one cannot run is run by the other.
-        source, train, dims, inplace_ops, trust
+        source, train, dims, inplace_ops, trust, optimizer, keep_gradients
             What was planned, as `memplan.plan` was given it: for a plan from a JSON file, a pickle, or of a graph.
 
         Returns
         -------
         memplan.run.Run
-            What the network returned, or the loss and the gradients.
+            What the network returned, or the loss and the gradients. With an optimizer, weights and states have
+            changed as its step changes them.
 
         Raises
         ------
@@ -363,6 +366,7 @@ class Plan:
         from ..run.plans import run_plan
 
         given = {"source": source, "train": train, "dims": dims, "inplace_ops": inplace_ops, "trust": trust}
+        given |= {"optimizer": optimizer, "keep_gradients": keep_gradients}
         return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views, engine=engine)
 
     @cached_property
@@ -371,6 +375,14 @@ class Plan:
         from ..run.plans import program_of
 
         return program_of(self)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer whose step ends each `run`, with its states and options; None if none was planned.
+
+        The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
+        """
+        return getattr(self.program, "optimizer", None)
 
     def plot(
         self,

@@ -32,8 +32,10 @@ def run_plan(
     engine: str | None,
 ) -> Run:
     """Run a plan; `given` are the source and its options. See `Plan.run`."""
-    for option, value in (("check", check), ("views", views), ("train", given["train"]), ("trust", given["trust"])):
+    for option, value in (("check", check), ("views", views)):
         boolean(value, option)
+    for option in ("train", "trust", "keep_gradients"):
+        boolean(given[option], option)
     call = _positional(inputs, args), _keywords(kwargs, "kwargs")
     if weights is not None:
         _keywords(weights, "weights")
@@ -93,6 +95,8 @@ def _key(source: Source) -> tuple[Any, ...]:
     return (
         id(source.value),
         source.train,
+        id(source.optimizer),
+        source.keep_gradients,
         sorted(source.dims.items()),
         sorted(source.inplace_ops),
         source.trust,
@@ -114,7 +118,18 @@ def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str,
         raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
     dims = dict(given["dims"] or {})
     args, kwargs = call if kind == "torch" and not dims else ((), {})
-    return Source(given["source"], kind, args, kwargs, given["train"], dims, given["inplace_ops"], given["trust"])
+    return Source(
+        given["source"],
+        kind,
+        args,
+        kwargs,
+        given["train"],
+        dims,
+        given["inplace_ops"],
+        given["trust"],
+        optimizer=given["optimizer"],
+        keep_gradients=given["keep_gradients"],
+    )
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

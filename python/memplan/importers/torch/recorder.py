@@ -114,6 +114,7 @@ class GraphRecorder:
         workspace: int = 0,
         offers: Offers = NOTHING,
         drawn: Iterable[Hashable] = (),
+        after: Iterable[Op] = (),
     ) -> None:
         """Append an op.
 
@@ -136,6 +137,8 @@ class GraphRecorder:
             What it allows its first output to share with its inputs.
         drawn : iterable
             The generators that it draws random numbers from: ops that draw from the same keep their order.
+        after : iterable of Op
+            Ops that read a number which it takes.
 
         Raises
         ------
@@ -144,7 +147,7 @@ class GraphRecorder:
         """
         operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
-        op = Op(self._op_name(name), type, {}, workspace, offers=offers)
+        op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after))
         self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:
@@ -222,6 +225,11 @@ class GraphRecorder:
             for address, storage in self._storages.items()
             if storage.root.kind == "intermediate" and address not in outside
         )
+
+    @property
+    def newest_op(self) -> Op:
+        """The op that was appended last."""
+        return self._ops[-1]
 
     @property
     def drawn(self) -> Collection[Hashable]:

@@ -38,12 +38,18 @@ class TorchProgram:
         What importing the network gives.
     recording : Recording
         The calls, in order.
+    optimizer : torch.optim.Optimizer or None
+        Whose step ends a run.
     """
 
     def __init__(
         self, source: Source, graph: _core.Graph, recording: Recording, held: Callable[[], Mapping[str, Tensor]]
     ) -> None:
         self.graph, self.recording, self.held = graph, recording, held
+        self.optimizer = None
+        if recording.stepped is not None:
+            self.optimizer, states = recording.stepped.optimizer, recording.stepped.tensors
+            self.held = lambda: {**held(), **states()}
         given = source.args or source.kwargs
         self.planned = plain_values(recording.named(tuple(source.args), source.kwargs)) if given else {}
 
@@ -90,6 +96,8 @@ class BoundProgram:
                     memory.tensor(target).copy_(memory.tensor(value))
                 for tensor, place in copied:
                     tensor.copy_(place)
+                if self._program.optimizer is not None:
+                    vars(self._program.optimizer)["_opt_called"] = True  # schedulers ask for it
                 return self._result(views)
             finally:
                 self._sources.let_go()

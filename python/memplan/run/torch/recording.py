@@ -13,7 +13,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...importers.torch.fake import map_tensors, tensors_in
-from ...importers.torch.listening import Call
+from ...importers.torch.late import LateNumber, restored, value_of
+from ...importers.torch.listening import Call, Stepped
 from ...importers.torch.relations import extent
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ class CallRecord:
     ops: range
     leaves: frozenset[View] = frozenset()
     grad: bool = False
-    number: Number | None = None
+    number: Number | LateNumber | None = None
 
 
 class Recording:
@@ -94,6 +95,7 @@ class Recording:
         self.updates: list[tuple[View, View]] = []
         self.loss: View | None = None
         self.gradients: dict[str, View] = {}
+        self.stepped: Stepped | None = None
         self._storage_at: dict[int, int] = {}
         self._views: dict[View, View] = {}
         self._result_of: dict[int, View] = {}
@@ -120,7 +122,7 @@ class Recording:
         self.calls.append(record)
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
-        number = Number(stand_in)
+        number = stand_in if isinstance(stand_in, LateNumber) else Number(stand_in)
         args, kwargs = self._noted(call)
         inputs = _views_in((args, kwargs))
         leaves = _leaves_in(call, inputs)
@@ -139,7 +141,8 @@ class Recording:
         for target, _ in self.updates:
             self.storages[target.storage].written = True
 
-    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor]) -> None:
+    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor], stepped: Stepped | None) -> None:
+        self.stepped = stepped
         self.loss = self._view(loss)
         self.gradients = {name: self._view(gradient) for name, gradient in gradients.items()}
 
@@ -165,7 +168,7 @@ class Recording:
         if isinstance(value, FakeTensor):
             return self._view(value)
         if not isinstance(value, Tensor):
-            return value
+            return restored(value)
         with _disable_current_modes():
             return value.detach().clone()  # data that the network made itself
 
@@ -199,7 +202,11 @@ def _leaves_in(call: Call, views: tuple[View, ...]) -> frozenset[View]:
 
 def with_numbers(value: T, numbers: Mapping[int, Any]) -> T:
     """A nest with numbers for what stands for them."""
-    mapped: T = pytree.tree_map(lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, value)
+
+    def number(leaf: Any) -> Any:
+        return numbers[id(leaf)] if isinstance(leaf, Number) else value_of(leaf, numbers)
+
+    mapped: T = pytree.tree_map(number, value)
     return mapped
 
 
