@@ -53,6 +53,9 @@ def check(seed: int, ops: int = 5) -> str:
     assert best.load <= _core.buffers_of(captured, storage).problem.load, story
     assert best.load == _core.buffers_of(_core.reordered(captured, best.ops), storage).problem.load, story
     assert _core.order_bound(captured, storage)[0] <= least, story
+    exact = _core.order_of(captured, "exact", storage)
+    assert list(exact.ops) in orders, story
+    assert best.bound <= exact.bound <= least, story
     plan = memplan.plan(graph, order="best", place=sorted(place), donate=donate)
     assert plan.peak <= memplan.plan(graph, place=sorted(place), donate=donate).peak, story
     assert plan.order_bound is not None, story
@@ -89,7 +92,7 @@ def two_branches() -> dict[str, Any]:
 
 def test_a_branch_is_finished_before_the_next_one_begins() -> None:
     plan = memplan.plan(two_branches(), order="best")
-    assert (plan.peak, plan.order_bound, plan.order_optimal) == (12, 11, False)
+    assert (plan.peak, plan.order_bound, plan.order_optimal) == (12, 12, True)
     assert plan.order.index("less") == plan.order.index("left") + 1
     given = memplan.plan(two_branches())
     assert (given.peak, given.optimal, given.order_optimal) == (21, True, False)
@@ -142,6 +145,14 @@ def test_real_networks_are_proven() -> None:
     assert plan.peak == given.order_bound
     assert plan.peak < given.peak
     assert sorted(plan.order) == sorted(given.order)
+
+
+def test_a_search_proves_what_no_cut_does() -> None:
+    """Whichever of two branches comes first needs its own bytes and what the other leaves; a cut sees one op alone."""
+    graph = graph_of(two_branches())
+    assert _core.order_bound(graph)[0] == 11
+    assert (_core.order_of(graph, "exact").bound, _core.order_of(graph, "exact").load) == (12, 12)
+    assert _core.order_of(graph, "exact:work=0").bound <= 12
 
 
 def test_a_graph_without_ops() -> None:
