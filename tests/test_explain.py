@@ -24,7 +24,7 @@ import oracle
 from memplan.facts.explain.explanation import Advice, Explanation
 from memplan.facts.explain.inplace import RULES
 from memplan.kinds import KINDS, PLACED
-from strategies import BOUNDED, graph_dicts, relation_graphs, shaped_problems
+from strategies import BOUNDED, bounded, graph_dicts, relation_graphs, shaped_problems
 from test_storage import W, X, graph, op, tensor
 
 Dict = dict[str, Any]
@@ -236,7 +236,7 @@ def test_figures_of_random_problems(case: Any) -> None:
 
 
 @given(st.one_of(graph_dicts(), relation_graphs()), st.booleans())
-@settings(BOUNDED, max_examples=250)
+@bounded(100)
 def test_figures_of_random_graphs(source: Dict, everything: bool) -> None:
     place = KINDS if everything else PLACED
     plan = memplan.plan(source, "greedy_by_size", place=place)
