@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t kStarts = 3;        // orders that windows make better
 constexpr std::int64_t kPartOfExact = 4;  // of the work: one part of so many
 
-class Portfolio {
+class OrderPortfolio {
  public:
-  explicit Portfolio(const OrderTask& task) : task_(task), work_left_(value_in(task.set, kOrderWork[0])) {}
+  explicit OrderPortfolio(const OrderTask& task) : task_(task), work_left_(value_in(task.set, kOrderWork[0])) {}
 
   FoundOrders run() {
     candidates_.push_back(candidate_of(task_.model, {"given", as_given(task_.model)}));
@@ -85,6 +85,6 @@ class Portfolio {
 
 }  // namespace
 
-FoundOrders best_orders(const OrderTask& task) { return Portfolio(task).run(); }
+FoundOrders best_orders(const OrderTask& task) { return OrderPortfolio(task).run(); }
 
 }  // namespace memplan

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFirstWork = 1'000'000;  // of a part, from one end
 
-using Parts = std::vector<std::vector<std::vector<Index>>>;  // of blocks
+using BlocksOfParts = std::vector<std::vector<std::vector<Index>>>;  // of blocks
 
 // Per block of an order, whether all blocks behind it wait for it, and it waits for all before it.
 std::vector<bool> bottlenecks(const ContentsModel& model, std::span<const std::vector<Index>> blocks) {
@@ -45,9 +45,9 @@ std::vector<bool> bottlenecks(const ContentsModel& model, std::span<const std::v
   return is;
 }
 
-Parts parts_of(const ContentsModel& model, const std::vector<std::vector<Index>>& blocks) {
+BlocksOfParts parts_of(const ContentsModel& model, const std::vector<std::vector<Index>>& blocks) {
   const std::vector<bool> is_bottleneck = bottlenecks(model, blocks);
-  Parts parts;
+  BlocksOfParts parts;
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     if (k == 0 || is_bottleneck[k]) parts.emplace_back();
     parts.back().push_back(blocks[k]);
@@ -55,7 +55,7 @@ Parts parts_of(const ContentsModel& model, const std::vector<std::vector<Index>>
   return parts;
 }
 
-struct Part {
+struct OrderPart {
   std::vector<std::vector<Index>> blocks;
   std::size_t begin;  // ops before it
   Bytes need = 0;     // of its order
@@ -67,7 +67,7 @@ class ExactSearch {
   ExactSearch(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
               std::int64_t work, const Deadline& deadline)
       : model_(model), deadline_(deadline), work_left_(work), bound_(bound) {
-    for (Parts found = parts_of(model, in_blocks(blocks, order)); auto& part : found) {
+    for (BlocksOfParts found = parts_of(model, in_blocks(blocks, order)); auto& part : found) {
       const std::vector<Index> ops = joined(part);
       parts_.push_back({std::move(part), order_.size()});
       order_.insert(order_.end(), ops.begin(), ops.end());
@@ -83,7 +83,7 @@ class ExactSearch {
   ExactOrder run() {
     bool interrupted = false;
     try {
-      for (Part* part = highest(); part != nullptr && work_left_ > 0; part = highest()) search(*part);
+      for (OrderPart* part = highest(); part != nullptr && work_left_ > 0; part = highest()) search(*part);
     } catch (const InterruptedError&) {
       interrupted = true;
     } catch (const TimeLimitError&) {
@@ -93,14 +93,14 @@ class ExactSearch {
 
  private:
   // The part that needs most: none if that is proven. A better order of another would be no better order of all.
-  Part* highest() {
-    const auto part =
-        std::max_element(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.need < b.need; });
+  OrderPart* highest() {
+    const auto part = std::max_element(parts_.begin(), parts_.end(),
+                                       [](const OrderPart& a, const OrderPart& b) { return a.need < b.need; });
     return part == parts_.end() || part->done || part->need <= bound_ ? nullptr : &*part;
   }
 
   // From both ends in turn, with more and more work.
-  void search(Part& part) {
+  void search(OrderPart& part) {
     OrderState state(model_);
     for (std::size_t k = 0; k < part.begin; ++k) state.run(order_[k]);
     work_left_ -= static_cast<std::int64_t>(part.begin);
@@ -117,7 +117,7 @@ class ExactSearch {
     }
   }
 
-  void take(Part& part, OrderState state, std::span<const Index> ops) {
+  void take(OrderPart& part, OrderState state, std::span<const Index> ops) {
     std::copy(ops.begin(), ops.end(), order_.begin() + static_cast<std::ptrdiff_t>(part.begin));
     part.need = 0;
     for (const Index op : ops) {
@@ -131,7 +131,7 @@ class ExactSearch {
   std::int64_t work_left_;
   Bytes bound_;
   std::vector<Index> order_;
-  std::vector<Part> parts_;
+  std::vector<OrderPart> parts_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::string_view kInductor = "PyTorch's Inductor, memory.py";
 constexpr std::string_view kListCost = "O((n + m) log n)";
 
 // name, title, complexity, source, function, parameters.
-constexpr OrderInfo kOrders[] = {
+constexpr OrderInfo kOrderTable[] = {
     {"given", "the ops as the source lists them", "O(n)", "the baseline of every comparison", given_order},
     {"best", "lists, exact search, windows; never worse than given, and with a bound of all orders",
      "that of its members", "memplan", best_orders, kOrderWork},
@@ -51,14 +51,14 @@ constexpr OrderInfo kOrders[] = {
 
 }  // namespace
 
-std::span<const OrderInfo> orders() { return kOrders; }
+std::span<const OrderInfo> orders() { return kOrderTable; }
 
 ChosenOrder choose_order(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(':'));
-  for (const OrderInfo& order : kOrders)
+  for (const OrderInfo& order : kOrderTable)
     if (order.name == name)
       return {order, std::string(text), settings_in(text, order.parameters, "order " + quoted(name))};
-  throw std::invalid_argument("order must be one of " + listed(kOrders, [](const auto& row) { return row.name; }) +
+  throw std::invalid_argument("order must be one of " + listed(kOrderTable, [](const auto& row) { return row.name; }) +
                               ", got " + quoted(name));
 }
 
