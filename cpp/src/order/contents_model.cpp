@@ -48,11 +48,11 @@ ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
   }
   const std::vector<Shared> possible = possible_everywhere(graph, options);
   add_items(graph, options, possible);
-  add_overs(graph, possible);
   for (Index k = 0; k < op_count(); ++k) {
     if (options.place.contains(TensorKind::workspace)) making[at(k)] += graph.op(k).workspace;
     for (const Index i : makes[at(k)]) making[at(k)] += items[at(i)].bytes;
   }
+  add_overs(graph, possible);
 }
 
 void ContentsModel::add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible) {
@@ -120,9 +120,9 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
   std::vector<std::set<Index>> inputs(waits.size());
   std::vector<std::map<Index, std::vector<Index>>> by_output(waits.size());  // per op: output -> items
   for (const Shared& shared : possible) {
-    if (shared.how != Sharing::inplace) continue;
     const auto k = at(shared.op);
     const std::vector<Index>& found = items_of_[at(shared.view.input)];
+    if (shared.how != Sharing::inplace || items_of_[at(shared.view.output)].empty() || found.empty()) continue;
     inputs[k].insert(shared.view.input);
     std::vector<Index>& items_of_output = by_output[k][shared.view.output];
     items_of_output.insert(items_of_output.end(), found.begin(), found.end());
@@ -133,11 +133,11 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
     for (auto& [output, over] : by_output[k]) {
       out += graph.tensor(output).bytes;
       sort_unique(over);
-      if (!over.empty()) overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
+      overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
     }
     for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
     sort_unique(over_items[k]);
-    over_at_most[k] = std::min(out, in);
+    over_at_most[k] = std::min({out, in, making[k]});
   }
 }
 

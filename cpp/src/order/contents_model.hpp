@@ -57,7 +57,7 @@ class ContentsModel {
       outputs += std::min(over.bytes, dying);
     }
     for (const Index i : over_items[at(op)]) inputs += dies(i) ? items[at(i)].bytes : 0;
-    return std::min(outputs, inputs);
+    return std::min({outputs, inputs, making[at(op)]});
   }
 
   std::vector<Content> items;

@@ -226,7 +226,7 @@ class Ideals {
         outputs += std::min(over.bytes, dying);
       }
       for (const std::size_t i : step.over_items) inputs += dies_[i];
-      run.need = std::max(run.need, run.growth + step.making - std::min(outputs, inputs));
+      run.need = std::max(run.need, run.growth + step.making - std::min({outputs, inputs, step.making}));
       run.growth += step.leaving - frees;
       work_ += static_cast<std::int64_t>(1 + step.may_die.size());
     }

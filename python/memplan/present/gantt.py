@@ -25,7 +25,7 @@ from .given import checked_plans, checked_titles
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
-from .units import counted, format_bytes, optimal, tick, unit_of
+from .units import counted, format_bytes, optimal, planned_by, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -230,7 +230,8 @@ def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
 
 def _title(plan: Plan, separator: str) -> str:
     state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
-    return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
+    who = planned_by(plan.planner, plan.ordered_by)
+    return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
