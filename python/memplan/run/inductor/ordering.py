@@ -30,14 +30,15 @@ def in_order(nodes: Sequence[Any], order: str, returned: Sequence[str]) -> list[
     returned
         Names of the buffers that the graph returns.
     """
-    draft = _draft(nodes, set(returned))
+    draft = draft_of(nodes, set(returned))
     found = draft.in_order(order)
     if found is None or draft.load(found) >= draft.load():
         return list(nodes)
     return [nodes[k] for k in found]
 
 
-def _draft(nodes: Sequence[Any], returned: set[str]) -> Draft:
+def draft_of(nodes: Sequence[Any], returned: set[str]) -> Draft:
+    """The nodes as ops, and their buffers as what these touch."""
     draft = Draft()
     number = {node: k for k, node in enumerate(nodes)}
     opaque: list[int] = []  # the last of the nodes that keep their order
