@@ -32,6 +32,7 @@ UPSTREAM: dict[str, set[str]] = {
     "conflicts": set(),
     "problem": {"conflicts"},
     "buffers": {"graph", "storage", "liveness", "problem"},
+    "storage/choosing": {"graph", "storage", "buffers", "bounds"},
     "bounds": {"problem", "problem/sorting"},
     "occupancy": {"problem", "problem/sorting"},
     "plan": {"problem"},
@@ -113,6 +114,7 @@ UPSTREAM: dict[str, set[str]] = {
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
     "plan/attempt": {"plan", "planner", "problem", "registry", "solve", "verify"},
     "plan/solve_graph": {
+        "storage/choosing",
         "graph",
         "storage",
         "happens_before",

@@ -1,4 +1,7 @@
-"""Plan: an offset for every buffer of a problem, and what is known about it."""
+"""Plan: an offset for every buffer of a problem, and what is known about it.
+
+The file is long because all that a plan can be asked is documented here; what answers is in the files around it.
+"""
 
 from __future__ import annotations
 
