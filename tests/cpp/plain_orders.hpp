@@ -30,7 +30,7 @@ using Ops = std::uint32_t;  // a set of ops
 
 class Orders {
  public:
-  static constexpr std::size_t kMostBytes = 384;   // of all tensors
+  static constexpr std::size_t kMostBytes = 384;    // of all tensors
   static constexpr std::size_t kMostWays = 20'000;  // to share bytes
 
   Orders(const Graph& graph, const memplan::StorageOptions& options) : graph_(graph), options_(options) {
@@ -76,6 +76,7 @@ class Orders {
  private:
   using Mask = std::bitset<kMostBytes>;
   using Token = std::pair<Index, Bytes>;
+  static constexpr Ops kBeginning = Ops{1} << 31;
 
   // `inside` lies in `whole`, `offset` bytes from where that begins.
   struct Choice {
@@ -203,8 +204,10 @@ class Orders {
   bool may(const Choice& choice) const {
     const Index moved = root_[at(choice.inside)], host = root_[at(choice.whole)];
     if (moved == host || given(moved) || bytes(choice.inside) == 0) return false;
+    const bool over = choice.how == memplan::Sharing::inplace;
+    if (over && choice.offset + bytes(choice.inside) > bytes(choice.whole)) return false;
     if (choice.how != memplan::Sharing::concat && moved != choice.inside) return false;
-    if (given(host) && choice.how == memplan::Sharing::inplace && !donated(host)) return false;
+    if (given(host) && over && !donated(host)) return false;
     if (given(host) && choice.how == memplan::Sharing::slice && any_kept(moved)) return false;
     const Bytes begin = offset_[at(choice.whole)] + choice.offset - offset_[at(choice.inside)];
     return begin >= 0 && begin + bytes(moved) <= bytes(host);
@@ -259,7 +262,7 @@ class Orders {
       if (root_[t] == static_cast<Index>(t)) end += at(bytes(root_[t]));
     }
     placed_.assign(count, {});
-    spoils_.assign(count, std::vector<bool>(count, false));
+    spoils_.assign(count, std::vector<Ops>(count, 0));
     spoils_last_ = spoils_;
     for (std::size_t t = 0; t < count; ++t) {
       const Index root = root_[t];
@@ -274,14 +277,18 @@ class Orders {
     }
   }
 
-  // Whether writing t loses a value of u.
-  bool spoil(std::size_t t, std::size_t u, const std::vector<std::vector<Token>>& values) const {
-    if (root_[t] != root_[u] || must_share(t, u)) return false;
+  // The ops that have made values of u, of those that writing t loses; kBeginning: there was one from the beginning.
+  Ops spoil(std::size_t t, std::size_t u, const std::vector<std::vector<Token>>& values) const {
+    if (root_[t] != root_[u] || must_share(t, u)) return 0;
+    Ops lost = 0;
     const Bytes begin = std::max(offset_[t], offset_[u]);
     const Bytes end = std::min(offset_[t] + bytes(static_cast<Index>(t)), offset_[u] + bytes(static_cast<Index>(u)));
-    for (Bytes i = begin; i < end; ++i)
-      if (tokens_[t][at(i - offset_[t])] != values[u][at(i - offset_[u])]) return true;
-    return false;
+    for (Bytes i = begin; i < end; ++i) {
+      const Token& value = values[u][at(i - offset_[u])];
+      const Index maker = maker_[at(value.first)];
+      if (tokens_[t][at(i - offset_[t])] != value) lost |= maker < 0 ? kBeginning : Ops{1} << maker;
+    }
+    return lost;
   }
 
   // Whether one is a view of the other's bytes, or both of a third one's, whatever is chosen.
@@ -317,8 +324,8 @@ class Orders {
       for (std::size_t t = 0; t < root_.size(); ++t) {
         if (!made(t, done) && maker_[t] != k) continue;
         const bool to_come = (users_[t] & ~after) != 0;
-        if (kept_[t] && !to_come && maker_[t] != k && spoils_last_[at(o)][t]) return false;
-        if (!spoils_[at(o)][t]) continue;
+        if (kept_[t] && maker_[t] != k && (spoils_last_[at(o)][t] & (after | kBeginning)) != 0) return false;
+        if (spoils_[at(o)][t] == 0) continue;
         if (maker_[t] == k || to_come) return false;
         const bool reads = std::find(op.inputs.begin(), op.inputs.end(), static_cast<Index>(t)) != op.inputs.end();
         if (reads && !written_over(op, o, t)) return false;
@@ -348,8 +355,9 @@ class Orders {
   std::vector<Ops> waits_;                    // per op
   std::vector<std::vector<Choice>> choices_;  // of each, one at most is taken
   std::vector<Choice> chosen_;
-  std::vector<Mask> placed_;                             // per tensor, its bytes in the arena
-  std::vector<std::vector<bool>> spoils_, spoils_last_;  // per pair: writing one loses the other's value; its last one
+  std::vector<Mask> placed_;  // per tensor, its bytes in the arena
+  std::vector<std::vector<Ops>> spoils_,
+      spoils_last_;  // per pair, what writing one loses of the other's values; last ones
   Bytes best_ = 0;
 };
 
