@@ -46,7 +46,7 @@ class Flow:
             for root in self.reads[k]:
                 self.uses[root].append(k)
             targets = [self.root[view[0]] for view in op.aliases] or self.reads[k][:1] * (not op.outputs)
-            for root in dict.fromkeys(targets if self.again[k] == "changes" else ()):
+            for root in dict.fromkeys(targets if self.again[k] != "same" else ()):
                 self.changed[root].append(k)
 
     def unit(self, root: str) -> list[int]:
@@ -54,7 +54,8 @@ class Flow:
         k = self.maker.get(root)
         if k is None or self.again[k] != "same" or root in self.kept:
             return []
-        return sorted({k, *(c for made in self.made[k] for c in self.changed[made])})
+        unit = sorted({k, *(c for made in self.made[k] for c in self.changed[made])})
+        return [] if any(self.again[c] == "never" for c in unit) else unit
 
     def needs(self, root: str) -> list[str]:
         """What the unit of a storage reads, but for what it makes itself."""

@@ -9,39 +9,27 @@ namespace memplan {
 
 namespace {
 
-// What an op may write over at most: over inputs that nothing uses later in the given order, and, per item that stands
-// for an input that something does, over that one if the item is away right after the op.
+// What an op may write over at most: over inputs that nothing uses later in the given order, and, per item that
+// something does use, over that one if it is away right after the op.
 struct WrittenOver {
   Bytes dead = 0;
   std::map<Index, Bytes> of_item;
 };
 
 WrittenOver most_written_over(const FitModel& model, Index op) {
-  std::map<Index, Bytes> most_of_input, most_of_output;
-  std::map<Index, Index> stands_for;  // per input, an item that is used later
-  for (const Over& over : model.contents.overs[at(op)]) {
-    Bytes& most = most_of_input[over.input];
-    most = std::max(most, over.bytes);
-    for (const Index i : over.items) {
-      const Content& item = model.contents.items[at(i)];
-      if (item.kept || (!item.users.empty() && item.users.back() > op)) stands_for[over.input] = i;
-    }
-  }
   WrittenOver found;
   for (const Over& over : model.contents.overs[at(op)]) {
-    if (stands_for.contains(over.input)) continue;
-    Bytes& most = most_of_output[over.output];
-    most = std::max(most, over.bytes);
+    Bytes dying = 0;
+    for (const Index i : over.items) {
+      const Content& item = model.contents.items[at(i)];
+      const bool lives_on = item.kept || (!item.users.empty() && item.users.back() > op);
+      if (lives_on)
+        found.of_item[i] += std::min(over.bytes, item.bytes);
+      else
+        dying += item.bytes;
+    }
+    found.dead += std::min(over.bytes, dying);
   }
-  Bytes in = 0, out = 0;
-  for (const auto& [output, bytes] : most_of_output) out += bytes;
-  for (const auto& [input, bytes] : most_of_input) {
-    if (const auto item = stands_for.find(input); item != stands_for.end())
-      found.of_item[item->second] += bytes;
-    else
-      in += bytes;
-  }
-  found.dead = std::min(in, out);
   return found;
 }
 

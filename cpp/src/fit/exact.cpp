@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <queue>
 #include <unordered_map>
 
@@ -16,16 +15,16 @@ constexpr Index kMostOps = 64;
 using Items = std::uint32_t;  // a set
 
 // A stage, and the items alive.
-struct Moment {
+struct Situation {
   std::uint32_t stage;
   Items alive;
 
   std::uint64_t key() const { return std::uint64_t{stage} << 32 | alive; }
 };
 
-class ExactSearch {
+class StateSearch {
  public:
-  ExactSearch(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {
+  StateSearch(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {
     const std::vector<Content>& items = model.contents.items;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (items[i].kept) kept_ |= Items{1} << i;
@@ -42,7 +41,7 @@ class ExactSearch {
       if (known.done || cost > known.cost) continue;
       known.done = true;
       if (known_.size() > most) return std::nullopt;
-      const Moment state{static_cast<std::uint32_t>(key >> 32), static_cast<Items>(key)};
+      const Situation state{static_cast<std::uint32_t>(key >> 32), static_cast<Items>(key)};
       if (static_cast<Index>(state.stage) == model_.op_count()) return result(state, cost);
       expand(state, cost);
     }
@@ -70,25 +69,11 @@ class ExactSearch {
     return bytes;
   }
 
-  void push(const Moment& state, double cost, std::uint64_t from, const Rerun& rerun) {
+  void push(const Situation& state, double cost, std::uint64_t from, const Rerun& rerun) {
     const auto [found, is_new] = known_.try_emplace(state.key(), Known{cost, from, rerun, false});
     if (!is_new && found->second.cost <= cost) return;
     found->second = {cost, from, rerun, false};
     heap_.emplace(cost, state.key());
-  }
-
-  // The bytes that an op saves at most by what it writes over inputs that are not in `after`.
-  Bytes saved(Index op, Items after) const {
-    std::map<Index, Bytes> in, out;  // per tensor, the most
-    for (const Over& over : model_.contents.overs[at(op)]) {
-      if ((set_of(over.items) & after) != 0) continue;
-      in[over.input] = std::max(in[over.input], over.bytes);
-      out[over.output] = std::max(out[over.output], over.bytes);
-    }
-    Bytes from = 0, to = 0;
-    for (const auto& [input, bytes] : in) from += bytes;
-    for (const auto& [output, bytes] : out) to += bytes;
-    return std::min(from, to);
   }
 
   // The alive items after an op, if it fits when those of `gone` go with it.
@@ -98,13 +83,14 @@ class ExactSearch {
     const Items after = alive & ~gone;
     const Items twice = again ? makes & alive & kept_ : 0;
     const Items written = makes & ~alive;
-    Bytes workspace = model_.contents.making[at(op)] - bytes_of(makes);
-    if (bytes_of(alive) + bytes_of(written) + bytes_of(twice) + workspace - saved(op, after) > capacity_) return false;
+    const Bytes saved = model_.contents.written_over(op, [after](Index i) { return (after >> i & 1) == 0; });
+    const Bytes workspace = model_.contents.making[at(op)] - bytes_of(makes);
+    if (bytes_of(alive) + bytes_of(written) + bytes_of(twice) + workspace - saved > capacity_) return false;
     alive = after | makes;
     return true;
   }
 
-  void expand(const Moment& state, double cost) {
+  void expand(const Situation& state, double cost) {
     for (std::size_t i = 0; i < model_.contents.items.size(); ++i)
       if ((state.alive & ~kept_) >> i & 1)
         push({state.stage, state.alive & ~(Items{1} << i)}, cost, state.key(), {0, kNone});
@@ -137,10 +123,10 @@ class ExactSearch {
     }
   }
 
-  Exact result(const Moment& end, double cost) const {
+  Exact result(const Situation& end, double cost) const {
     Exact found{true, cost, {}};
     std::uint64_t key = end.key();
-    const std::uint64_t start = Moment{0, given_}.key();
+    const std::uint64_t start = Situation{0, given_}.key();
     while (key != start) {
       const Known& known = known_.at(key);
       if (known.rerun.unit != kNone) found.reruns.push_back(known.rerun);
@@ -163,7 +149,7 @@ class ExactSearch {
 
 std::optional<Exact> exact(const FitModel& model, Bytes capacity, std::size_t most) {
   if (model.contents.items.size() > kMostItems || model.op_count() > kMostOps) return std::nullopt;
-  return ExactSearch(model, capacity).run(most);
+  return StateSearch(model, capacity).run(most);
 }
 
 }  // namespace memplan

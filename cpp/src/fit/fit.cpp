@@ -43,7 +43,7 @@ StorageOptions with_copies(StorageOptions storage) {
 
 Bytes load_in(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }
 
-InfeasibleError refused(const std::string& message, Bytes capacity, Bytes bound) {
+InfeasibleError unfit(const std::string& message, Bytes capacity, Bytes bound) {
   InfeasibleError error(message);
   error.capacity = capacity;
   error.lower_bound = bound;
@@ -61,6 +61,8 @@ class Fitter {
   Fitted run() {
     const Bytes given = load_in(graph_, storage_);
     if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
+    if (!has_contents_model(graph_))
+      throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
     const FitModel bounding(graph_, facts_, storage_, options_.recompute);
     const Cover cover(bounding, options_.capacity);
     require_floor(cover.floor());
@@ -94,23 +96,23 @@ class Fitter {
 
   void require_floor(const Floor& floor) const {
     if (floor.bytes <= options_.capacity) return;
-    throw refused("op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) +
-                      " whatever is made again, capacity is " + in_bytes(options_.capacity),
-                  options_.capacity, floor.bytes);
+    throw unfit("op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) +
+                    " whatever is made again, capacity is " + in_bytes(options_.capacity),
+                options_.capacity, floor.bytes);
   }
 
   InfeasibleError none_found(const Floor& floor) const {
-    return refused("no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
-                       in_bytes(least_load_) + ", and op " + quoted(graph_.op(floor.op).name) + " needs " +
-                       in_bytes(floor.bytes) + " in any",
-                   options_.capacity, floor.bytes);
+    return unfit("no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
+                     in_bytes(least_load_) + ", and op " + quoted(graph_.op(floor.op).name) + " needs " +
+                     in_bytes(floor.bytes) + " in any",
+                 options_.capacity, floor.bytes);
   }
 
   // The graph is small: what no schedule can do is known.
   void try_exact(const FitModel& model, const Exact& optimum) {
     if (!optimum.feasible)
-      throw refused("no schedule fits " + in_bytes(options_.capacity) + ": all were tried", options_.capacity,
-                    options_.capacity + 1);
+      throw unfit("no schedule fits " + in_bytes(options_.capacity) + ": all were tried", options_.capacity,
+                  options_.capacity + 1);
     std::vector<Copy> copies;
     for (std::size_t r = 0; r < optimum.reruns.size(); ++r)
       for (const Index op : model.units[at(optimum.reruns[r].unit)].ops) copies.push_back({op, r});

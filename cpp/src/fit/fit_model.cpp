@@ -19,13 +19,13 @@ bool is_view(const Op& op, Index tensor) {
 }
 
 // What a unit needs to know of the graph.
-struct Flow {
+struct StorageFlow {
   std::vector<Index> root;                   // per tensor
   std::vector<std::vector<Index>> changed;   // per op, roots
   std::vector<std::vector<Index>> changers;  // per root tensor, ops; ascending
   std::vector<bool> caged;                   // per root: a view of it is made by an op that has to run for more
 
-  Flow(const Graph& graph, const std::vector<OpFacts>& facts)
+  StorageFlow(const Graph& graph, const std::vector<OpFacts>& facts)
       : root(roots_of(graph)),
         changed(changed_roots(graph, facts, root)),
         changers(graph.tensors().size()),
@@ -42,7 +42,8 @@ struct Flow {
 };
 
 // The ops that make an op's outputs what they are at the end; none where they cannot be made again.
-std::vector<Index> ops_of_unit(const Graph& graph, const std::vector<OpFacts>& facts, const Flow& flow, Index k) {
+std::vector<Index> ops_of_unit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageFlow& flow,
+                               Index k) {
   const Op& op = graph.op(k);
   if (facts[at(k)].again != Again::same) return {};
   std::vector<Index> ops{k};
@@ -92,7 +93,7 @@ FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const 
     : contents(graph, storage), unit_of_item(contents.items.size(), kNone), uses(contents.items.size()) {
   for (std::size_t i = 0; i < contents.items.size(); ++i) uses[i] = contents.items[i].users;
   if (!recompute) return;
-  const Flow flow(graph, facts);
+  const StorageFlow flow(graph, facts);
   for (Index k = 0; k < op_count(); ++k) {
     Unit unit;
     unit.ops = ops_of_unit(graph, facts, flow, k);

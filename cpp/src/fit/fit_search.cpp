@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {
 
-constexpr int kStarts = 8;            // greedy searches from the start, until one succeeds; two at least
+constexpr int kAttempts = 8;          // greedy searches from the start, until one succeeds; two at least
 constexpr std::size_t kPruned = 100;  // units that are looked at after a repair
 constexpr double kAtOnce = 0.2;       // of what is too much, that is freed by candidates taken together
 constexpr std::size_t kTrials = 40;   // candidates that are tried for one step of the greedy search
@@ -190,7 +190,7 @@ std::optional<Schedule> FitSearch::run(const Schedule& start, std::span<const do
     best_cost = cost;
   };
   try {
-    for (int attempt = 0; attempt < kStarts && work > 0; ++attempt) {
+    for (int attempt = 0; attempt < kAttempts && work > 0; ++attempt) {
       if (best && attempt > 1) break;
       Schedule schedule = start;
       const std::span<const double> by = attempt % 2 == 0 ? std::span<const double>() : price;

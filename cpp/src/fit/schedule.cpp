@@ -37,21 +37,6 @@ double Schedule::cost() const {
 
 Walk::Walk(const FitModel& model) : model_(model), alive_(model.contents.items.size()) {}
 
-// As OrderState::need: what an op may write over inputs that nothing needs after it.
-Bytes Walk::savings(Index op) const {
-  Bytes bytes = 0;
-  const std::vector<Over>& overs = model_.contents.overs[at(op)];
-  for (std::size_t k = 0; k < overs.size(); ++k) {
-    const auto taken = [&](const Over& other) {
-      return other.output == overs[k].output || other.input == overs[k].input;
-    };
-    if (std::any_of(overs.begin(), overs.begin() + static_cast<std::ptrdiff_t>(k), taken)) continue;
-    if (std::none_of(overs[k].items.begin(), overs[k].items.end(), [&](Index i) { return alive_[at(i)] != 0; }))
-      bytes += overs[k].bytes;
-  }
-  return bytes;
-}
-
 void Walk::run(const Schedule& schedule) {
   const ContentsModel& contents = model_.contents;
   steps.clear();
@@ -83,7 +68,7 @@ void Walk::run(const Schedule& schedule) {
     const auto [op, stage, again] = steps[s];
     const std::vector<Index>&makes = contents.makes[at(op)], &reads = contents.uses[at(op)];
     work_ += static_cast<std::int64_t>(makes.size() + reads.size() + 2);
-    saved[s] = savings(op);
+    saved[s] = contents.written_over(op, [&](Index i) { return alive_[at(i)] == 0; });
     Bytes now = alive + contents.making[at(op)] - saved[s];
     for (const Index i : makes)
       if (alive_[at(i)] != 0 && !(again && contents.items[at(i)].kept)) now -= contents.items[at(i)].bytes;

@@ -74,8 +74,6 @@ class Walk {
   std::vector<Index> first;  // per stage, its first step; and the number of steps
 
  private:
-  Bytes savings(Index op) const;
-
   const FitModel& model_;
   std::vector<char> alive_;
   std::vector<Event> events_;

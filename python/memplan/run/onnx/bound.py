@@ -44,7 +44,7 @@ class Step:
 
     def moved(self, op: _core.Op) -> Step:
         """The step for an op of a plan, which may read other tensors than this, and be a copy: see `memplan.fit`."""
-        if op == self.op:
+        if (op.inputs, op.outputs) == (self.op.inputs, self.op.outputs):
             return self
         names = dict(zip(self.op.inputs, op.inputs, strict=False))
         if len(self.op.inputs) != len(op.inputs):  # a view that was made again reads what it shows alone
