@@ -16,6 +16,7 @@ from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from memplan.proofs.order_bound import order_bound_of
 from memplan.proofs.order_checker import Held, Need, Passed
+from memplan.proofs.order_model import OrderModel
 from sharing_oracle import small_graph
 from test_sharing_bound import PLACES, USUAL
 
@@ -54,6 +55,42 @@ def test_the_proofs_of_networks_hold(name: str) -> None:
     assert bound.alive
     bound.check(plan.graph)
     bound.check(memplan.capture(f"example:{name}"))  # it names ops, so it holds for them in any order
+
+
+def least_of_all_orders(graph: _core.Graph, bound: memplan.OrderBound) -> int:
+    """What the best order needs, where what ops may write over counts as written over: by all sets of ops."""
+    model = OrderModel(graph.to_dict(), bound.options)
+    names = list(model.ops)
+    bit = {name: 1 << k for k, name in enumerate(names)}
+    waits = [sum(bit[before] for before in model.waits[name]) for name in names]
+    lives = [
+        (0 if c.maker is None else bit[c.maker], sum(bit[user] for user in c.users), c.kept, c.bytes)
+        for c in model.contents.values()
+    ]
+
+    def alive(state: int) -> int:
+        return sum(n for maker, users, kept, n in lives if maker & ~state == 0 and (kept or users & ~state))
+
+    needs = {0: alive(0)}
+    for state in range(1 << len(names)):  # a set comes after all that are in it
+        if state not in needs:
+            continue
+        now = alive(state)
+        for k, name in enumerate(names):
+            if not state >> k & 1 and waits[k] & ~state == 0:
+                need = max(needs[state], now + model.makes[name])
+                after = state | 1 << k
+                needs[after] = min(need, needs.get(after, need))
+    return max(needs[(1 << len(names)) - 1], alive((1 << len(names)) - 1))
+
+
+def test_the_bound_is_what_the_best_order_needs() -> None:
+    came = {1: 0, 2: 0}
+    for seed in range(400):
+        graph, _, bound = random_bound(seed, ops=10)
+        assert bound.bytes == least_of_all_orders(graph, bound), seed
+        came[min(len(bound.ops), 2)] = came.get(min(len(bound.ops), 2), 0) + 1
+    assert came[2] > 20, came
 
 
 # Two graphs for which a bound with the sharing of one order would be wrong

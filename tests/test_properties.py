@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
@@ -75,7 +75,7 @@ def test_verify_of_shapes_and_conflicts_finds_what_the_oracle_finds(case: Any, d
 
 
 @given(shaped_problems())
-@settings(BOUNDED, max_examples=60)
+@BOUNDED
 def test_every_planner_plans_what_it_supports_and_refuses_the_rest_by_name(case: Any) -> None:
     columns_, parts, conflicts = case
     problem = memplan.Problem(*columns_, parts=parts, conflicts=conflicts)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import memplan
 import oracle
 from memplan.generate import tight
 from memplan.proofs import checker
 from memplan.proofs.checker import Node
-from strategies import BOUNDED, columns
+from strategies import bounded, columns
 
 Nodes = list[Node]
 # One byte at 0 or 3, …, two at 0 or 8, two anywhere: 5 bytes are alive, and 6 are needed.
@@ -129,7 +129,7 @@ def test_tiny_problems_all_of_whose_placements_are_tried() -> None:
 
 
 @given(columns(max_buffers=8))
-@settings(BOUNDED, max_examples=200)
+@bounded(80)
 def test_every_capacity_below_the_optimum(rows: oracle.Columns) -> None:
     problem = memplan.Problem(*rows)
     best = optimum(problem)

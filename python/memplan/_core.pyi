@@ -631,11 +631,21 @@ def order_bound(
 ) -> tuple[
     int,
     list[int],
-    list[tuple[int, list[int], list[int], int, list[tuple[int, int, int, int]], list[tuple[int, int, int]], list[int]]],
+    list[
+        tuple[
+            int,
+            list[int],
+            list[int],
+            int,
+            list[tuple[int, int, int, int]],
+            list[tuple[int, int, int]],
+            list[tuple[int, int]],
+        ]
+    ],
 ]:
     """
     What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;
-    held are (tensor, begin, user, bytes), passed (op, before, bytes). The GIL is released.
+    held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes). The GIL is released.
     """
 
 def order_of(

@@ -27,6 +27,11 @@ struct OrderNeed {
     Index user;  // kNone: the caller
     Bytes bytes;
   };
+  // Bytes of a tensor that are alive.
+  struct Alive {
+    Index tensor;
+    Bytes bytes;
+  };
   // An op gives bytes that are held for it to one that it waits for.
   struct Passed {
     Index op, before;
@@ -38,7 +43,7 @@ struct OrderNeed {
   Bytes bytes = 0;
   std::vector<Held> held = {};
   std::vector<Passed> passed = {};
-  std::vector<Index> alive = {};  // tensors, where `bytes` are the least: after a set of ops with so much alive
+  std::vector<Alive> alive = {};  // where `bytes` are the least: after a set of ops with so much alive
 };
 
 struct OrderBound {

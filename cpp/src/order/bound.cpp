@@ -1,9 +1,11 @@
 #include "order/bound.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "order/cuts.hpp"
+#include "order/traces.hpp"
 
 namespace memplan {
 
@@ -11,6 +13,9 @@ namespace {
 
 // Of ops that none waits for: a proof looks at each of them.
 constexpr std::size_t kMostLast = 1000;
+
+// Of the work, one part in so many. What it is good for, it does with a hundredth of that.
+constexpr std::int64_t kShareOfTraces = 4;
 
 std::vector<Index> ops_at_the_end(const ContentsModel& model) {
   std::vector<Index> ops;
@@ -50,18 +55,35 @@ OrderNeed need_of(const ContentsModel& model, Index op, const Flow& flow) {
   return need;
 }
 
-// The tensors whose bytes are alive after the ops of a cut.
-std::vector<Index> alive_after(const ContentsModel& model, const Cut& cut) {
-  std::vector<Index> alive;
+// The bytes of tensors that are alive after the ops of a cut, by tensor.
+std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut& cut) {
+  std::map<Index, Bytes> alive;
   for (const Content& item : model.items) {
     const bool is_made = item.maker == kNone || cut.in_set[at(item.maker)];
     const auto is_to_come = [&](Index user) { return !cut.in_set[at(user)]; };
     if (is_made && (item.kept || std::any_of(item.users.begin(), item.users.end(), is_to_come)))
-      alive.push_back(item.tensor);
+      alive[item.tensor] += item.bytes;
   }
-  std::sort(alive.begin(), alive.end());
-  alive.erase(std::unique(alive.begin(), alive.end()), alive.end());
-  return alive;
+  std::vector<OrderNeed::Alive> found;
+  for (const auto& [tensor, bytes] : alive) found.push_back({tensor, bytes});
+  return found;
+}
+
+// A higher bound, by the sequence of some ops; nothing if none is found.
+OrderBound bound_by_traces(const ContentsModel& model, Cuts& cuts, std::span<const Index> order, Index first,
+                           Bytes enough, std::int64_t work) {
+  const TraceBound found = trace_bound(model, cuts, order, first, enough, work);
+  OrderBound bound{found.bytes, found.ops, {}};
+  for (const TraceRule& rule : found.rules) {
+    std::int64_t unlimited = kMaxBytes;
+    const auto cut = cuts.before(rule.op, rule.before, rule.after, unlimited);
+    OrderNeed need = need_of(model, rule.op, cuts.flow());
+    need.before = rule.before;
+    need.after = rule.after;
+    need.alive = alive_after(model, *cut);
+    bound.needs.push_back(std::move(need));
+  }
+  return bound;
 }
 
 // The needs of each op that may be the last, or of what the caller keeps.
@@ -110,6 +132,11 @@ OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, st
       OrderNeed need = need_of(model, op, cuts.flow());
       if (cut) need.alive = alive_after(model, *cut);
       bound = {need.bytes, {op}, {std::move(need)}};
+    }
+    if (needs[by_need.front()] > bound.bytes) {
+      const Index first = bound.ops.empty() ? order[by_need.front()] : bound.ops.front();
+      OrderBound higher = bound_by_traces(model, cuts, order, first, needs[by_need.front()], work / kShareOfTraces);
+      if (higher.bytes > bound.bytes) bound = std::move(higher);
     }
   } catch (const EndedError&) {
   }

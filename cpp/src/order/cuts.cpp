@@ -25,8 +25,9 @@ std::optional<Cut> Cuts::before(Index op, std::span<const Index> in, std::span<c
   exists_ = true;
   for (const Index k : model_.waits[at(op)]) spread(k, Side::in);
   for (const Index k : in) spread(k, Side::in);
-  spread(op, Side::out);
-  for (const Index k : out) spread(k, Side::out);
+  spread(op, Side::after);
+  for (const Index k : out)
+    if (side_[at(k)] != Side::after) spread(k, Side::out);
   build();
   bool found = false;
   while (!is_spent() && !(found = !find_levels())) {
@@ -51,7 +52,7 @@ void Cuts::spread(Index op, Side side) {
   while (!queue_.empty()) {
     const Index k = queue_.back();
     queue_.pop_back();
-    if (side_[at(k)] == side) continue;
+    if (side_[at(k)] == side || (side == Side::out && side_[at(k)] == Side::after)) continue;
     if (side_[at(k)] != Side::open) exists_ = false;
     side_[at(k)] = side;
     const std::vector<Index>& more = side == Side::in ? model_.waits[at(k)] : model_.followers[at(k)];
@@ -87,10 +88,10 @@ void Cuts::build() {
 void Cuts::build(Index i) {
   const Content& item = model_.items[at(i)];
   const bool is_made = item.maker == kNone || side_[at(item.maker)] == Side::in;
-  if (!is_made && side_[at(item.maker)] == Side::out) return;
-  Index last = kNone;  // who uses it after any S
+  if (!is_made && is_out(item.maker)) return;
+  Index last = kNone;  // who uses it after any S; best is one that needs the op
   for (const Index user : item.users)
-    if (side_[at(user)] == Side::out) last = user;
+    if (is_out(user) && (last == kNone || side_[at(user)] == Side::after)) last = user;
   if (is_made && (item.kept || last != kNone)) {
     always_.push_back({i, item.kept ? kNone : last, item.bytes});
     proven_ += item.bytes;
@@ -116,6 +117,21 @@ Flow Cuts::flow() const {
     if (const Bytes bytes = edges_[at(wait.edge ^ 1)].capacity; bytes > 0)
       flow.passed.push_back({wait.item, wait.user, bytes});
   return flow;
+}
+
+std::vector<Bytes> Cuts::gives() const {
+  std::vector<Bytes> gives(side_.size(), 0);
+  const Flow flow = this->flow();
+  for (const auto& [i, user, bytes] : flow.held) {
+    const Index maker = model_.items[at(i)].maker;
+    if (maker != kNone) gives[at(maker)] += bytes;
+    if (user != kNone) gives[at(user)] -= bytes;
+  }
+  for (const auto& [op, before, bytes] : flow.passed) {
+    gives[at(op)] += bytes;
+    gives[at(before)] -= bytes;
+  }
+  return gives;
 }
 
 Index Cuts::node() {

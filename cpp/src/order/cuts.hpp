@@ -52,11 +52,14 @@ class Cuts {
   Flow flow() const;
   Bytes proven() const { return proven_; }  // its bytes
 
+  // Per op, by the flow of the last cut, what it gives less what it gets.
+  std::vector<Bytes> gives() const;
+
   // Whether some set of ops has all of `in`, and what the op waits for, and neither the op nor any of `out`.
   bool exists() const { return exists_; }
 
  private:
-  enum class Side : std::uint8_t { open, in, out };
+  enum class Side : std::uint8_t { open, in, out, after };  // out: after is the op, and what waits for it
   struct Edge {
     Index to;
     Index next;  // of the same node
@@ -66,6 +69,7 @@ class Cuts {
     Index item, user, edge;
   };
 
+  bool is_out(Index op) const { return side_[at(op)] == Side::out || side_[at(op)] == Side::after; }
   void spread(Index op, Side side);
   void build();
   void build(Index item);

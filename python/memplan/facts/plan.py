@@ -1,4 +1,7 @@
-"""Plan: an offset for every buffer of a problem, and what is known about it."""
+"""Plan: an offset for every buffer of a problem, and what is known about it.
+
+The file is long because all that a plan can be asked is documented here; what answers is in the files around it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,6 @@ from .source import Source
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..run.program import Program
     from ..run.result import Run
     from .diff import PlanDiff
     from .explain.explanation import Explanation
@@ -81,6 +83,8 @@ class Plan:
         and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
+    ordered_by : str
+        The order of the ops that was asked for, with its parameters. "given" for the plan of a problem.
     filed_order : FiledOrder or None
         For a plan from a JSON file, if it was of a graph: the order of its ops, and the bound of all orders.
     notes : tuple of str
@@ -105,6 +109,7 @@ class Plan:
     placement_bound: int = -1  # that of `lower_bound`
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
+    ordered_by: str = "given"
     filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
 
@@ -370,11 +375,25 @@ class Plan:
         return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views, engine=engine)
 
     @cached_property
-    def program(self) -> Program:
-        """What `run` runs: the network's ops, as the importer saw them. It is made when it is asked for first."""
+    def program(self) -> Any:
+        """The network with its ops in the order of the plan; it is made when it is asked for first.
+
+        A `torch.fx.GraphModule` of what was planned from torch: the operators that the importer saw, with the weights
+        of the network, called as the network is. With ``train=True`` it returns the loss, and the gradients by name. An
+        `onnx.ModelProto` of a model: its nodes in another order. Results are equal bit for bit.
+
+        Raises
+        ------
+        TypeError
+            The plan holds no network: it is of a problem or graph, or was read or unpickled.
+        SourceError
+            The network changed since it was planned.
+        UnsupportedError
+            A network that cannot be written down so. The message says why.
+        """
         from ..run.plans import program_of
 
-        return program_of(self)
+        return program_of(self).in_order(self)
 
     @property
     def optimizer(self) -> Any:
@@ -469,6 +488,38 @@ class Plan:
 
         write_plan_json(self, path)
 
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: Any = None,
+        dims: Mapping[str, int] | None = None,
+        inplace_ops: Collection[str] = (),
+    ) -> None:
+        """Write the ONNX model that was planned with its nodes in the order of the plan.
+
+        Nothing else changes: weights, functions and bodies stay as they are, and payload in other files stays there. A
+        call of a function stands where its last result is made.
+
+        Parameters
+        ----------
+        path
+            A file, which is written beside and then renamed. A model with payload in other files is to be written into
+            their folder.
+        source, dims, inplace_ops
+            The model again, with its options, for a plan that holds none: one of a file, a pickle, or of a graph.
+
+        Raises
+        ------
+        TypeError, SourceError
+            No model of ONNX, or not the one that was planned.
+        ValueError
+            Another folder than that of the payload.
+        """
+        from ..run.plans import write_onnx
+
+        write_onnx(self, path, source, dims, inplace_ops)
+
     def to_layout(self, path: str | os.PathLike[str]) -> None:
         """Write the whole layout table as text."""
         from ..files import write_text
@@ -511,7 +562,7 @@ class Plan:
         return plan_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {key: value for key, value in self.__dict__.items() if key not in ("program", "_bound")}
+        kept = {key: value for key, value in self.__dict__.items() if key not in ("program", "_network", "_bound")}
         return {**kept, "source": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -31,6 +31,11 @@ def optimal(of_graph: bool) -> str:
     return "optimal in this order" if of_graph else "optimal"
 
 
+def planned_by(planner: str, order: str) -> str:
+    """The planner of a plan, and the order of the ops where another than the given one was asked for."""
+    return planner if order == "given" else f"{planner}, order {order}"
+
+
 def counted(count: int, things: str) -> str:
     """A number of things: ``counted(1, "tensors")`` is ``'1 tensor'``."""
     return f"{count:,} {things if count != 1 else things.removesuffix('s')}"

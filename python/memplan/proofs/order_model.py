@@ -82,11 +82,9 @@ class OrderModel:
         self.waits = self._waits()
         self.choices = list(self._choices())
         self.pieces = self._pieces()
+        self.counted: set[str] = set()  # tensors that show some content
         self.contents = self._contents(self._outside())
         self.makes = self._made()
-        for content in self.contents.values():
-            if content.maker is not None:
-                self.makes[content.maker] += content.bytes
 
     # Waits
 
@@ -228,6 +226,7 @@ class OrderModel:
             for begin, end, tensors in _sections(members):
                 if origin in outside:  # copies of what lies outside: one of them counts
                     tensors = tensors[:1]
+                self.counted.update(tensors)
                 maker = producer.get(tensors[0] if origin in outside else origin)
                 by = frozenset().union(*(users[t] for t in tensors)) - {maker}
                 kept = any(t in self.results or self.kind[t] == "weight" for t in tensors)
@@ -237,18 +236,21 @@ class OrderModel:
         return contents
 
     def _made(self) -> dict[str, int]:
-        """Per op, its workspace, less the bytes of inputs that its outputs may be written over."""
+        """Per op, the contents that it makes, and its workspace; less the bytes of inputs that it may write over."""
         outputs: dict[str, set[str]] = {name: set() for name in self.ops}
         inputs: dict[str, set[str]] = {name: set() for name in self.ops}
         for relation, name, output, source, _ in self.choices:
-            if relation == "inplace":
+            if relation == "inplace" and {output, source} <= self.counted:
                 outputs[name].add(output)
                 inputs[name].add(source)
-        return {
-            name: (int(op.get("workspace", 0)) if "workspace" in self.options.place else 0)
-            - min(sum(self.size[t] for t in outputs[name]), sum(self.size[t] for t in inputs[name]))
-            for name, op in self.ops.items()
-        }
+        made = dict.fromkeys(self.ops, 0)
+        if "workspace" in self.options.place:
+            made = {name: int(op.get("workspace", 0)) for name, op in self.ops.items()}
+        for content in self.contents.values():
+            if content.maker is not None:
+                made[content.maker] += content.bytes
+        over = {name: min(sum(self.size[t] for t in ends[name]) for ends in (outputs, inputs)) for name in self.ops}
+        return {name: max(0, made[name] - over[name]) for name in self.ops}
 
 
 def _sections(members: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, list[str]]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,23 +50,50 @@ def run_plan(
 
 
 def program_of(plan: Plan) -> Program:
-    """The program of what was planned, which has the graph of the plan; see `Plan.program`."""
+    """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
-    program = _imported(plan.source)
+    if "_network" not in plan.__dict__:
+        program = _imported(plan.source)
+        if plan.graph is not None:
+            require_same(plan.graph, program.graph)
+        plan.__dict__["_network"] = program
+    kept: Program = plan.__dict__["_network"]
+    return kept
+
+
+def write_onnx(
+    plan: Plan, path: str | os.PathLike[str], source: Any, dims: Mapping[str, int] | None, inplace_ops: Collection[str]
+) -> None:
+    """Write the model of a plan in its order; see `Plan.to_onnx`."""
+    if source is not None:
+        given = Source(source, kind_of(source), dims=dict(dims or {}), inplace_ops=inplace_ops)
+    elif dims or inplace_ops:
+        raise TypeError("options dims and inplace_ops go with source=, they came without")
+    elif plan.source is None:
+        raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
+    else:
+        given = plan.source
+    if given.kind not in _ONNX:
+        raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
+    from .onnx import program_of as program_of_onnx
+
+    program = program_of_onnx(given)
     if plan.graph is not None:
         require_same(plan.graph, program.graph)
-    return program
+    program.write(plan if plan.graph is not None else with_graph(plan, program.graph), path)
 
 
 def _imported(source: Source) -> Program:
     if source.kind in _TORCH:
         from .torch import program_of
-    else:
-        from .onnx import program_of
-    return program_of(source)
+
+        return program_of(source)
+    from .onnx import program_of as program_of_onnx
+
+    return program_of_onnx(source)
 
 
 def _bound(plan: Plan, source: Source | None) -> Bound:
@@ -73,11 +101,8 @@ def _bound(plan: Plan, source: Source | None) -> Bound:
     key = None if source is None else _key(source)
     kept = plan.__dict__.get("_bound")
     if kept is None or kept.key != key:
-        if source is plan.source:
-            complete, program = plan, plan.program
-        else:
-            complete = replace(plan, source=source)
-            program = complete.program
+        complete = plan if source is plan.source else replace(plan, source=source)
+        program = program_of(complete)
         if complete.graph is None:
             complete = with_graph(complete, program.graph)
         kept = plan.__dict__["_bound"] = _Kept(key, source, program.bind(complete))

@@ -14,6 +14,7 @@ from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .inplace import Blocked, blocked_at
+from .orders import Orders, orders_of
 from .reuse import Chain, Shared, chains, shared_by_choice
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class Explanation:
         Tensors that are alive where the load is highest, although nothing uses them there.
     advice : tuple of Advice
         Changes that would lower the load. The change that lowers it most comes first.
+    orders : Orders or None
+        What the best order of the ops would bring, and what every order needs. None for a problem, which has no ops,
+        and for ops on several streams.
     curve : tuple of (step, bytes)
         The load over time, as a staircase.
     """
@@ -97,11 +101,15 @@ class Explanation:
     blocked: tuple[Blocked, ...] = ()
     idle: tuple[Idle, ...] = ()
     advice: tuple[Advice, ...] = ()
+    orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins."""
+        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins.
+
+        For a graph, the last one says what another order would bring, and why not more.
+        """
         from ...present.explain import explanation_report
 
         return explanation_report(self).sentences
@@ -193,6 +201,11 @@ def explain(plan: Plan) -> Explanation:
     idle, advice = idle_at(plan.problem, dataflow, rows, load_step.step)
     if dataflow is not None:
         advice += options_to_change(dataflow, blocked, plan.load, load_step.step)
+    orders = None
+    if dataflow is not None and dataflow.storage is not None and load_step.step < len(dataflow.ops):
+        orders = orders_of(dataflow.graph, dataflow.storage, load_step.step)
+    if orders is not None and orders.load < plan.load and orders.found_by != "given":
+        advice.append(Advice("order", (), orders.load, plan.load - orders.at_op))
     return Explanation(
         **figures,
         peak_step=peak_step,
@@ -208,6 +221,7 @@ def explain(plan: Plan) -> Explanation:
         blocked=tuple(blocked),
         idle=idle,
         advice=tuple(sorted(advice, key=lambda a: a.load)),
+        orders=orders,
         curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
     )
 

@@ -17,7 +17,8 @@ Ops that draw random numbers from one generator run one after another, so that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -163,6 +164,14 @@ class GraphRecorder:
         for generator in drawn:
             op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
             self._drawn[generator] = (op,)
+
+    @contextmanager
+    def waiting_for(self, ops: Collection[Op]) -> Iterator[None]:
+        """Let ops that are appended meanwhile run after these."""
+        begin = len(self._ops)
+        yield
+        for op in self._ops[begin:] if ops else ():
+            op.after.update(dict.fromkeys(ops))
 
     def called(self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor] = ()) -> None:
         """Tell the listener from which call the newest op was made."""

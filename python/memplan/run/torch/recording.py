@@ -64,7 +64,7 @@ class SourceRecord:
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call. Its tensors are views; `outputs` are those of its result in order, `fresh` those in new storages.
+    """A call. Its tensors are views; `outputs` are those of its `result` in order, `fresh` those in new storages.
 
     `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
     `grad` is whether gradients were on: with them, some kernels return what the backward pass needs.
@@ -81,6 +81,7 @@ class CallRecord:
     leaves: frozenset[View] = frozenset()
     grad: bool = False
     number: Number | LateNumber | None = None
+    result: Any = None
 
 
 class Recording:
@@ -118,7 +119,10 @@ class Recording:
             self.storages[self._view(tensor).storage].written = True
         leaves = _leaves_in(call, inputs)
         grad = torch.is_grad_enabled()
-        record = CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad)
+        made = pytree.tree_map(self._leaf, result)
+        record = CallRecord(
+            function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad, result=made
+        )
         self.calls.append(record)
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
@@ -154,6 +158,10 @@ class Recording:
         """What the network returns, with tensors for its views, and numbers, by the ids of what stands for them."""
         result = map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
         return with_numbers(result, numbers) if numbers else result
+
+    def returned_view(self, placeholder: Tensor) -> View:
+        """The tensor that a placeholder in `result` stands for."""
+        return self._result_of[id(placeholder)]
 
     def returned_views(self) -> list[View]:
         """All that the caller gets."""
