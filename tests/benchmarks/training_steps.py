@@ -88,7 +88,7 @@ def networks() -> Mapping[str, Callable[[], Step]]:
         "gpt2_b4_512": lambda: tokens(tf.GPT2LMHeadModel(gpt2), 4, 512),
         "t5_small_b8": lambda: tokens(tf.T5ForConditionalGeneration(t5), 8, 128),
         "llama7b_b1": lambda: tokens(llama_7b(), 1, 128),
-        "llama7b_b1_2048": lambda: tokens(llama_7b(), 1, 2048),
+        "llama7b_b1_512": lambda: tokens(llama_7b(), 1, 512),
     }
 
 
