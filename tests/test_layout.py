@@ -187,6 +187,7 @@ def test_the_summary_says_what_is_proven_of_all_orders() -> None:
     assert "order" not in figures(given)
     assert figures(given)["proof"] == "optimal in this order: the peak equals the load"
     assert figures(best)["order"] == "best: no order needs less"
+    assert figures(best)["proof"] == "optimal in any order: the peak equals the load"
     below = dataclasses.replace(best, peak=best.peak + 1)
     assert figures(below)["order"] == f"best: no order needs less than {best.peak:,} bytes"
     streams = dataclasses.replace(best, filed_order=FiledOrder(best.order, 0))

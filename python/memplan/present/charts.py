@@ -118,7 +118,7 @@ def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 
 def _title(plan: Plan) -> str:
-    state = optimal(bool(plan.order)) if plan.optimal else f"gap {plan.gap:.3%} at most"
+    state = optimal(plan) if plan.optimal else f"gap {plan.gap:.3%} at most"
     return f"{planned_by(plan.planner, plan.ordered_by)}: peak {format_bytes(plan.peak)}, {state}"
 
 

@@ -217,7 +217,7 @@ def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
 
 
 def _title(plan: Plan, separator: str) -> str:
-    state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
     who = planned_by(plan.planner, plan.ordered_by)
     return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 

@@ -157,7 +157,7 @@ def _shared(plan: Plan) -> str:
 def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
-        return f"{optimal(bool(plan.order))}: the peak equals {bound}"
+        return f"{optimal(plan)}: the peak equals {bound}"
     text = f"gap {plan.gap:.3%} at most, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
@@ -176,7 +176,7 @@ def _order(plan: Plan) -> str:
 
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line."""
-    state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"

@@ -237,7 +237,7 @@ def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
         ("planner", winner, ""),
         *([("order", plan.ordered_by, "")] if orders else []),
         *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", f"none: proven {optimal(bool(plan.order))}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        ("gap", f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]
