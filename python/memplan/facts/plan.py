@@ -55,7 +55,7 @@ class Plan:
         Bytes below which no plan can peak. For a problem, it holds for every placement of its buffers. For a graph, it
         holds in its order of ops and with the given options, whichever tensors share bytes.
     optimal : bool
-        True if the peak equals the lower bound: no plan peaks lower.
+        True if the peak equals the lower bound: no plan peaks lower, for a graph in this order of its ops.
     placement_bound : int
         Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, because it holds
         only for the tensors that share bytes in this plan.
