@@ -35,7 +35,7 @@ void Candidates::look(const Schedule& schedule, const Walk& walk, std::span<cons
     const Index unit = model_.unit_of_item[at(i)];
     const Bytes bytes = model_.contents.items[at(i)].bytes;
     if (unit == kNone || bytes == 0) continue;
-    const std::span<const Event> events = walk.events(i);
+    const std::span<const ItemEvent> events = walk.events(i);
     for (std::size_t e = 1; e < events.size(); ++e) {
       const Index begin = events[e - 1].step + 1, end = events[e].step;
       if (events[e].made || begin >= end) continue;
@@ -77,10 +77,10 @@ Bytes Candidates::most_between(const Walk& walk, Index begin, Index end) const {
 
 // Whether an item is alive where the stage begins, or is made again at that stage.
 bool Candidates::there(const Walk& walk, Index item, Index stage) const {
-  const std::span<const Event> events = walk.events(item);
+  const std::span<const ItemEvent> events = walk.events(item);
   const Index begin = walk.first[at(stage)], end = walk.first[at(stage) + 1];
-  const auto next =
-      std::partition_point(events.begin(), events.end(), [begin](const Event& event) { return event.step < begin; });
+  const auto next = std::partition_point(events.begin(), events.end(),
+                                         [begin](const ItemEvent& event) { return event.step < begin; });
   const Content& content = model_.contents.items[at(item)];
   if (next == events.begin()) return content.maker == kNone;
   if (content.kept) return true;
@@ -89,10 +89,10 @@ bool Candidates::there(const Walk& walk, Index item, Index stage) const {
 
 // Whether an item may stay from its last use until the stage without a step above the capacity.
 bool Candidates::may_stay(const Walk& walk, Index item, Index stage) const {
-  const std::span<const Event> events = walk.events(item);
+  const std::span<const ItemEvent> events = walk.events(item);
   const Index begin = walk.first[at(stage)];
-  const auto next =
-      std::partition_point(events.begin(), events.end(), [begin](const Event& event) { return event.step < begin; });
+  const auto next = std::partition_point(events.begin(), events.end(),
+                                         [begin](const ItemEvent& event) { return event.step < begin; });
   if (next == events.begin()) return true;
   return most_between(walk, std::prev(next)->step + 1, begin) + model_.contents.items[at(item)].bytes <= capacity_;
 }
@@ -100,9 +100,9 @@ bool Candidates::may_stay(const Walk& walk, Index item, Index stage) const {
 bool Candidates::may_go(const Walk& walk, const Rerun& rerun) const {
   const Index stage_begin = walk.first[at(rerun.stage)], stage_end = walk.first[at(rerun.stage) + 1];
   for (const Index item : model_.units[at(rerun.unit)].items) {
-    const std::span<const Event> events = walk.events(item);
+    const std::span<const ItemEvent> events = walk.events(item);
     const auto made = std::partition_point(events.begin(), events.end(),
-                                           [&](const Event& event) { return event.step < stage_begin; });
+                                           [&](const ItemEvent& event) { return event.step < stage_begin; });
     if (made == events.end() || made == events.begin() || !made->made || made->step >= stage_end) continue;
     const bool used = std::next(made) != events.end() && !std::next(made)->made;
     if (!used) continue;

@@ -45,7 +45,7 @@ struct FitStep {
 };
 
 // Where an item is made or used in a walk.
-struct Event {
+struct ItemEvent {
   Index step = 0;
   bool made = false;
 };
@@ -63,7 +63,7 @@ class Walk {
   std::int64_t work() const { return work_; }  // of one walk
 
   // The events of an item, which were collected last.
-  std::span<const Event> events(Index item) const {
+  std::span<const ItemEvent> events(Index item) const {
     return {events_.data() + begin_[at(item)], events_.data() + begin_[at(item) + 1]};
   }
   void collect_events();
@@ -76,7 +76,7 @@ class Walk {
  private:
   const FitModel& model_;
   std::vector<char> alive_;
-  std::vector<Event> events_;
+  std::vector<ItemEvent> events_;
   std::vector<std::size_t> begin_;
   std::vector<Index> ops_;
   Bytes load_ = 0;
