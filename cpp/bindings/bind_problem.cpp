@@ -3,6 +3,7 @@
 
 #include "arrays.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/problem.hpp"
 
@@ -124,6 +125,18 @@ py::typing::Tuple<Array, Array> load_curve_arrays(const Problem& problem) {
   return py::make_tuple(adopt(std::move(curve.step)), adopt(std::move(curve.bytes)));
 }
 
+using CliqueTuple = py::typing::Tuple<Bytes, Array>;
+
+CliqueTuple clique_tuple(const Problem& problem, std::int64_t work) {
+  const Clique clique = [&] {
+    const py::gil_scoped_release release;
+    return heaviest_clique(problem, {}, work);
+  }();
+  Rows rows;
+  for (const CliqueMember& member : clique.members) rows.insert(rows.end(), {member.buffer, member.begin, member.end});
+  return py::make_tuple(clique.bytes, table(std::move(rows), 3));
+}
+
 }  // namespace
 
 void bind_problem(py::module_& m) {
@@ -172,6 +185,8 @@ void bind_problem(py::module_& m) {
                                   parts_table(p), conflicts_table(p));
           },
           [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6]); }));
+  m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
+        "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }
 
 }  // namespace memplan::bindings

@@ -39,12 +39,16 @@ from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
+from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
+    "Clique",
+    "CliqueError",
+    "CliqueMember",
     "Comparison",
     "ComparisonRow",
     "Explanation",
@@ -84,6 +88,7 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "heaviest_clique",
     "plan",
     "planner_names",
     "planners",

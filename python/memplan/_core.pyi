@@ -30,6 +30,7 @@ __all__: list[str] = [
     "Violation",
     "best_order",
     "buffers_of",
+    "heaviest_clique",
     "lives_of",
     "order_bound",
     "peak_of",
@@ -588,6 +589,13 @@ def best_order(
 def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     """
     The problem of a graph: storages, lifetimes and conflicts.
+    """
+
+def heaviest_clique(
+    problem: Problem, work: typing.SupportsInt | typing.SupportsIndex = 40000000
+) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
+    """
+    Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.
     """
 
 def lives_of(graph: Graph) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/conflicts.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"

@@ -48,7 +48,7 @@ class GraphSolver {
     const HappensBefore order(graph_);
     const std::vector<Shared> possible = possible_sharing(graph_, order, storage_);
     one_choice_ = possible.empty();
-    bound_ = one_choice_ ? load(buffers.problem) : sharing_bound(graph_, order, storage_, possible);
+    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible);
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may
