@@ -243,6 +243,7 @@ class _Run:
                 self.value[whole][at : at + self.size[part]] = self.value[part]
                 own[whole] -= set(range(at, at + self.size[part]))
         for view in op.get("overwrite", ()):
+            self.value[view["output"]] = [(view["output"], i) for i in range(self.size[view["output"]])]
             _replace(self.graph, self.value, view["output"])
         self.memory.write(ARENA, self.workspace[name], scratch)
         for output, bytes_ in own.items():

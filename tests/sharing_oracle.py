@@ -209,11 +209,12 @@ def _all_before(graph: GraphDict) -> list[set[int]]:
     return before
 
 
-def small_graph(random: Any, *, streams: bool, ops: int = 4) -> dict[str, Any]:
-    """A random legal graph of a few small tensors, in which much may share bytes."""
+def small_graph(random: Any, *, streams: bool, ops: int = 4, overwrites: float = 0) -> dict[str, Any]:
+    """A random legal graph of a few small tensors, in which much may share bytes; some ops overwrite an input."""
     tensors: list[dict[str, Any]] = []
     lives: list[str] = []
     size: dict[str, int] = {}
+    root: dict[str, str] = {}  # aliases of one root are gone when one of them is overwritten
 
     def add(name: str, n: int, kind: str = "intermediate") -> str:
         tensors.append({"name": name, "bytes": n, "kind": kind})
@@ -231,8 +232,18 @@ def small_graph(random: Any, *, streams: bool, ops: int = 4) -> dict[str, Any]:
             op["stream"] = random.randint(0, 1)
         if random.random() < 0.15:
             op["workspace"] = random.randint(1, 3)
+        if overwrites and random.random() < overwrites:
+            source, name = random.choice(reads), f"t{k}"
+            gone = root.get(source, source)
+            lives[:] = [other for other in lives if root.get(other, other) != gone]
+            add(name, size[source])
+            root[name] = gone
+            op.update(outputs=[name], overwrite=[{"output": name, "input": source}])
+            listed.append(op)
+            continue
         for w in range(random.choice([1, 1, 1, 2])):
             _add_output(random, op, f"t{k}{w}", size, add)
+        root.update((v["output"], root.get(v["input"], v["input"])) for v in op.get("alias", ()))
         listed.append(op)
     outputs = [name for name in lives if random.random() < 0.25]
     return {"tensors": tensors, "ops": listed, "outputs": outputs}

@@ -543,14 +543,31 @@ def test_planners_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
             assert set(parameter.words) <= set(re.split(r"[ ,()]+", out))
 
 
+def test_orders_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("orders") == 0
+    out = capsys.readouterr().out
+    for row in memplan.orders():
+        assert {row.name, *row.title.split(), *row.complexity.split(), *row.source.split()} <= set(out.split())
+        assert {f"{parameter.name}={parameter.standard}" for parameter in row.parameters} <= set(out.split())
+
+
+def test_an_order_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "example:resnet50_train", "--planner", "naive", "--order", "windows:start=growth,work=10") == 0
+    assert run("explain", "example:gpt2_infer", "--order", "lpmf") == 0
+    capsys.readouterr()
+    for wrong, message in [("fast", "order must be one of given, best"), ("lpmf:k=1", "order 'lpmf' takes no param")]:
+        assert run("plan", "example:gpt2_infer", "--order", wrong) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_parameters_say_what_they_can_be() -> None:
     number = SimpleNamespace(name="k", title="kept", standard=16, least=1, most=1024, words=[])
     word = SimpleNamespace(name="order", title="which first", standard="size", least=0, most=0, words=["size", "birth"])
-    assert cli.planners._parameter(number) == "k=16 (1 to 1024): kept"
-    assert cli.planners._parameter(word) == "order=size (size, birth): which first"
+    assert cli.planners.parameter_text(number) == "k=16 (1 to 1024): kept"
+    assert cli.planners.parameter_text(word) == "order=size (size, birth): which first"
 
 
-@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"]], ids=" ".join)
+@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"], ["orders"]], ids=" ".join)
 def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*command, "--help") == 0
     out = capsys.readouterr().out

@@ -139,7 +139,7 @@ def test_degenerate_plans_have_colours_too(by: str, columns: Any) -> None:
 
 
 def test_unknown_ways_are_refused(plan: memplan.Plan) -> None:
-    with pytest.raises(ValueError, match=r"colour_by must be one of order, size, .*layer, got 'shape'"):
+    with pytest.raises(ValueError, match=r"colour_by must be one of buffer, order, size, .*layer, got 'shape'"):
         colouring(plan, "shape")
 
 
@@ -165,6 +165,41 @@ def test_a_name_has_the_same_colour_in_all_plans() -> None:
     one, other = (dict(zip(own, c.colours, strict=True)) for own, c in zip(names, colourings(plans), strict=True))
     assert list(one.values()) == list(PALETTE[:3])
     assert other == {"b": one["b"], "c": one["c"], "d": PALETTE[3]}
+
+
+def test_a_tensor_inside_other_bytes_keeps_their_colour_where_it_has_its_own() -> None:
+    tensors = [tensor("x", 4, "input"), *(tensor(name, 8) for name in "abcd"), tensor("y", 4, "output")]
+    inplace = [{"output": "b", "input": "a"}]
+    ops = [
+        op("first", "T", ["x"], ["a"]),
+        op("over", "T", ["a"], ["b"], inplace=inplace),
+        op("then", "T", ["b"], ["c"]),
+        op("next", "T", ["c"], ["d"]),
+        op("last", "T", ["d"], ["y"]),
+    ]
+    source = {"tensors": tensors, "ops": ops, "outputs": ["y"]}
+    plans = [memplan.plan(source), memplan.plan(source, inplace=False)]
+    assert [slot.name for slot in plans[0]] == ["a", "c", "d", "y"]
+    one, other = (by_name(p, c.colours) for p, c in zip(plans, colourings(plans), strict=True))
+    assert other == {**one, "b": one["a"]}
+    axes = memplan.plot_plans(plans)
+    drawn = [colouring_of(ax) for ax in axes]
+    assert drawn == [list(one.values()), [other[slot.name] for slot in plans[1]]]
+
+
+def colouring_of(ax: Any) -> list[str]:
+    return [matplotlib.colors.to_hex(colour).upper() for colour in ax.collections[0].get_facecolor()]
+
+
+def test_orders_are_on_a_scale_of_births_in_the_first_plan() -> None:
+    columns = [2, 1, 3], [0, 10, 40], [50, 50, 50]
+    plans = [memplan.plan(memplan.Problem(*columns, 1, list(names))) for names in ("abc", "cbd")]
+    ends = [matplotlib.colors.to_hex(end) for end in matplotlib.colormaps[SCALE]([0.0, 0.25, 1.0])]
+    one, other = colourings(plans, "order")
+    assert one.colours == ends
+    assert other.colours == [ends[2], ends[1], ends[2]]  # c is born late in the first plan; d is born in this one
+    assert one.limits == other.limits == (0, 40)
+    assert other.legend == {}
 
 
 def test_plans_have_the_same_legend(plan: memplan.Plan) -> None:

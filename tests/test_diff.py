@@ -5,14 +5,18 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from collections.abc import Sequence
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import memplan
 from memplan.facts.diff import CHANGES, Change, PlanDiff
+from memplan.facts.moved_ops import OpMove, moved_ops
 from strategies import BOUNDED, columns, relation_graphs
 from test_explain import DATA, Page
 
@@ -114,6 +118,53 @@ def test_two_planners() -> None:
     assert text.startswith("The peak falls from 10 B to 8 B (-2 B, -20.0%); it was at most 25.000% above")
     assert "The load stays at 8 B, at step 4." in text
     assert f"{len(d.changes)} moved, {d.same} are the same." in text
+
+
+def test_two_orders(tmp_path: Path) -> None:
+    before = memplan.plan("example:resnet50_train", "first_fit")
+    after = memplan.plan("example:resnet50_train", order="best")
+    d = before.diff(after)
+    check(before, after, d)
+    check_moved(before.order, after.order, d.moved_ops)
+    first = d.moved_ops[0]
+    text = " ".join(str(d).split())
+    assert f"{len(d.moved_ops):,} ops moved in the order: {first.name} (step {first.before} to {first.after})" in text
+    assert "Ops that run earlier or later" in str(d)
+    assert "both are optimal, each in its order." in " ".join(str(memplan.plan(before.graph).diff(after)).split())
+    for plan, name in ((before, "before"), (after, "after")):
+        plan.to_json(tmp_path / f"{name}.json")
+    read = [memplan.read_plan(tmp_path / f"{name}.json") for name in ("before", "after")]
+    unknown = [(move.name, move.before, move.after, 0) for move in d.moved_ops]
+    assert sorted(map(astuple, read[0].diff(read[1]).moved_ops)) == sorted(unknown)
+    d.to_json(tmp_path / "diff.json")
+    written = json.loads((tmp_path / "diff.json").read_text(encoding="utf-8"))
+    assert written["moved_ops"][0] == asdict(first)
+    assert first.bytes == max(move.bytes for move in d.moved_ops) > 2**20
+    assert before.diff(before).moved_ops == ()
+
+
+def check_moved(before: Sequence[str], after: Sequence[str], moved: Sequence[OpMove]) -> None:
+    """The ops that stay are in one order, and each move is as said."""
+    names = {move.name for move in moved}
+    assert [name for name in before if name not in names] == [name for name in after if name not in names]
+    assert all((before[move.before], after[move.after]) == (move.name, move.name) for move in moved)
+    ranks = [(move.bytes, abs(move.after - move.before)) for move in moved]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+@given(st.permutations(list("abcdefg")))
+@settings(BOUNDED, max_examples=100)
+def test_no_fewer_ops_make_one_order_of_the_other(after: list[str]) -> None:
+    before = "abcdefg"
+    moved = moved_ops(before, after)
+    check_moved(before, after, moved)
+    most = max(len(some) for k in range(8) for some in itertools.combinations(after, k) if list(some) == sorted(some))
+    assert len(moved) == 7 - most
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("ab", "abc"), ("abc", "ab"), ("ab", "cd"), ("a", "a")])
+def test_orders_of_other_ops_have_no_moves(before: str, after: str) -> None:
+    assert moved_ops(before, after) == ()
 
 
 def test_two_versions_of_a_model() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pickle
 import re
 import signal
 import stat
@@ -165,6 +166,37 @@ SHAPED = memplan.Problem(
 )
 
 
+def test_json_keeps_the_order_and_the_bound_of_all_orders(tmp_path: Path) -> None:
+    found = memplan.plan("example:resnet50_train", order="best")
+    found.to_json(tmp_path / "plan.json")
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.order, back.order_bound, back.order_optimal) == (found.order, found.peak, True)
+    assert pickle.loads(pickle.dumps(back)).order == found.order
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    wrong = {
+        "order must be a list, got str": {"order": "conv"},
+        "order[1] must be the name of an op, got 7": {"order": ["conv", 7]},
+        "order names 'a' 2 times; each op runs once": {"order": ["a", "b", "a"]},
+        "order_bound must be of type int, got None": {"order_bound": None},
+        "order_bound must be >= 0 bytes, got -1": {"order_bound": -1},
+        f"order_bound must be at most the peak of {found.peak} bytes, got {found.peak + 1}": {
+            "order_bound": found.peak + 1
+        },
+    }
+    for message, change in wrong.items():
+        (tmp_path / "plan.json").write_text(json.dumps(spec | change), encoding="utf-8")
+        with pytest.raises(memplan.SourceError, match=re.escape(message)):
+            memplan.read_plan(tmp_path / "plan.json")
+
+
+def test_json_of_a_problem_has_no_order(plan: memplan.Plan, tmp_path: Path) -> None:
+    plan.to_json(tmp_path / "plan.json")
+    spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    assert not {"order", "order_bound", "tensors"} & set(spec)
+    back = memplan.read_plan(tmp_path / "plan.json")
+    assert (back.order, back.order_bound, back.order_optimal) == ((), None, False)
+
+
 def test_json_of_shapes_and_conflicts(tmp_path: Path) -> None:
     plan = memplan.plan(SHAPED, "greedy_by_size")
     assert plan.offsets.tolist() == [0, 4, 8]
@@ -250,9 +282,8 @@ def test_json_as_documented_is_read(tmp_path: Path) -> None:
     assert plan.problem.conflicts.tolist() == spec["conflicts"]
     plan.to_json(tmp_path / "again.json")
     again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))
-    assert [again[key] for key in ("version", "buffers", "conflicts")] == [
-        spec[key] for key in ("version", "buffers", "conflicts")
-    ]
+    kept = ("version", "buffers", "conflicts", "order", "order_bound")
+    assert {key: again[key] for key in kept} == {key: spec[key] for key in kept}
 
 
 @pytest.mark.parametrize("form", ["minimalloc", "gantt"])

@@ -15,20 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import memplan
 from memplan.errors import SourceError
 from memplan.importers.torch import import_pt2, import_torch
-from torch_nets import Net, aliases, names, op, tensor, types
-
-
-class Traced(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(8, 4)
-        self.norm = nn.LayerNorm(4)
-        self.register_buffer("count", torch.zeros(4))
-        self.plain = torch.ones(4)
-
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        self.count.add_(1)
-        return {"y": self.norm(self.fc(x).relu_() + self.count + self.plain), "tail": x.view(-1)[2:]}
+from torch_nets import Net, Traced, aliases, names, op, tensor, types
 
 
 def dynamic() -> torch.export.ExportedProgram:

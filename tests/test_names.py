@@ -191,7 +191,7 @@ def test_pictures_draw_names_as_they_are(tmp_path: Path, monkeypatch: pytest.Mon
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k))[1])
     plans = [memplan.plan(network(f"{MATHS}{k}.b.c"), planner) for k, planner in enumerate(["first_fit", "naive"])]
-    for colour_by in ("order", "kind", "op_type", "layer"):
+    for colour_by in ("buffer", "order", "kind", "op_type", "layer"):
         options: dict[str, Any] = {"colour_by": colour_by, "highlight": list(plans[0].problem.names)[:1]}
         plans[0].plot(title=MATHS, **options).figure.savefig(tmp_path / "plan.svg")
     memplan.plot_plans(plans, titles=[MATHS, MATHS])[0].figure.savefig(tmp_path / "plans.svg")

@@ -224,8 +224,14 @@ def test_a_capacity_that_fits_in_one_order_only() -> None:
 
 
 def test_what_is_no_order_is_refused() -> None:
-    with pytest.raises(ValueError, match="order must be 'given' or 'best', got 'fast'"):
-        memplan.plan(two_branches(), order="fast")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"order must be one of given, best, .*, got 'fast'"):
+        memplan.plan(two_branches(), order="fast")
+    with pytest.raises(ValueError, match="order 'best' takes NAME=VALUE for work, got 'k=1'"):
+        memplan.reorder(two_branches(), order="best:k=1")
+    with pytest.raises(ValueError, match=r"parameter start must be one of given, .*, got 'last'"):
+        memplan.reorder(two_branches(), order="windows:start=last")
+    with pytest.raises(TypeError, match=r"order must be a name from orders\(\), got 1"):
+        memplan.plan(two_branches(), order=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="option order applies to graphs"):
         memplan.plan(([1], [0], [1]), order="best")
     with pytest.raises(TypeError, match="reorder takes graphs"):

@@ -34,7 +34,7 @@ UPSTREAM: dict[str, set[str]] = {
     "importers": {"inplace_ops", "kinds", "planning", "facts"},
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
-    "api": {"checks", "importers", "inplace_ops", "kinds", "facts", "proofs", "solving"},
+    "api": {"checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},

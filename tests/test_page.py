@@ -200,8 +200,8 @@ def test_a_page_opens_with_what_is_asked_for(opened: Opened) -> None:
     asked.keyboard.press("Escape")
     settle(asked)
     assert asked.inner_text("#found") == ""
-    kinds, order = (colour_at(page, "gantt0", *corner(plan["a"])) for page in (asked, plain))
-    assert kinds != order
+    kinds, own = (colour_at(page, "gantt0", *corner(plan["a"])) for page in (asked, plain))
+    assert kinds != own
 
 
 def test_a_page_of_what_the_plans_do_not_have(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_page_of_what_the_plans_do_not_have(tmp_path: Path) -> None:
     plans = [memplan.plan(GRAPH), memplan.plan(PROBLEM)]
     for options, message in [
         ({"highlight": "conv_1.workspac"}, "highlight: the plan has no tensor or buffer named 'conv_1.workspac'"),
-        ({"colour_by": "hue"}, "colour_by must be one of order, .*, got 'hue'"),
+        ({"colour_by": "hue"}, "colour_by must be one of buffer, .*, got 'hue'"),
     ]:
         with pytest.raises(ValueError, match=message):
             memplan.write_page(plans, tmp_path / "page.html", **options)  # type: ignore[arg-type]
@@ -347,8 +347,13 @@ def test_colours_can_be_switched_and_are_those_of_pictures(opened: Opened) -> No
     plan = memplan.plan(GRAPH, "first_fit")
     page = opened(plan)
     legends = page.locator("#legends > :not([hidden])")
-    shown = {"order": "in turn, by birth: neighbours differ", "size": "≤ 16 B128 B", "lifetime": "13 steps"}
-    for title in ("order", "size", "lifetime", "kind", "op type"):
+    shown = {
+        "buffer": "in turn, by birth: neighbours differ",
+        "order": "step 0step 3",
+        "size": "≤ 16 B128 B",
+        "lifetime": "13 steps",
+    }
+    for title in ("buffer", "order", "size", "lifetime", "kind", "op type"):
         page.get_by_role("button", name=title, exact=True).click()
         settle(page)
         colours = colouring(plan, title.replace(" ", "_"))

@@ -340,7 +340,7 @@ def test_each_better_plan_is_printed_in_one_line(capsys: pytest.CaptureFixture[s
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 1
     assert all(line.startswith("peak ") for line in lines)
-    assert f"({plan.peak:,} bytes), optimal: " in lines[-1]
+    assert f"({plan.peak:,} bytes), optimal in this order: " in lines[-1]
 
 
 def test_in_says_what_has_a_slot() -> None:

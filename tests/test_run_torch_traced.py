@@ -17,22 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import memplan
 from test_importers_torch_effects import ARGS, Norms, random_program
 from test_run_torch import check, gradients, planned, same
-from torch_nets import Net
-
-
-class Traced(nn.Module):
-    """Weights, a buffer that counts, a constant, views, and an op in place."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(8, 4)
-        self.norm = nn.LayerNorm(4)
-        self.register_buffer("count", torch.zeros(4))
-        self.plain = torch.ones(4)
-
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
-        self.count.add_(1)
-        return {"y": self.norm(self.fc(x).relu_() + self.count + self.plain), "tail": x.view(-1)[2:]}
+from torch_nets import Net, Traced
 
 
 def twice(source: Any, eager: nn.Module, *args: Tensor, held: Callable[[], Tensor] | None = None) -> None:

@@ -28,7 +28,8 @@ def refusal(graph: dict[str, Any], options: dict[str, Any], capacity: int) -> me
 def check(seed: int) -> str:
     """Compare one random graph with what every choice of sharing gives; what came of it."""
     chance = random.Random(seed)
-    graph = small_graph(chance, streams=chance.random() < 0.3)
+    streams = chance.random() < 0.3
+    graph = small_graph(chance, streams=streams, overwrites=0 if streams else chance.choice([0, 0.3]))
     place = chance.choice(PLACES) if chance.random() < 0.5 else USUAL
     inputs = [t["name"] for t in graph["tensors"] if t["kind"] == "input"]
     donate = [name for name in inputs if chance.random() < 0.4]
@@ -64,3 +65,24 @@ def test_no_choice_of_sharing_beats_the_bound_of_other_planners() -> None:
         best = least_peak(graph, USUAL, [])
         assert memplan.plan(graph, "greedy_by_size").lower_bound <= best
         assert memplan.plan(graph, "auto:effort=1000").lower_bound <= best
+
+
+@pytest.mark.parametrize(("reads", "peak"), [(["s"], 6), (["s", "t"], 6)])
+def test_a_slice_may_lie_where_later_bytes_are_written_once_it_is_dead(reads: list[str], peak: int) -> None:
+    """And nothing is called optimal that keeps them apart."""
+    graph = {
+        "tensors": [{"name": name, "bytes": n} for name, n in {"t": 4, "s": 2, "r": 1, "u": 4, "z": 1}.items()],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["t"]},
+            {"name": "cut", "inputs": ["t"], "outputs": ["s"], "slice": [{"output": "s", "input": "t"}]},
+            {"name": "read", "inputs": reads, "outputs": ["r"]},
+            {"name": "write", "inputs": ["t"], "outputs": ["u"], "overwrite": [{"output": "u", "input": "t"}]},
+            {"name": "end", "inputs": ["u", "r"], "outputs": ["z"]},
+        ],
+        "outputs": ["z"],
+    }
+    plan = memplan.plan(graph)
+    assert (plan.peak, plan.optimal) == (peak, True)
+    assert [(shared.how, shared.output) for shared in plan.sharing] == [("slice", "s")]
+    late = {**graph, "ops": [*graph["ops"][:4], {"name": "end", "inputs": ["u", "r", "s"], "outputs": ["z"]}]}
+    assert memplan.plan(late).sharing == ()

@@ -281,14 +281,25 @@ def test_a_slice_of_what_is_given_is_shared_unless_the_caller_gets_it(kind: str)
     assert shared(slice_of(0, kind=kind, outputs="z s")) == set()
 
 
-def test_a_slice_of_bytes_that_are_overwritten_later_is_a_copy() -> None:
+LATE = op("late", "s", "")
+
+
+def test_a_slice_of_bytes_that_are_overwritten_while_it_lives_is_a_copy() -> None:
     over = op("set", "t", "n", overwrite=["n t 6"])
-    assert shared(slice_of(6, over)) == set()
-    assert shared(slice_of(0, over)) == {"slice s t"}
+    assert shared(slice_of(6, over, LATE)) == set()
+    assert shared(slice_of(0, over, LATE)) == {"slice s t"}
+    assert shared(slice_of(6, over)) == {"slice s t"}  # it is dead by then
 
 
-def test_a_slice_that_is_overwritten_is_a_copy() -> None:
-    assert shared(slice_of(6, op("set", "s", "n", overwrite=["n s"]))) == set()
+def test_a_slice_that_is_overwritten_while_the_whole_lives_is_a_copy() -> None:
+    over = op("set", "s", "n", overwrite=["n s"])
+    assert shared(slice_of(6, over, op("late", "t", "m"))) == set()
+    assert shared(slice_of(6, over)) == {"slice s t"}  # the whole is dead by then
+
+
+@pytest.mark.parametrize("kind", ["input", "weight"])
+def test_a_slice_of_what_the_caller_keeps_is_a_copy_if_it_is_overwritten(kind: str) -> None:
+    assert shared(slice_of(6, op("set", "s", "n", overwrite=["n s"]), kind=kind)) == set()
 
 
 def test_a_small_slice_does_not_keep_a_large_whole_alive() -> None:
@@ -333,11 +344,22 @@ def test_bytes_of_a_whole_live_from_the_first_of_their_parts() -> None:
     assert [part[1:].tolist() for part in problem.parts if part[0] == 0] == [[0, 8, 0, 4], [8, 16, 1, 4]]
 
 
+OVER_P, OVER_C = (op("set", name, "n", overwrite=[f"n {name}"]) for name in "pc")
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        pytest.param(concat(op("set", "p", "n", overwrite=["n p"])), {"concat c q"}, id="a part is overwritten later"),
-        pytest.param(concat(op("set", "c", "n", overwrite=["n c"])), set(), id="the whole is overwritten later"),
+        pytest.param(
+            concat(OVER_P, op("late", "c", "m")), {"concat c q"}, id="a part is overwritten while the whole lives"
+        ),
+        pytest.param(concat(OVER_P), {"concat c p", "concat c q"}, id="a part is overwritten when the whole is dead"),
+        pytest.param(
+            concat(OVER_C, op("late", "p q", "m")), {"concat c q"}, id="the whole is overwritten while its parts live"
+        ),
+        pytest.param(
+            concat(OVER_C), {"concat c p", "concat c q"}, id="the whole is overwritten when its parts are dead"
+        ),
         pytest.param(concat(views=("c p", "c x 8")) | {}, None, id="no input of the op"),
     ],
 )

@@ -62,3 +62,18 @@ class Hand(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.fc(torch.relu_(self.conv(x)).view(x.shape[0], -1))  # type: ignore[no-any-return]
+
+
+class Traced(nn.Module):
+    """Weights, a buffer that counts, a constant, views, and an op in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+        self.norm = nn.LayerNorm(4)
+        self.register_buffer("count", torch.zeros(4))
+        self.plain = torch.ones(4)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        self.count.add_(1)
+        return {"y": self.norm(self.fc(x).relu_() + self.count + self.plain), "tail": x.view(-1)[2:]}

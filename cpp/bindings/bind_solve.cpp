@@ -4,6 +4,8 @@
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/order.hpp"
+#include "memplan/order_bound.hpp"
+#include "memplan/order_registry.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "python_planner.hpp"
@@ -100,14 +102,13 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
   return {std::move(found.buffers), std::move(found.plan)};
 }
 
-OpOrder order_of(const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
+OpOrder order_by(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, OrderOptions options,
                  bool interruptible) {
   Watch watch(py::none(), interruptible);
-  OrderOptions options{work, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   OpOrder order = [&] {
     const py::gil_scoped_release release;
-    return best_order(graph, storage, options);
+    return order_of(graph, chosen, storage, options);
   }();
   order.interrupted |= watch.interrupted(true);
   return order;
@@ -120,8 +121,38 @@ void bind_best_order(py::module_& m) {
       .def_readonly("bound", &OpOrder::bound)
       .def_readonly("found_by", &OpOrder::found_by)
       .def_readonly("interrupted", &OpOrder::interrupted);
-  m.def("best_order", &order_of, py::arg("graph"), py::arg("storage") = StorageOptions(),
-        py::arg("work") = OrderOptions().work, py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
+  py::class_<OrderInfo>(m, "OrderInfo", "A row of the table of orders: what an order is, and where it comes from.")
+      .def_readonly("name", &OrderInfo::name)
+      .def_readonly("title", &OrderInfo::title)
+      .def_property_readonly(
+          "parameters",
+          [](const OrderInfo& o) { return std::vector<Parameter>(o.parameters.begin(), o.parameters.end()); })
+      .def_readonly("complexity", &OrderInfo::complexity, "For n ops and m waits between them.")
+      .def_readonly("source", &OrderInfo::source, "Paper or project.")
+      .def("__repr__", [](const OrderInfo& o) { return "<memplan order '" + std::string(o.name) + "'>"; });
+  m.def("orders", [] { return std::vector<OrderInfo>(orders().begin(), orders().end()); }, "The rows, in their order.");
+  m.def(
+      "check_order", [](const std::string& order) { choose_order(order); }, py::arg("order"),
+      "Raises ValueError where the text asks for no order.");
+  m.def(
+      "order_of",
+      [](const Graph& graph, const std::string& order, const StorageOptions& storage, std::optional<double> time_limit,
+         bool interruptible) {
+        OrderOptions options;
+        options.time_limit = time_limit;
+        return order_by(graph, choose_order(order), storage, options, interruptible);
+      },
+      py::arg("graph"), py::arg("order"), py::arg("storage") = StorageOptions(), py::arg("time_limit") = py::none(),
+      py::arg("interruptible") = true);
+  m.def(
+      "best_order",
+      [](const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
+         bool interruptible) {
+        const ChosenOrder best = choose_order("best:work=" + std::to_string(work));
+        return order_by(graph, best, storage, {work, time_limit, {}}, interruptible);
+      },
+      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = OrderOptions().work,
+      py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
   m.def(
       "order_bound",

@@ -36,6 +36,16 @@ def planner_table() -> str:
     return "\n".join(lines)
 
 
+def order_table() -> str:
+    """A row per order of ops."""
+    lines = ["| order | what it does | complexity | source |", "|---|---|---|---|"]
+    for row in memplan.orders():
+        title = ". ".join([row.title, *(f"{p.name}={p.standard}: {_parameter(p)}" for p in row.parameters)])
+        cells = (f"`{row.name}`", title, row.complexity, row.source)
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
 def planner_sections() -> str:
     """A section per planner: its row, its parameters, and the head of its source."""
     return "\n\n".join(_section(row) for row in memplan.planners())
@@ -132,6 +142,7 @@ def _cell(text: str) -> str:
 
 
 TEXTS: dict[str, Callable[[], str]] = {
+    "order table": order_table,
     "planner table": planner_table,
     "planner sections": planner_sections,
     "commands": commands,

@@ -35,6 +35,7 @@ from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
+from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
@@ -61,6 +62,7 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Options",
+    "OrderInfo",
     "Parameter",
     "Placement",
     "Plan",
@@ -89,6 +91,8 @@ __all__ = [
     "compare",
     "compiled_plans",
     "heaviest_clique",
+    "order_names",
+    "orders",
     "plan",
     "planner_names",
     "planners",

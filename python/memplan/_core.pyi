@@ -16,6 +16,7 @@ __all__: list[str] = [
     "InvalidPlanError",
     "Op",
     "Order",
+    "OrderInfo",
     "Parameter",
     "PlannerInfo",
     "Problem",
@@ -30,9 +31,12 @@ __all__: list[str] = [
     "Violation",
     "best_order",
     "buffers_of",
+    "check_order",
     "heaviest_clique",
     "lives_of",
     "order_bound",
+    "order_of",
+    "orders",
     "peak_of",
     "planners",
     "refute",
@@ -500,6 +504,28 @@ class Order:
     @property
     def ops(self) -> list[int]: ...
 
+class OrderInfo:
+    """
+    A row of the table of orders: what an order is, and where it comes from.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def complexity(self) -> str:
+        """
+        For n ops and m waits between them.
+        """
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> list[Parameter]: ...
+    @property
+    def source(self) -> str:
+        """
+        Paper or project.
+        """
+    @property
+    def title(self) -> str: ...
+
 class Solution:
     """
     What a planner found: offsets and what is known about them.
@@ -591,6 +617,11 @@ def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     The problem of a graph: storages, lifetimes and conflicts.
     """
 
+def check_order(order: str) -> None:
+    """
+    Raises ValueError where the text asks for no order.
+    """
+
 def heaviest_clique(
     problem: Problem, work: typing.SupportsInt | typing.SupportsIndex = 40000000
 ) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
@@ -604,6 +635,18 @@ def lives_of(graph: Graph) -> list[tuple[int, int]]:
     """
 
 def order_bound(graph: Graph, storage: StorageOptions = ...) -> tuple[int, int, list[int]]: ...
+def order_of(
+    graph: Graph,
+    order: str,
+    storage: StorageOptions = ...,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    interruptible: bool = True,
+) -> Order: ...
+def orders() -> list[OrderInfo]:
+    """
+    The rows, in their order.
+    """
+
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
     """
     The highest offset + size, in bytes.

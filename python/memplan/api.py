@@ -18,6 +18,7 @@ from .facts.source import Source
 from .importers import boolean, capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
+from .planning.orders import check_order
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 from .solving import Solver
@@ -106,7 +107,7 @@ def plan(
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
     zero_copy: bool = True,
-    order: Literal["given", "best"] = "given",
+    order: str = "given",
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -149,9 +150,10 @@ def plan(
         safe and the load does not rise. Other slices and parts are copied. "auto" also tries a plan in which nothing
         shares bytes by choice, and keeps it if it is better.
     order
-        "given": the ops of a graph run in the order of the source. "best": in the order of the least load that is
-        found, see `reorder`; the plan is never worse than that of the given order. Whoever runs the graph has to keep
-        to `plan.order`, as `plan.run` does.
+        The order in which the ops of a graph run: a name from `orders()`, with parameters as in "windows:start=newest".
+        "given" is that of the source. "best" is the one of the least load that is found; the plan is never worse than
+        that of the given order. Any other is taken as it is, and may be worse. Whoever runs the graph has to keep to
+        `plan.order`, as `plan.run` does.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -216,8 +218,7 @@ def plan(
     alignment = in_bytes(alignment, "alignment", 1)
     if device is not None:
         alignment = math.lcm(alignment, _ALIGNMENT_OF_CUDA)
-    if order not in ("given", "best"):
-        raise ValueError(f"order must be 'given' or 'best', got {order!r}")
+    order = check_order(order)
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     if on_improvement is not None and not callable(on_improvement):
@@ -236,7 +237,7 @@ def plan(
             check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
             options = _core.StorageOptions(kinds, alignment, *storage)
-            result = (solver.graph if order == "given" else solver.best_order)(captured, options)
+            result = solver.in_order(captured, options, order)
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order)
             result = solver.problem(_aligned(captured, alignment))
@@ -252,16 +253,17 @@ def plan(
 def reorder(
     source: Any,
     *,
+    order: str = "best",
     inplace: bool = True,
     zero_copy: bool = True,
     place: Collection[str] = PLACED,
     time_limit: float | None = None,
     **options: Any,
 ) -> _core.Graph:
-    """The graph with its ops in the order of the least load that is found.
+    """The graph with its ops in another order: that of the least load that is found, if no other is named.
 
-    The load is that of the buffers. Which tensors share bytes is decided anew. The load is never higher than in the
-    given order. ``memplan.plan(source, order="best")`` plans it.
+    The load is that of the buffers. Which tensors share bytes is decided anew. With "best", the load is never higher
+    than in the given order. ``memplan.plan(source, order="best")`` plans the graph in that order.
 
     An order is legal if each op comes after those it reads from, after `after`, and, where it overwrites bytes, after
     those that used them before. With several streams, the given order is kept.
@@ -270,20 +272,23 @@ def reorder(
     ----------
     source, options
         What to reorder, as for `capture`.
-    inplace, zero_copy, place, time_limit
+    order, inplace, zero_copy, place, time_limit
         As for `plan`.
 
     Raises
     ------
     TypeError
         The source is a problem, which has no ops. And as `capture`.
+    ValueError
+        No order has that name, or it does not take these parameters. And as `capture`.
     """
+    order = check_order(order)
     graph = capture(source, **options)
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
     storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
-    best = _core.best_order(graph, storage, time_limit=seconds(time_limit, "time_limit"))
-    return graph if best.found_by == "given" else _core.reordered(graph, best.ops)
+    found = _core.order_of(graph, order, storage, time_limit=seconds(time_limit, "time_limit"))
+    return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:

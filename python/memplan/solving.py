@@ -1,4 +1,4 @@
-"""From a graph or a problem to a plan, in the given order of the ops or in the best one that is found."""
+"""From a graph or a problem to a plan, in the given order of the ops or in that of a rule or search."""
 
 from __future__ import annotations
 
@@ -49,9 +49,19 @@ class Solver:
 
         return self._plan(solved, plan_of)
 
-    def best_order(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
-        """The plan of the best order that is found, or that of the given order if it peaks lower."""
+    def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> Plan:
+        """The plan of a graph, its ops in the order of a rule or search. "best" is never worse than given."""
+        if order == "given":
+            return self.graph(graph, storage)
         begin = time.perf_counter()
+        found = _core.order_of(graph, order, storage, time_limit=self.time_limit)
+        plan = self._of_order(graph, storage, found, order.partition(":")[0] == "best", begin)
+        return replace(plan, interrupted=True) if found.interrupted else plan
+
+    def _of_order(
+        self, graph: _core.Graph, storage: _core.StorageOptions, order: _core.Order, or_given: bool, begin: float
+    ) -> Plan:
+        """The plan of an order; where asked to, that of the given order if it peaks lower."""
         lowest = math.inf
 
         def tell(plan: Plan) -> None:
@@ -66,17 +76,18 @@ class Solver:
             solver = replace(self, time_limit=left, on_improvement=None if self.on_improvement is None else tell)
             return solver.graph(graph, storage)
 
-        best = _core.best_order(graph, storage, time_limit=self.time_limit)
+        if not or_given:
+            return planned(_core.reordered(graph, order.ops))
         plan, refused = None, None
-        if best.found_by != "given":
-            plan, refused = _unless_infeasible(planned, _core.reordered(graph, best.ops))
+        if order.found_by != "given":
+            plan, refused = _unless_infeasible(planned, _core.reordered(graph, order.ops))
         if plan is None or plan.peak >= _core.buffers_of(graph, storage).problem.load:
             other, refused = _unless_infeasible(planned, graph)
             plan = min((found for found in (plan, other) if found is not None), key=lambda it: it.peak, default=None)
         if plan is None:
             assert refused is not None
             raise refused
-        return replace(plan, interrupted=True) if best.interrupted else plan
+        return plan
 
     @property
     def _options(self) -> tuple[float | None, int, int, int | None]:

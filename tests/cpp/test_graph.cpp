@@ -45,6 +45,15 @@ void lifetimes_follow_storages() {
   CHECK((lifetimes[3] == Lifetime{2, 3}));  // y: to the end
 }
 
+void all_bytes_are_counted_as_far_as_int64_holds_them() {
+  GraphSpec spec = chain();
+  CHECK(total_bytes(Graph(spec)) == 10 + 3 + 16 + 8 + 5 + 7);
+  spec.ops[2].workspace = kMaxBytes - 42;
+  CHECK(total_bytes(Graph(spec)) == kMaxBytes);
+  spec.ops[2].workspace += 1;
+  CHECK(!total_bytes(Graph(spec)));
+}
+
 void buffers_are_what_place_asks_for() {
   const Graph graph(chain());
   const Buffers usual = buffers_of(graph);
@@ -130,6 +139,7 @@ void streams_side_by_side_conflict() {
 
 int main() {
   lifetimes_follow_storages();
+  all_bytes_are_counted_as_far_as_int64_holds_them();
   buffers_are_what_place_asks_for();
   a_graph_without_ops_has_one_step();
   errors_name_op_and_tensor();

@@ -108,4 +108,7 @@ class Graph {
 // An op of a graph as a caller would write it down.
 OpSpec spec_of(const Graph& graph, const Op& op);
 
+// The bytes of all tensors and workspaces together; nothing when the sum exceeds int64. No load is larger.
+std::optional<Bytes> total_bytes(const Graph& graph);
+
 }  // namespace memplan

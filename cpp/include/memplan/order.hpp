@@ -17,12 +17,13 @@
 #include <vector>
 
 #include "memplan/graph.hpp"
+#include "memplan/order_registry.hpp"
 #include "memplan/storage.hpp"
 
 namespace memplan {
 
 struct OrderOptions {
-  std::int64_t work = 100'000'000;        // of the search, and again of the bound, in steps of some nanoseconds
+  std::int64_t work = 100'000'000;        // of the bound, in steps of some nanoseconds
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
 };
@@ -30,25 +31,20 @@ struct OrderOptions {
 struct OpOrder {
   std::vector<Index> ops;     // of the graph, in the order in which they run
   Bytes load = 0;             // of the buffers in that order, with the options' sharing
-  Bytes bound = 0;            // no order and no sharing has a lower load; an alignment is not looked at
-  std::string found_by = {};  // the rule or search that found it: "given" if no other is better
+  Bytes bound = 0;            // no order and no sharing has a lower load; an alignment is not looked at; 0: unknown
+  std::string found_by = {};  // the rule or search that found it
   bool interrupted = false;   // asked to end
 };
 
 // The graph with its ops in another order, each op as it is. Throws GraphError if the order is not legal.
 Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 
-// The best order found: never of a higher load than the given one. With the same options it is the same, unless the
-// time limit or `stop` ends it.
-OpOrder best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
+// The order of a rule or search, as it is: its load may be higher than that of the given one. The given order where ops
+// are on several streams. With the same options it is the same, unless the time limit or `stop` ends a search.
+OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage = {},
+                 const OrderOptions& options = {});
 
-// What bounds the load of every order, with its witness: while op `op` runs, `bytes` are needed whatever has run
-// before; some set of ops that holds `before` and no others has the fewest bytes alive.
-struct OrderBound {
-  Bytes bytes = 0;
-  Index op = kNone;                // kNone: after the last op, what the caller keeps
-  std::vector<Index> before = {};  // a set of ops after which least is alive for `op`, which follows; ascending
-};
-OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {});
+// The order of "best", with the bound: never of a higher load than the given one.
+OpOrder best_order(const Graph& graph, const StorageOptions& storage = {}, const OrderOptions& options = {});
 
 }  // namespace memplan

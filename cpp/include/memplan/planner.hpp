@@ -9,22 +9,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "memplan/parameters.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
-
-// A number that a planner takes, as in "beam:k=16", or one of a few words, as in "coloring:order=size".
-struct Parameter {
-  std::string_view name;
-  std::string_view title;  // one line for people
-  std::int64_t standard;   // used unless another is given
-  std::int64_t least = 0;
-  std::int64_t most = 0;
-  std::span<const std::string_view> words = {};  // where there are some: the names of the values 0, 1, …
-};
 
 // A better plan than those before, as a search finds it; valid during the call that tells of it.
 struct Improvement {
@@ -41,12 +31,12 @@ struct PlanOptions {
   Bytes lower_bound = 0;                                            // proven before: no plan of the problem peaks below
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several
-  std::vector<std::pair<std::string_view, std::int64_t>> set = {};  // parameters by name
+  Settings set = {};                                                // parameters by name
   // Both are called on the thread that called the planner, the second by planners that search:
   std::function<bool()> stop = {};                        // asked every few milliseconds; true: end
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
-  std::int64_t get(const Parameter& parameter) const;
+  std::int64_t get(const Parameter& parameter) const { return value_in(set, parameter); }
   // The peak at which a search may end: a lower bound, or the capacity where that is higher.
   Bytes enough(Bytes bound) const { return std::max({bound, lower_bound, capacity.value_or(0)}); }
   void tell(const Improvement& better) const {

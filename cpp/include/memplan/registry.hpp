@@ -5,8 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "memplan/planner.hpp"
 
@@ -18,7 +16,7 @@ std::span<const PlannerInfo> planners();
 struct ChosenPlanner {
   const PlannerInfo& planner;
   std::string asked;  // the text that chose it
-  std::vector<std::pair<std::string_view, std::int64_t>> set;
+  Settings set;
 };
 
 // What "name" or "name:parameter=value,…" means, the name being an alias perhaps. Throws std::invalid_argument that

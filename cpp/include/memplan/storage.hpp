@@ -15,7 +15,8 @@
 //
 //   - In place: all tensors in the bytes that the output takes have been used for the last time before the op. Only the
 //     op itself may use them, through that same view. None is a weight, a graph output, or a graph input not donated.
-//   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share.
+//   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share before
+//     the last use of what they held.
 //
 // Does no harm: the load does not rise, counted with every storage whole from its first write to its last read. So a
 // small output that would keep a large input alive across the peak gets bytes of its own. The load of shapes, whose

@@ -162,4 +162,11 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
           op.stream,    views(op.slices),  views(op.concats),  std::move(after)};
 }
 
+std::optional<Bytes> total_bytes(const Graph& graph) {
+  std::optional<Bytes> sum = 0;
+  for (const Tensor& tensor : graph.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
+  for (const Op& op : graph.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
+  return sum;
+}
+
 }  // namespace memplan

@@ -33,6 +33,9 @@ struct Over {
   std::vector<Index> items;
 };
 
+// Whether there is a model: of ops, all on one stream, and few enough bytes for sums of them.
+bool has_contents_model(const Graph& graph);
+
 class ContentsModel {
  public:
   // `graph` outlives it. Throws as storages_of.

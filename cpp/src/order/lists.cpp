@@ -8,10 +8,15 @@ namespace memplan {
 
 namespace {
 
+constexpr ListRule kListRules[] = {
+    {"growth", ListKey::growth, false},          {"release", ListKey::release, false},
+    {"newest", ListKey::newest, false},          {"oldest", ListKey::oldest, false},
+    {"growth_backwards", ListKey::growth, true}, {"release_backwards", ListKey::release, true},
+    {"newest_backwards", ListKey::newest, true}, {"oldest_backwards", ListKey::oldest, true},
+};
+
 // What of two ops comes first is the lower key.
 using Key = std::array<std::int64_t, 3>;
-
-enum class Rule { growth, release_then_newest, newest, breadth };
 
 // Ops that may come next, by keys that change: the newest key of an op counts.
 class Ready {
@@ -41,17 +46,17 @@ class Ready {
   std::vector<bool> is_ready_;
 };
 
-Key key_of(Rule rule, Index op, Bytes growth, std::int64_t age, std::int64_t given) {
+Key key_of(ListKey rule, Index op, Bytes growth, std::int64_t age, std::int64_t given) {
   switch (rule) {
-    case Rule::growth: return {growth, given, op};
-    case Rule::release_then_newest: return {growth <= 0 ? growth : 1, -age, given};
-    case Rule::newest: return {-age, growth, given};
-    case Rule::breadth: return {age, given, op};
+    case ListKey::growth: return {growth, given, op};
+    case ListKey::release: return {growth <= 0 ? growth : 1, -age, given};
+    case ListKey::newest: return {-age, growth, given};
+    case ListKey::oldest: return {age, given, op};
   }
   return {};
 }
 
-std::vector<Index> forwards(const ContentsModel& model, Rule rule) {
+std::vector<Index> forwards(const ContentsModel& model, ListKey rule) {
   const auto count = at(model.op_count());
   OrderState state(model);
   Ready ready(count);
@@ -108,7 +113,7 @@ class Backwards {
   std::vector<Index> behind_;  // per item, users that come later
 };
 
-std::vector<Index> backwards(const ContentsModel& model, Rule rule) {
+std::vector<Index> backwards(const ContentsModel& model, ListKey rule) {
   const auto count = at(model.op_count());
   Backwards state(model);
   Ready ready(count);
@@ -142,16 +147,10 @@ std::vector<Index> backwards(const ContentsModel& model, Rule rule) {
 
 }  // namespace
 
-std::vector<ListOrder> list_orders(const ContentsModel& model) {
-  return {
-      {"growth", forwards(model, Rule::growth)},
-      {"release", forwards(model, Rule::release_then_newest)},
-      {"depth", forwards(model, Rule::newest)},
-      {"breadth", forwards(model, Rule::breadth)},
-      {"growth_backwards", backwards(model, Rule::growth)},
-      {"release_backwards", backwards(model, Rule::release_then_newest)},
-      {"depth_backwards", backwards(model, Rule::newest)},
-  };
+std::span<const ListRule> list_rules() { return kListRules; }
+
+std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule) {
+  return rule.backwards ? backwards(model, rule.key) : forwards(model, rule.key);
 }
 
 }  // namespace memplan

@@ -6,6 +6,7 @@
 // O((ops + edges) log ops), but for rules that look at all that is ready.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -13,12 +14,16 @@
 
 namespace memplan {
 
-struct ListOrder {
+enum class ListKey { growth, release, newest, oldest };
+
+struct ListRule {
   std::string_view name;
-  std::vector<Index> ops;
+  ListKey key;
+  bool backwards;
 };
 
-// An order by each of the rules.
-std::vector<ListOrder> list_orders(const ContentsModel& model);
+std::span<const ListRule> list_rules();
+
+std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule);
 
 }  // namespace memplan

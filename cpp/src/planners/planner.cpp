@@ -7,12 +7,6 @@
 
 namespace memplan {
 
-std::int64_t PlanOptions::get(const Parameter& parameter) const {
-  for (const auto& [name, value] : set)
-    if (name == parameter.name) return value;
-  return parameter.standard;
-}
-
 std::vector<std::string_view> feature_names(unsigned features) {
   std::vector<std::string_view> names;
   if (features & kAlignment) names.push_back("alignment");

@@ -1,7 +1,5 @@
 #include "memplan/registry.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <stdexcept>
 #include <string>
 
@@ -83,43 +81,11 @@ const PlannerInfo kPlanners[] = {
      "O(n^3)", "TFLite, GPU delegate", min_cost_flow},
 };
 
-template <class Rows, class Text>
-std::string listed(const Rows& rows, Text&& text) {
-  std::string list;
-  for (const auto& row : rows) list += (list.empty() ? "" : ", ") + std::string(text(row));
-  return list;
-}
-
 const PlannerInfo& find_planner(std::string_view name) {
   for (const PlannerInfo& planner : kPlanners)
     if (name == planner.name || (!name.empty() && name == planner.alias)) return planner;
   throw std::invalid_argument("planner must be one of " + listed(kPlanners, [](const auto& row) { return row.name; }) +
                               ", got " + quoted(name));
-}
-
-std::int64_t value_of(const Parameter& parameter, std::string_view text) {
-  const auto word = std::find(parameter.words.begin(), parameter.words.end(), text);
-  if (word != parameter.words.end()) return word - parameter.words.begin();
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool number = parameter.words.empty() && error == std::errc() && end == text.data() + text.size();
-  if (number && parameter.least <= value && value <= parameter.most) return value;
-  const std::string expected =
-      parameter.words.empty()
-          ? "an integer in [" + std::to_string(parameter.least) + ", " + std::to_string(parameter.most) + "]"
-          : "one of " + listed(parameter.words, [](std::string_view w) { return w; });
-  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got " +
-                              quoted(text));
-}
-
-std::pair<std::string_view, std::int64_t> setting(const PlannerInfo& planner, std::string_view text) {
-  const std::size_t equals = std::min(text.find('='), text.size());
-  for (const Parameter& parameter : planner.parameters)
-    if (parameter.name == text.substr(0, equals) && equals < text.size())
-      return {parameter.name, value_of(parameter, text.substr(equals + 1))};
-  const std::string known = listed(planner.parameters, [](const Parameter& p) { return p.name; });
-  throw std::invalid_argument(label(planner) + " takes " +
-                              (known.empty() ? "no parameters" : "NAME=VALUE for " + known) + ", got " + quoted(text));
 }
 
 }  // namespace
@@ -131,16 +97,7 @@ ChosenPlanner choose_planner(std::string_view text) {
 }
 
 ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  ChosenPlanner chosen{planner, std::string(text), {}};
-  std::string_view rest = text.substr(std::min(colon + 1, text.size()));
-  for (bool more = !rest.empty(); more;) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    chosen.set.insert(chosen.set.begin(), setting(planner, rest.substr(0, comma)));  // the last one counts
-    more = comma < rest.size();  // a comma at the end promises one more
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  return chosen;
+  return {planner, std::string(text), settings_in(text, planner.parameters, label(planner))};
 }
 
 }  // namespace memplan

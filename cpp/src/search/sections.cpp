@@ -5,27 +5,9 @@
 #include <tuple>
 
 #include "placing/orders.hpp"
+#include "placing/section_lives.hpp"
 
 namespace memplan {
-
-namespace {
-
-// The births that are followed by a death, ascending.
-std::vector<Step> moments_of(const Problem& problem) {
-  const std::vector<Index> births = by_birth(problem);
-  const std::vector<Index> deaths = by_death(problem);
-  std::vector<Step> moments;
-  auto dead = deaths.begin();
-  for (auto born = births.begin(); born != births.end(); ++born) {
-    while (problem.last(*dead) <= problem.first(*born)) ++dead;
-    const auto next = born + 1;
-    if (next == births.end() || problem.last(*dead) <= problem.first(*next)) moments.push_back(problem.first(*born));
-  }
-  moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
-  return moments;
-}
-
-}  // namespace
 
 Sections::Sections(const Problem& problem, const Deadline& deadline) {
   struct Item {
@@ -36,21 +18,18 @@ Sections::Sections(const Problem& problem, const Deadline& deadline) {
     auto look() const { return std::tie(first, last, size, alignment); }
   };
   constexpr std::size_t kTicksPerItem = 16;
-  const std::vector<Step> moments = moments_of(problem);
-  const auto section = [&](Step step) {  // the first one at that step or later
-    return static_cast<Index>(std::lower_bound(moments.begin(), moments.end(), step) - moments.begin());
-  };
+  const SectionLives lives = section_lives(problem, deadline);
   std::vector<Item> rows;
   for (Index i : with_bytes(problem)) {
     deadline.tick(kTicksPerItem);
-    rows.push_back({section(problem.first(i)), section(problem.last(i)), problem.size(i), problem.alignment(i), i});
+    rows.push_back({lives.begin[at(i)], lives.end[at(i)], problem.size(i), problem.alignment(i), i});
   }
   std::sort(rows.begin(), rows.end(), deadline.ticking([](const Item& a, const Item& b) {
     return a.look() != b.look() ? a.look() < b.look() : a.buffer < b.buffer;
   }));
 
-  count = static_cast<Index>(moments.size());
-  begins.assign(moments.size() + 1, 0);
+  count = lives.sections();
+  begins.assign(at(count) + 1, 0);
   for (const Item& row : rows) {
     deadline.tick(kTicksPerItem);
     const Index item = items();

@@ -1,10 +1,5 @@
-// Sections: time as the search sees it. Only moments at which a birth is followed by a death matter: what is alive
-// there is a largest set of buffers that are alive together, and every other moment's is contained in one of them.
-//
-//     ├────┤ ├─────┤          births and deaths      a section per moment, in their order; an item, a buffer
-//        ├─────┤  ├────┤                              that has bytes, covers a run of them
-//     ▲  ▲     ▲  ▲
-//        0     1  2           sections
+// Sections: a problem as the search by valleys sees it. Time is cut as in placing/section_lives.hpp. An item is a
+// buffer that has bytes.
 //
 // Where the alignments of all that an item may meet have a common divisor, whatever lies on it begins at a multiple of
 // that: its size is rounded up, by its padding, which only the item at the very top does not need.

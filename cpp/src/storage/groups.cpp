@@ -5,8 +5,6 @@
 
 namespace memplan {
 
-namespace {}  // namespace
-
 Groups::Groups(std::size_t count) : parent_(count), distance_(count, 0), size_(count, 1) {
   std::iota(parent_.begin(), parent_.end(), Index{0});
 }

@@ -1,7 +1,6 @@
 #include "storage/sharing.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "memplan/errors.hpp"
 #include "problem/max_tree.hpp"
@@ -38,7 +37,7 @@ class Sharer {
         load_(std::vector<Bytes>(graph.ops().size(), 0)) {}
 
   std::vector<Shared> share() {
-    if (!(options_.inplace || options_.zero_copy) || !sum_fits()) return {};
+    if (!(options_.inplace || options_.zero_copy) || !total_bytes(graph_)) return {};
     count_load();
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
@@ -53,7 +52,7 @@ class Sharer {
   // Each sharing that is safe while nothing else shares bytes by choice. More sharing only rules out more, save where
   // it joins the parts of a concatenation: these are taken for possible wherever the whole has room for them.
   std::vector<Shared> possible() {
-    if (!sum_fits()) return {};
+    if (!total_bytes(graph_)) return {};
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
       if (options_.inplace && !is_disabled(op, options_))
@@ -73,14 +72,6 @@ class Sharer {
   const Uses& uses_of(Index t) const { return storages_.uses(t); }
   Group& group_of(Index t) { return storages_.group_of(t); }
   Bytes bytes(Index t) const { return graph_.tensor(t).bytes; }
-
-  // Whether all bytes together fit int64, so that loads do.
-  bool sum_fits() const {
-    std::optional<Bytes> sum = 0;
-    for (const Tensor& tensor : graph_.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
-    for (const Op& op : graph_.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
-    return sum.has_value();
-  }
 
   void count_load() {
     for (Index t = 0; t < graph_.tensor_count(); ++t)
@@ -184,22 +175,41 @@ class Sharer {
 
   // Zero copy
 
-  // Whether some member of the storage is written over bytes [begin, end) of it by op k or one after it.
-  bool overwritten(Index t, Index k, Bytes begin, Bytes end) {
-    const std::vector<Index>& overwriting = group_of(t).overwriting;
-    return std::any_of(overwriting.begin(), overwriting.end(),
-                       [&](Index m) { return uses_of(m).first >= k && share_bytes(m, begin, end); });
+  // Whether something that is written over the bytes of one storage, by op k or one after it, destroys what another has
+  // there when it lies in the first, `offset` bytes from where that begins.
+  bool destroys(Index writer, Index other, Bytes offset, Index k) {
+    const std::vector<Index>& overwriting = group_of(writer).overwriting;
+    return std::any_of(overwriting.begin(), overwriting.end(), [&](Index m) {
+      if (uses_of(m).first < k) return false;
+      const Bytes begin = storages_.offset_of(m) - offset, end = begin + bytes(m);
+      const std::vector<Index>& used = members(other, k);
+      return std::any_of(used.begin(), used.end(), [&](Index t) {
+        return share_bytes(t, begin, end) && !done_before(t, static_cast<Index>(uses_of(m).first));
+      });
+    });
   }
 
-  bool overwritten(Index t, Index k) { return overwritten(t, k, 0, bytes(group_of(t).root)); }
+  // Whether both keep what they hold, from op k on, when the storage of `inside` lies in that of `whole`.
+  bool keep_values(Index k, Index whole, Index inside, Bytes offset) {
+    return !destroys(whole, inside, offset, k) && !destroys(inside, whole, -offset, k);
+  }
+
+  // Whether the caller lends its bytes only to be read, and something is written over those that they share.
+  bool writes_to_given(Index k, Index whole, Index inside) {
+    const Index root = group_of(whole).root;
+    if (!is_given(graph_.tensor(root).kind) || donated_[at(root)]) return false;
+    const std::vector<Index>& overwriting = group_of(inside).overwriting;
+    return std::any_of(overwriting.begin(), overwriting.end(), [&](Index m) { return uses_of(m).first >= k; });
+  }
 
   bool may_be_slice(Index k, const View& view) {
-    if (!storages_.is_root(view.output) || bytes(view.output) == 0 || overwritten(view.output, k)) return false;
+    if (!storages_.is_root(view.output) || bytes(view.output) == 0) return false;
     if (storages_.together(view.input, view.output)) return false;
     const Group& whole = group_of(view.input);
     if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return false;
     const Bytes begin = storages_.offset_of(view.input) + view.offset;
-    return aligned(begin) && !overwritten(view.input, k, begin, begin + bytes(view.output));
+    return aligned(begin) && !writes_to_given(k, view.input, view.output) &&
+           keep_values(k, view.input, view.output, begin);
   }
 
   void share_slice(Index k, const View& view) {
@@ -231,7 +241,7 @@ class Sharer {
 
   void share_concat(Index k, const std::vector<View>& parts) {
     const Index whole = parts.front().output;
-    if (!storages_.is_root(whole) || overwritten(whole, k)) return;
+    if (!storages_.is_root(whole)) return;
     const std::vector<Move> moves = moves_into(k, whole, parts);
     if (moves.empty()) return;
     std::vector<const Group*> all = {&group_of(whole)};
@@ -272,20 +282,22 @@ class Sharer {
 
   // Whether a part's storage may move into the whole, if all of it that is still used is among the parts.
   bool may_be_part(Index k, const View& part) {
-    if (!storages_.is_root(part.output) || overwritten(part.output, k)) return false;
+    if (!storages_.is_root(part.output)) return false;
     if (bytes(part.input) == 0 || storages_.together(part.input, part.output)) return false;
     const Group& moved = group_of(part.input);
     const Bytes begin = part.offset - storages_.offset_of(part.input);
-    if (is_given(graph_.tensor(moved.root).kind) || overwritten(part.input, k)) return false;
-    return begin >= 0 && begin + bytes(moved.root) <= bytes(part.output) && aligned(begin);
+    if (is_given(graph_.tensor(moved.root).kind)) return false;
+    if (begin < 0 || begin + bytes(moved.root) > bytes(part.output) || !aligned(begin)) return false;
+    return keep_values(k, part.output, part.input, begin);
   }
 
   // Whether all of a storage that is used at or after op k is among the parts that it brings: the rest of its bytes in
   // the whole is for others to write.
   bool may_move(Index k, Index whole, Move& move) {
     const Index any = move.parts.front().input;
-    if (is_given(graph_.tensor(group_of(any).root).kind) || overwritten(any, k)) return false;
+    if (is_given(graph_.tensor(group_of(any).root).kind)) return false;
     if (move.begin < 0 || move.end > bytes(whole) || !aligned(move.begin)) return false;
+    if (!keep_values(k, whole, any, move.begin)) return false;
     std::sort(move.parts.begin(), move.parts.end(), [](const View& a, const View& b) { return a.offset < b.offset; });
     const std::vector<Index>& used = members(any, k);
     return std::all_of(used.begin(), used.end(), [&](Index m) {

@@ -56,18 +56,11 @@ std::vector<Bytes> written_over(const Graph& graph, std::span<const Shared> poss
   return least;
 }
 
-bool sum_fits(const Graph& graph) {
-  std::optional<Bytes> sum = 0;
-  for (const Tensor& tensor : graph.tensors()) sum = sum ? checked_add(*sum, tensor.bytes) : sum;
-  for (const Op& op : graph.ops()) sum = sum ? checked_add(*sum, op.workspace) : sum;
-  return sum.has_value();
-}
-
 }  // namespace
 
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
                     std::span<const Shared> possible) {
-  if (!sum_fits(graph)) return 0;
+  if (!total_bytes(graph)) return 0;
   StorageOptions none = options;
   none.inplace = none.zero_copy = false;
   const Storages storages = storages_of(graph, order, none);

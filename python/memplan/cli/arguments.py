@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
+from ..planning.orders import check_order, order_names
 from ..planning.registry import planner_names as known_planners
 from ..sizes import in_bytes
 from ..text import one_line
@@ -117,9 +118,11 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--order",
-        choices=("given", "best"),
+        type=_order,
         default="given",
-        help="the order in which ops run: that of the source, or one of the least load",
+        metavar="NAME",
+        help=f"the order in which ops run, one of {', '.join(order_names())} (default: given); best is one of the "
+        "least load, and never worse than given; `memplan orders` explains them all",
     )
 
 
@@ -233,6 +236,13 @@ def planner_names(text: str) -> list[str]:
         elif piece:
             found.append(piece)
     return found
+
+
+def _order(text: str) -> str:
+    try:
+        return check_order(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _dims(pairs: list[str]) -> dict[str, int]:

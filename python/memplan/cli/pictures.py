@@ -14,7 +14,7 @@ def add_picture(group: Group) -> None:
     group.add_argument(
         "--highlight", action="append", metavar="NAME", help="a tensor or module to bring out; may be repeated"
     )
-    group.add_argument("--colour-by", choices=COLOUR_BY, help="what the colours of boxes tell (default: order)")
+    group.add_argument("--colour-by", choices=COLOUR_BY, help="what the colours of boxes tell (default: buffer)")
     group.add_argument(
         "--zoom",
         type=_zoom,

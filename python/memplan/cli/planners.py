@@ -34,7 +34,7 @@ def run(_: argparse.Namespace) -> int:
     rows, faults = survey()
     for row in rows:
         exact = "yes" if row.exact else "no"
-        title = "\n".join([row.title, *map(_parameter, row.parameters)])
+        title = "\n".join([row.title, *map(parameter_text, row.parameters)])
         name = f"{row.name}\nor {row.alias}" if row.alias else row.name
         table.add_row(name, title, exact, ", ".join(row.supports), row.complexity, _source(row))
     with readers_may_leave():
@@ -48,7 +48,7 @@ def _source(row: PlannerInfo) -> str:
     return f"{row.source}\npackage {row.package}" if row.package else row.source
 
 
-def _parameter(parameter: Parameter) -> str:
+def parameter_text(parameter: Parameter) -> str:
     """A parameter with its standard and what else it can be: "k=16 (1 to 1048576)", "order=size (size, birth)"."""
     others = ", ".join(parameter.words) or f"{parameter.least} to {parameter.most}"
     return f"{parameter.name}={parameter.standard} ({others}): {parameter.title}"

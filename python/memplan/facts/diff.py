@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .explain.alive import Alive
-from .explain.explanation import Moment, explain
+from .explain.explanation import Moment, Scene
+from .moved_ops import OpMove, moved_ops
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -74,6 +75,9 @@ class PlanDiff:
     at_load : tuple of AtLoad
         Why the loads differ: what takes other bytes at the one's highest load than at the other's. The differences add
         up to that of the loads.
+    moved_ops : tuple of OpMove
+        Of two plans of the same ops in different orders: the fewest ops that have to move to make one order of the
+        other. Those that write most come first, then those that move furthest.
     plans : (Plan, Plan) or None
         What was compared; in no JSON.
     """
@@ -84,6 +88,7 @@ class PlanDiff:
     same: int
     changes: tuple[Change, ...]
     at_load: tuple[AtLoad, ...]
+    moved_ops: tuple[OpMove, ...] = ()
     plans: tuple[Plan, Plan] | None = field(default=None, compare=False, repr=False, metadata={"fact": False})
 
     @property
@@ -125,11 +130,13 @@ def diff(before: Plan, after: Plan) -> PlanDiff:
     changes = [_change(name, one.get(name), other.get(name)) for name in {**one, **other}]
     found = [change for change in changes if change.kinds]
     found.sort(key=lambda change: (-change.bytes, -_size(change), change.name))
-    explained = [explain(plan) for plan in (before, after)]
-    figures = [_figures(plan, e.load_step) for plan, e in zip((before, after), explained, strict=True)]
-    at_load = _at_load(*(e.alive_at_load for e in explained))
+    scenes = [Scene.of(plan) for plan in (before, after)]
+    load_steps = [scene.moment(scene.at_load) if scene else None for scene in scenes]
+    figures = [_figures(plan, load_step) for plan, load_step in zip((before, after), load_steps, strict=True)]
+    at_load = _at_load(*(scene.alive(scene.at_load) if scene else () for scene in scenes))
     same = len(changes) - len(found)
-    return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, (before, after))
+    moved = moved_ops(before.order, after.order, before.graph or after.graph)
+    return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, moved, (before, after))
 
 
 def _figures(plan: Plan, load_step: Moment | None) -> Figures:

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from .tensors import Tensors
 
 
+@dataclass(frozen=True)
+class FiledOrder:
+    """What the file of a plan says of orders: the ops by name as they run, and the bound of all orders in bytes."""
+
+    ops: tuple[str, ...]
+    bound: int
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """A verified layout of one arena.
@@ -73,6 +81,8 @@ class Plan:
         and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
+    filed_order : FiledOrder or None
+        For a plan from a JSON file, if it was of a graph: the order of its ops, and the bound of all orders.
     notes : tuple of str
         What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
     """
@@ -95,6 +105,7 @@ class Plan:
     placement_bound: int = -1  # that of `lower_bound`
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
+    filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -139,15 +150,19 @@ class Plan:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The names of the ops in the order in which they run; empty for the plan of a problem."""
+        if self.filed_order is not None:
+            return self.filed_order.ops
         return () if self.graph is None else tuple(op.name for op in self.graph.ops)
 
     @cached_property
     def order_bound(self) -> int | None:
         """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
 
-        It is found by minimum cuts when it is asked for. None for the plan of a problem; 0 for a graph on several
-        streams, of which nothing is known.
+        It is found by minimum cuts when it is asked for; for a plan from a file, it is what the file says. None for the
+        plan of a problem; 0 for a graph on several streams, of which nothing is known.
         """
+        if self.filed_order is not None:
+            return self.filed_order.bound
         if self.graph is None or self.storage is None:
             return None
         return _core.order_bound(self.graph, self.storage)[0]
@@ -363,7 +378,7 @@ class Plan:
         *,
         title: str | None = None,
         highlight: str | Iterable[str] = (),
-        colour_by: str = "order",
+        colour_by: str = "buffer",
         zoom: str | Sequence[int] | None = None,
     ) -> Axes:
         """Draw the plan as a Gantt chart: steps across, bytes up, one box per buffer, with the load and the peak.
@@ -378,7 +393,8 @@ class Plan:
             Names of tensors, buffers or modules to bring out. They keep their colour and get a label; the others fade.
             A part of a module's path, such as "attn.kv", stands for all modules that have it.
         colour_by
-            "order" (neighbours differ), "size", "lifetime", "kind", "op_type" or "layer" (the module path in names).
+            "buffer" (neighbours differ), "order" (of birth), "size", "lifetime", "kind", "op_type" or "layer" (the
+            module path in names).
         zoom
             "peak" for the steps around the peak, or the steps (first, last) to show, half-open.
 
@@ -403,7 +419,7 @@ class Plan:
         *,
         title: str = "memory plan",
         highlight: str | Iterable[str] = (),
-        colour_by: str = "order",
+        colour_by: str = "buffer",
     ) -> None:
         """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
         from ..present.page import write_page

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import LISTED, invalid_plan
+from ..errors import LISTED, SourceError, invalid_plan
 from ..facts.plan import Plan
 from ..facts.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
@@ -38,6 +38,8 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     if violations:
         raise invalid_plan(f"{path}: the plan", violations)
     peak = _core.peak_of(problem, offsets)
+    if found.order is not None and found.order.bound > peak:
+        raise SourceError(f"{path}: order_bound must be at most the peak of {peak} bytes, got {found.order.bound}")
     load = problem.load
     optimal = peak == load
     return Plan(
@@ -54,6 +56,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         unshared=found.unshared,
         found_after=found.found_after,
         placed=found.placed,
+        filed_order=found.order,
     )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
+from ..facts.plan import FiledOrder
 from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
 from ..files import read_json
 from .csv import Rows
@@ -20,7 +21,7 @@ class PlanRows(NamedTuple):
 
     These are buffers with offsets, the planner that it names, its pools, whether it was interrupted, what would be
     needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
-    planning, and those until the plan was found.
+    planning, those until the plan was found, and the order of the ops with the bound of all orders.
     """
 
     rows: Rows
@@ -32,6 +33,7 @@ class PlanRows(NamedTuple):
     winner: str = "file"
     seconds: float = 0.0
     found_after: float = 0.0
+    order: FiledOrder | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -71,7 +73,8 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     planner = _text(spec.get("planner", "file"), f"{path}: planner")
     winner = _text(spec.get("winner", planner), f"{path}: winner")
     seconds = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
-    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, *seconds)
+    order = _order(spec, path) if "order" in spec else None
+    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, seconds[0], seconds[1], order)
 
 
 def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, int]]:
@@ -84,6 +87,20 @@ def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, i
             raise SourceError(f"{where}[{name!r}].buffer must be 0 to {count - 1}, got {buffer}")
         placed[name] = buffer, offset, size
     return placed
+
+
+def _order(spec: dict[str, Any], path: str | os.PathLike[str]) -> FiledOrder:
+    ops = _list(spec["order"], f"{path}: order")
+    for k, name in enumerate(ops):
+        if not isinstance(name, str):
+            raise SourceError(f"{path}: order[{k}] must be the name of an op, got {name!r}")
+    for name, times in Counter(ops).items():
+        if times > 1:
+            raise SourceError(f"{path}: order names {name!r} {times} times; each op runs once")
+    bound = _value(spec, "order_bound", f"{path}: order_bound")
+    if bound < 0:
+        raise SourceError(f"{path}: order_bound must be >= 0 bytes, got {bound}")
+    return FiledOrder(tuple(ops), bound)
 
 
 def _parts(entry: Any, buffer: int, where: str) -> list[tuple[int, int, int, int, int]]:

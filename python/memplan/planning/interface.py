@@ -48,6 +48,11 @@ class Parameter:
             raise ValueError(f"standard must be an integer in [{self.least}, {self.most}], got {self.standard!r}")
 
 
+def parameters_of(rows: Sequence[_core.Parameter]) -> tuple[Parameter, ...]:
+    """Those of a row of the core."""
+    return tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in rows)
+
+
 @dataclass(frozen=True)
 class Options:
     """How to plan.

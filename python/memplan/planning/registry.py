@@ -14,11 +14,11 @@ from .. import _core
 from ..errors import PlannerError
 from . import cp_sat, packages
 from .in_python import in_core
-from .interface import Parameter, PlannerInfo
+from .interface import PlannerInfo, parameters_of
 
 
 def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
-    parameters = tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in row.parameters)
+    parameters = parameters_of(row.parameters)
     return PlannerInfo(
         row.name, row.title, row.exact, tuple(row.supports), row.complexity, row.source, parameters, alias=row.alias
     )

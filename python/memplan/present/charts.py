@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..text import printable
-from .units import format_bytes
+from .units import format_bytes, optimal
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -118,7 +118,7 @@ def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 
 def _title(plan: Plan) -> str:
-    state = "optimal" if plan.optimal else f"gap {plan.gap:.3%} at most"
+    state = optimal(bool(plan.order)) if plan.optimal else f"gap {plan.gap:.3%} at most"
     return f"{plan.planner}: peak {format_bytes(plan.peak)}, {state}"
 
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
 OTHERS = "#BBBBBB"  # what has no colour of its own
-SCALE = "viridis"  # of sizes, lives and long rows of layers: from dark to light, so for any colour vision too
+SCALE = "viridis"  # of orders, sizes, lives and long rows of layers: from dark to light, so for any colour vision too
 
-COLOUR_BY = ("order", "size", "lifetime", "kind", "op_type", "layer")
+COLOUR_BY = ("buffer", "order", "size", "lifetime", "kind", "op_type", "layer")
 _NO_GROUP = {"kind": "no graph", "op_type": "no type", "layer": "no module"}
 _MOST_ENTRIES = 24  # of a legend
 
@@ -40,8 +40,9 @@ class Colouring:
     legend : dict of str to str
         Per group its colour, in the order to be listed in; empty where colours mean no groups.
     limits : (int, int) or None
-        For "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for, logarithmic between. The
-        smallest buffers, of 1 % of the bytes together, have the colour of the lower end.
+        For "order" (steps), "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for; linear
+        between for "order", else logarithmic. Of sizes, the smallest buffers, of 1 % of the bytes together, have the
+        colour of the lower end.
     """
 
     by: str
@@ -60,23 +61,24 @@ class Colouring:
         return list(self.legend.items())[::every], every
 
 
-def colouring(plan: Plan, by: str = "order") -> Colouring:
+def colouring(plan: Plan, by: str = "buffer") -> Colouring:
     """Colour the buffers of a plan; see `colourings`."""
     return colourings([plan], by)[0]
 
 
 def colourings(
-    plans: Sequence[Plan], by: str = "order", infos: Sequence[Sequence[BufferInfo]] | None = None
+    plans: Sequence[Plan], by: str = "buffer", infos: Sequence[Sequence[BufferInfo]] | None = None
 ) -> list[Colouring]:
     """Colour the buffers of plans, with the same legend and limits for all of them.
 
     Parameters
     ----------
     by
-        "order": the palette's colours in turn, by birth and address, so that neighbours differ; a name has the colour
-        that it has in the first plan. "size" in bytes and "lifetime" in steps, on a logarithmic scale; "kind" of
-        tensor; "op_type" of the op that writes it first; "layer": the module path in the op's name, or in the buffer's
-        where there is no graph.
+        "buffer": the palette's colours in turn, by birth and address, so that neighbours differ; a name has the colour
+        that it has in the first plan. "order": when it is born in the first plan, dark to light, so that a plan in
+        another order of ops shows what comes earlier or later. "size" in bytes and "lifetime" in steps, on a
+        logarithmic scale; "kind" of tensor; "op_type" of the op that writes it first; "layer": the module path in the
+        op's name, or in the buffer's where there is no graph.
     infos
         What `buffer_infos` says of the plans, if it was asked already.
 
@@ -89,8 +91,10 @@ def colourings(
         raise ValueError(f"colour_by must be one of {', '.join(COLOUR_BY)}, got {by!r}")
     if by in ("kind", "op_type") and all(plan.graph is None for plan in plans):
         raise ValueError(f"colour_by={by!r} needs the plan of a graph; this one is of a problem, which has no ops")
-    if by == "order":
+    if by == "buffer":
         return [Colouring(by, colours) for colours in _in_turn(plans)]
+    if by == "order":
+        return _by_birth(plans)
     size = np.concatenate([plan.problem.size for plan in plans])
     if by == "size":
         return _scaled(plans, by, size, _least_that_counts(size))
@@ -127,26 +131,61 @@ def _by_plan(plans: Sequence[Plan], colours: Sequence[str]) -> list[list[str]]:
     return [list(colours[end - len(plan) : end]) for plan, end in zip(plans, ends, strict=True)]
 
 
+def buffers_by_name(plan: Plan) -> dict[str, int]:
+    """Per name of a buffer or of a tensor that lies in one, the buffer's position; a name of both is the buffer's."""
+    found = {name: buffer for name, (buffer, _, _) in (plan.placed or {}).items()}
+    if plan.graph is not None and plan.buffers is not None:
+        placed = zip(plan.graph.tensors, plan.buffers.buffer_of_tensor.tolist(), strict=True)
+        found = {tensor.name: buffer for tensor, buffer in placed if buffer >= 0}
+    return found | {plan.problem.name(b): b for b in range(len(plan))}
+
+
 def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
-    """A colour per name: first those of the first plan in turn, then what only the next has, and so on."""
+    """A colour per name: first those of the first plan in turn, then what only the next has, and so on.
+
+    A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there.
+    """
     of_name: dict[str, str] = {}
-    colours = []
-    for plan in plans:
+    colours, given = [], 0
+    for k, plan in enumerate(plans):
         names, size = [plan.problem.name(b) for b in range(len(plan))], plan.problem.size.tolist()
         for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
-            if size[b] > 0:
-                of_name.setdefault(names[b], PALETTE[len(of_name) % len(PALETTE)])
+            if size[b] > 0 and names[b] not in of_name:
+                of_name[names[b]] = PALETTE[given % len(PALETTE)]
+                given += 1
+        if k == 0:
+            inside = {name: names[b] for name, b in buffers_by_name(plan).items()}
+            of_name |= {name: of_name[home] for name, home in inside.items() if home in of_name}
         colours.append([of_name.get(name, OTHERS) for name in names])
     return colours
+
+
+def _by_birth(plans: Sequence[Plan]) -> list[Colouring]:
+    """A place on the scale per name: the step at which it is born in the first plan that has it."""
+    born: dict[str, int] = {}
+    steps = []
+    for plan in plans:
+        first = plan.problem.first.tolist()
+        born = {name: first[b] for name, b in buffers_by_name(plan).items()} | born
+        steps += [born[plan.problem.name(b)] for b in range(len(plan))]
+    low, high = min(steps, default=0), max(steps, default=0)
+    share = (np.array(steps, dtype=np.float64) - low) / max(high - low, 1)
+    return _on_scale(plans, "order", share, (low, high))
 
 
 def _scaled(plans: Sequence[Plan], by: str, values: Ints, low: int) -> list[Colouring]:
     high = max(int(values.max(initial=0)), low)
     span = np.log(high / low) or 1.0
-    share = np.log(np.maximum(values, low) / low) / span
+    return _on_scale(plans, by, np.log(np.maximum(values, low) / low) / span, (low, high))
+
+
+def _on_scale(
+    plans: Sequence[Plan], by: str, share: npt.NDArray[np.float64], limits: tuple[int, int]
+) -> list[Colouring]:
+    """The colours at these places of the scale, 0 and 1 being its ends, which stand for the limits."""
     table = samples(np.linspace(0, 1, 256))
     colours = [table[k] for k in np.rint(share * 255).astype(int).tolist()]
-    return [Colouring(by, own, limits=(low, high)) for own in _by_plan(plans, colours)]
+    return [Colouring(by, own, limits=limits) for own in _by_plan(plans, colours)]
 
 
 def _least_that_counts(size: Ints) -> int:

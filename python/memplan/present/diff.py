@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .gantt import plans_picture
 from .tables import Report, Table, html_image, report_page
-from .units import format_bytes, op_label, percent
+from .units import counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
     from ..facts.diff import Change, Figures, PlanDiff
@@ -29,14 +29,17 @@ def diff_page(diff: PlanDiff) -> str:
 
 def diff_report(diff: PlanDiff, most: int | None = LISTED) -> Report:
     """The difference as sentences and tables; of a table at most so many rows, the others counted."""
-    tables = (_figures(diff), _at_load(diff, most), _changes(diff, most))
-    return Report("From one plan to another", (_peaks(diff), _loads(diff), _counts(diff)), tables)
+    tables = (_figures(diff), _at_load(diff, most), _moved_ops(diff, most), _changes(diff, most))
+    sentences = (_peaks(diff), _loads(diff), *_order(diff), _counts(diff))
+    return Report("From one plan to another", sentences, tables)
 
 
 def _peaks(diff: PlanDiff) -> str:
     text = _moves("The peak", diff.before.peak, diff.after.peak)
     was, now = _state(diff.before), _state(diff.after)
-    return f"{text}; both are optimal." if was == now == _OPTIMAL else f"{text}; it was {was}, and is {now}."
+    if was == now == _OPTIMAL:
+        return f"{text}; both are optimal{', each in its order' if diff.moved_ops else ''}."
+    return f"{text}; it was {was}, and is {now}."
 
 
 def _state(figures: Figures) -> str:
@@ -65,6 +68,16 @@ def _counts(diff: PlanDiff) -> str:
     return f"Of the {things}, {', '.join([*counts, f'{diff.same:,} are the same'])}."
 
 
+def _order(diff: PlanDiff) -> list[str]:
+    """How many ops run earlier or later, and the first of them."""
+    if not diff.moved_ops:
+        return []
+    named = [f"{move.name} (step {move.before} to {move.after})" for move in diff.moved_ops[:_NAMED]]
+    rest = len(diff.moved_ops) - len(named)
+    more = f" and {rest:,} more" if rest else ""
+    return [f"{counted(len(diff.moved_ops), 'ops')} moved in the order: {', '.join(named)}{more}."]
+
+
 def _figures(diff: PlanDiff) -> Table:
     one, other = diff.before, diff.after
     rows = [("planner", one.planner, other.planner, ""), ("buffers", f"{one.buffers:,}", f"{other.buffers:,}", "")]
@@ -88,6 +101,17 @@ def _at_load(diff: PlanDiff, most: int | None) -> Table:
     columns = ("tensor" if diff.of_tensors else "buffer", "before", "after", "change")
     room: dict[str, int | None] = {columns[0]: 60}
     return Table("In use where the load is highest", columns, tuple(rows), frozenset(columns[1:]), notes, room)
+
+
+def _moved_ops(diff: PlanDiff, most: int | None) -> Table:
+    rows = [
+        (m.name, format_bytes(m.bytes), f"{m.before:,}", f"{m.after:,}", f"{m.after - m.before:+,}")
+        for m in diff.moved_ops[:most]
+    ]
+    rest = len(diff.moved_ops) - len(rows)
+    columns = ("op", "writes", "step before", "step after", "change")
+    notes = (f"and {rest:,} more",) if rest else ()
+    return Table("Ops that run earlier or later", columns, tuple(rows), frozenset(columns[1:]), notes, {"op": 60})
 
 
 def _changes(diff: PlanDiff, most: int | None) -> Table:

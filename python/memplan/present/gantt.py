@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..facts.moved_ops import moved_ops
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
 from ..files import replacing
 from ..text import printable
-from .colours import OTHERS, SCALE, Colouring, colouring, faded
+from .colours import OTHERS, SCALE, Colouring, buffers_by_name, colouring, faded
 from .curve import load_shown
 from .given import checked_plans, checked_titles
 from .highlight import Mark, Steps, marks, window
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
-from .units import format_bytes, tick, unit_of
+from .units import counted, format_bytes, optimal, tick, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def plot_plan(
     *,
     title: str | None = None,
     highlight: str | Iterable[str] = (),
-    colour_by: str = "order",
+    colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> Axes:
     """Draw a plan.
@@ -61,8 +62,8 @@ def plot_plan(
         Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade. A tensor
         that lies in a buffer with others is drawn over that buffer.
     colour_by
-        "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first come
-        with a legend or a colour bar.
+        "buffer", "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first
+        come with a legend or a colour bar.
     zoom
         "peak" for the steps around the peak, or the half-open range of steps (first, last). None shows all steps.
 
@@ -88,7 +89,7 @@ def _plot(
     axes: Callable[[], tuple[Axes, Axes | None]],
     title: str | None = None,
     highlight: str | Iterable[str] = (),
-    colour_by: str = "order",
+    colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> Axes:
     """`plot_plan`, into axes that are made once the options are known to be right."""
@@ -106,7 +107,7 @@ def plot_plans(
     *,
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
-    colour_by: str = "order",
+    colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> list[Axes]:
     """Draw plans of one network side by side, at the same scale. A buffer has the same colour in all plans.
@@ -114,11 +115,12 @@ def plot_plans(
     Parameters
     ----------
     plans
-        One or more. The first plan decides the colours and, for ``zoom="peak"``, the steps. A buffer whose name the
-        first plan does not have is grey.
+        One or more, also of several orders of the ops. The first plan decides the colours and, for ``zoom="peak"``, the
+        steps. A buffer whose name the first plan does not have is grey; one whose tensor lies in another's bytes there
+        has the colour of these bytes.
     titles
-        One for each plan. By default, its planner, peak and gap, and how many buffers lie elsewhere than in the first
-        plan.
+        One for each plan. By default, its planner, peak and gap, how many buffers lie elsewhere than in the first plan,
+        and how many ops run earlier or later.
     highlight, colour_by, zoom
         As in `plot_plan`.
 
@@ -159,7 +161,7 @@ def _plot_side_by_side(
     plans: Sequence[Plan],
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
-    colour_by: str = "order",
+    colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> list[Axes]:
     """`plot_plans`, into a figure that is made once the options are known to be right."""
@@ -184,7 +186,7 @@ def _plot_side_by_side(
 
 
 def check_options(
-    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "order", zoom: str | Sequence[int] | None = None
+    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
 ) -> None:
     """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
     marks(plan, highlight)
@@ -222,23 +224,26 @@ def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
 
 
 def _title(plan: Plan, separator: str) -> str:
-    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
     return f"{plan.planner}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
-    """The colours that buffers of these names have in another plan."""
+    """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
     if plan is model:
         return colours
-    of_name = {model.problem.name(b): colour for b, colour in enumerate(colours.colours)}
+    of_name = {name: colours.colours[b] for name, b in buffers_by_name(model).items()}
     return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
 
 
 def _moved(model: Plan, plan: Plan) -> str:
+    """How many buffers, and where the order differs, ops are elsewhere than in another plan."""
     there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
     offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
     count = sum(there.get(name) != offset for name, offset in offsets.items())
-    return f"{count:,} buffers elsewhere than in the first"
+    ops = len(moved_ops(model.order, plan.order))
+    text = f"{count:,} buffers elsewhere than in the first"
+    return f"{text}, {counted(ops, 'ops')} earlier or later" if ops else text
 
 
 def _draw(
@@ -398,16 +403,18 @@ def _ticked(tick: int, by: str) -> str:
 def _legend(ax: Axes, colours: Colouring) -> None:
     """What the colours mean, on the right: a bar for a scale, else the groups."""
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LogNorm, Normalize
     from matplotlib.patches import Patch
 
     if colours.limits is not None:
         low, high = colours.limits
-        scale = ScalarMappable(LogNorm(low, max(high, low + 1)), SCALE)
-        bar = ax.figure.colorbar(scale, ax=ax, pad=0.01, aspect=40, extend="min" if colours.by == "size" else "neither")
-        bar.set_label("size" if colours.by == "size" else "lifetime (steps)")
-        bar.set_ticks(ticks := _powers_of_two(low, high), labels=[_ticked(tick, colours.by) for tick in ticks])
-        bar.minorticks_off()
+        norm = (Normalize if colours.by == "order" else LogNorm)(low, max(high, low + 1))
+        scale, least = ScalarMappable(norm, SCALE), "min" if colours.by == "size" else "neither"
+        bar = ax.figure.colorbar(scale, ax=ax, pad=0.01, aspect=40, extend=least)
+        bar.set_label({"order": "born at step", "size": "size", "lifetime": "lifetime (steps)"}[colours.by])
+        if colours.by != "order":
+            bar.set_ticks(ticks := _powers_of_two(low, high), labels=[_ticked(tick, colours.by) for tick in ticks])
+            bar.minorticks_off()
     elif colours.legend:
         entries, every = colours.entries()
         patches = [Patch(color=colour, label=printable(group)) for group, colour in entries]

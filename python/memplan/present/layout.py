@@ -15,7 +15,7 @@ from ..facts.buffer_info import tenants_of
 from ..facts.usage import parts_by_buffer
 from ..text import printable
 from .tables import WIDTH, printed
-from .units import SHARES, counted, format_bytes, shortened
+from .units import SHARES, counted, format_bytes, optimal, shortened
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -156,7 +156,7 @@ def _shared(plan: Plan) -> str:
 def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
-        return f"optimal: the peak equals {bound}"
+        return f"{optimal(bool(plan.order))}: the peak equals {bound}"
     text = f"gap {plan.gap:.3%} at most, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
@@ -165,7 +165,7 @@ def _proof(plan: Plan) -> str:
 
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line."""
-    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"

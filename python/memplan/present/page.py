@@ -24,7 +24,7 @@ from .charts import Axes, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
-from .units import format_bytes
+from .units import format_bytes, optimal
 
 if TYPE_CHECKING:
     from .. import _core
@@ -41,14 +41,15 @@ def write_page(
     *,
     title: str = "memory plan",
     highlight: str | Iterable[str] = (),
-    colour_by: str = "order",
+    colour_by: str = "buffer",
 ) -> None:
     """Write plans into one interactive HTML file, side by side: plans of several planners, or of several networks.
 
     - Steps go across, addresses go up, each buffer is a box, and the load is below. All charts zoom and pan together.
     - A tooltip says what a buffer is, and which ops make and read it.
     - A search finds tensors by a part of their name.
-    - Colours show the order of birth, size, lifetime, kind, type of op or layer, as in `plot_plans`.
+    - Colours tell buffers apart, or show the order of birth, size, lifetime, kind, type of op or layer, as in
+      `plot_plans`.
 
     The file opens from a disk and never uses a network.
 
@@ -63,7 +64,8 @@ def write_page(
     highlight
         Names of tensors, buffers or modules that are marked when the page opens, as in `Plan.plot`.
     colour_by
-        What the colours tell when the page opens: "order", "size", "lifetime", "kind", "op_type" or "layer".
+        What the colours tell when the page opens: "buffer", "order", "size", "lifetime", "kind", "op_type" or
+        "layer".
 
     Raises
     ------
@@ -155,7 +157,7 @@ def _paints(plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]]) -> lis
             found = colourings(plans, by, infos)
         except ValueError:  # they have no graphs, or no layers
             continue
-        if by == "order" or found[0].limits is not None or len(found[0].legend) > 1:
+        if by == "buffer" or found[0].limits is not None or len(found[0].legend) > 1:
             paints.append(_paint(found))
     return paints
 
@@ -176,10 +178,12 @@ def _paint(found: Sequence[Colouring]) -> _Paint:
     first = found[0]
     if first.limits is not None:
         low, high = (format_bytes(n) if first.by == "size" else f"{n:,}" for n in first.limits)
-        ends = (f"≤ {low}", high) if first.by == "size" else (low, f"{high} steps")
+        ends = {"size": (f"≤ {low}", high), "order": (f"step {low}", f"step {high}")}.get(
+            first.by, (low, f"{high} steps")
+        )
         return _Paint(first.title, palette, codes, ramp=(ends[0], samples(np.linspace(0, 1, 18)), ends[1]))
     entries, every = first.entries()
-    text = "in turn, by birth: neighbours differ" if first.by == "order" else f"every {every}." if every > 1 else ""
+    text = "in turn, by birth: neighbours differ" if first.by == "buffer" else f"every {every}." if every > 1 else ""
     return _Paint(first.title, palette, codes, text, entries=tuple((printable(name), c) for name, c in entries))
 
 
@@ -231,7 +235,7 @@ def _figures(plan: Plan) -> list[tuple[str, str, str]]:
     return [
         ("planner", winner, ""),
         *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", "none: proven optimal" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        ("gap", f"none: proven {optimal(bool(plan.order))}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]

@@ -26,6 +26,11 @@ def format_bytes(size: int) -> str:
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
 
 
+def optimal(of_graph: bool) -> str:
+    """What a peak is that equals its lower bound, which holds for one order of a graph's ops."""
+    return "optimal in this order" if of_graph else "optimal"
+
+
 def counted(count: int, things: str) -> str:
     """A number of things: ``counted(1, "tensors")`` is ``'1 tensor'``."""
     return f"{count:,} {things if count != 1 else things.removesuffix('s')}"

@@ -15,10 +15,12 @@ _DOORS: dict[str, str] = {
     "CudaMemory": "eager.cuda",
     "Program": "program",
     "Run": "result",
+    "UpdatesAsYouGo": "eager.updating",
     "arena": "eager.replaying",
     "clear_compiled_plans": "inductor.compiled",
     "cuda_memory": "eager.cuda",
     "install_cuda": "eager.cuda",
+    "update_as_you_go": "eager.updating",
 }  # a public name -> the module below that has it
 _RUNTIMES = ("executorch",)  # packages below with names of their own
 

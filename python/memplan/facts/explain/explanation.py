@@ -140,6 +140,44 @@ class Explanation:
         write_facts(self, path, "memplan.explanation", 1)
 
 
+@dataclass(frozen=True)
+class Scene:
+    """A plan with bytes: its load over time as a staircase of `step` and `load`, and two places on it.
+
+    ``at_load`` has the highest load, and ``at_peak`` makes the peak: the highest of the steps at which buffers that end
+    at the peak are alive. They are one place if that can be.
+    """
+
+    plan: Plan
+    rows: Ints
+    dataflow: Dataflow | None
+    step: Ints
+    load: Ints
+    at_peak: int
+    at_load: int
+
+    @staticmethod
+    def of(plan: Plan) -> Scene | None:
+        """None for a plan without bytes."""
+        rows = rectangles(plan.problem)
+        if len(rows) == 0:
+            return None
+        step, load = load_curve(rows)
+        at = int(np.searchsorted(step, step_of_peak(plan) or 0))
+        top = at if load[at] == load.max() else int(np.argmax(load))
+        return Scene(plan, rows, Dataflow(plan) if plan.graph is not None else None, step, load, at, top)
+
+    def moment(self, k: int) -> Moment:
+        """A place on the staircase, and the op that runs there."""
+        at = int(self.step[k])
+        ops = [] if self.dataflow is None else self.dataflow.ops[at : at + 1]
+        return Moment(at, int(self.load[k]), *((ops[0].name, ops[0].type) if ops else ()))
+
+    def alive(self, k: int) -> tuple[Alive, ...]:
+        """What is in use at a place on the staircase."""
+        return alive_at(self.plan.problem, self.dataflow, self.rows, int(self.step[k]), self.plan.peak)
+
+
 def explain(plan: Plan) -> Explanation:
     """See `Plan.explain`."""
     figures = {name: getattr(plan, name) for name in ("planner", "peak", "load", "lower_bound", "optimal", "naive")}
@@ -149,16 +187,13 @@ def explain(plan: Plan) -> Explanation:
         "buffers": len(plan),
         "conflicts": 0 if pairs is None else len(pairs),
     }
-    rows = rectangles(plan.problem)
-    if len(rows) == 0:
+    scene = Scene.of(plan)
+    if scene is None:
         return Explanation(**figures)
-    dataflow = Dataflow(plan) if plan.graph is not None else None
-    step, load = load_curve(rows)
-    at = int(np.searchsorted(step, step_of_peak(plan) or 0))
-    top = at if load[at] == load.max() else int(np.argmax(load))
+    rows, dataflow, step, load = scene.rows, scene.dataflow, scene.step, scene.load
+    at, top = scene.at_peak, scene.at_load
     other = next_hill(step, load, top)
-    peak_step, load_step = _moment(dataflow, step, load, at), _moment(dataflow, step, load, top)
-    alive, at_load = (alive_at(plan.problem, dataflow, rows, m.step, plan.peak) for m in (peak_step, load_step))
+    peak_step, load_step = scene.moment(at), scene.moment(top)
     blocked = _blocked(dataflow, step, load)
     idle, advice = idle_at(plan.problem, dataflow, rows, load_step.step)
     if dataflow is not None:
@@ -167,11 +202,11 @@ def explain(plan: Plan) -> Explanation:
         **figures,
         peak_step=peak_step,
         load_step=load_step,
-        next_step=None if other is None else _moment(dataflow, step, load, other),
+        next_step=None if other is None else scene.moment(other),
         steps=int(step[-1] - step[0]),
         crowded=steps_above(step, load, CROWDED),
-        alive=alive,
-        alive_at_load=at_load,
+        alive=scene.alive(at),
+        alive_at_load=scene.alive(top),
         holes=tuple(holes(plan, rows, peak_step.step)),
         shared=shared_by_choice(plan),
         chains=chains(plan),
@@ -194,13 +229,6 @@ def _apart(plan: Plan) -> tuple[tuple[str, int], ...]:
     for buffer, begin, end in clique.members:
         needed[plan.problem.name(buffer)] = needed.get(plan.problem.name(buffer), 0) + end - begin
     return tuple(sorted(needed.items(), key=lambda item: -item[1]))
-
-
-def _moment(dataflow: Dataflow | None, step: Ints, load: Ints, k: int) -> Moment:
-    """An entry of a staircase, and the op that runs there."""
-    at = int(step[k])
-    named = (dataflow.ops[at].name, dataflow.ops[at].type) if dataflow is not None and at < len(dataflow.ops) else ()
-    return Moment(at, int(load[k]), *named)
 
 
 def _blocked(dataflow: Dataflow | None, step: Ints, load: Ints) -> list[Blocked]:

@@ -6,9 +6,11 @@ Tested with executorch 1.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from ..ordering import checked_order
 from .arena import PlannedArena as PlannedArena
+from .versions import names_of_executorch
 
 if TYPE_CHECKING:
     from .algorithm import Algorithm
@@ -27,6 +29,7 @@ def memory_planning_pass(
     fallback: bool = False,
     method: str | None = None,
     memory_of: Callable[[Any], int | None] | None = None,
+    order: Literal["given", "best"] = "given",
     **options: Any,
 ) -> MemoryPass:
     """Plan the memory of ExecuTorch's programs with memplan.
@@ -50,6 +53,9 @@ def memory_planning_pass(
     memory_of
         A function from a node of the graph to the memory id for what it makes, or None for no choice. Tensors without
         a choice are in memory 1.
+    order
+        "best": operators run in the order of the least bytes that is found, in each graph and body. "given": in that
+        of the program.
     **options
         Those of ExecuTorch's `MemoryPlanningPass`: `alloc_graph_input`, `alloc_graph_output`, `alloc_mutable_buffers`,
         `share_mutable_buffers`, and `alignment`, in bytes, by default 16.
@@ -86,9 +92,9 @@ def memory_planning_pass(
         fallback=fallback,
         method=method,
     )
-    from .memory_pass import MemoryPass
-
-    return MemoryPass(algorithm, memory_of, **options)
+    with names_of_executorch():
+        from .memory_pass import MemoryPass
+    return MemoryPass(algorithm, memory_of, checked_order(order), **options)
 
 
 def memory_planning_algo(
@@ -115,8 +121,6 @@ def memory_planning_algo(
         It is called with (alignment, specs, graph_module, graph_signature, extra_padding), and gives a
         `MemoryAlgoResult`. Its `arenas` and `plans` say what was planned.
     """
-    from .versions import names_of_executorch
-
     with names_of_executorch():
         from .algorithm import Algorithm
     return Algorithm(

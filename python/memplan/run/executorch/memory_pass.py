@@ -8,7 +8,12 @@ from os import PathLike
 from typing import Any
 
 from executorch.exir import memory
-from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, get_node_tensor_specs
+from executorch.exir.memory_planning import (
+    MemoryPlanningAlgorithmSuite,
+    _get_mutable_buffer_specs,
+    collect_specs_from_nodes,
+    get_node_tensor_specs,
+)
 from executorch.exir.pass_base import PassResult
 from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
 from torch import fx
@@ -17,15 +22,24 @@ from ...facts.plan import Plan
 from ...files import write_text
 from .algorithm import Algorithm
 from .arena import PlannedArena
+from .ordering import Order
 
 
 class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
     """ExecuTorch's pass for one program at a time. It says what it has planned when the program is made."""
 
-    def __init__(self, algorithm: Algorithm, memory_of: Callable[[fx.Node], int | None] | None = None, **options: Any):
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        memory_of: Callable[[fx.Node], int | None] | None = None,
+        order: str = "given",
+        **options: Any,
+    ):
         super().__init__(memory_planning_algo=MemoryPlanningAlgorithmSuite([algorithm]), **options)
         self.algorithm = algorithm
         self._memory_of = memory_of
+        self._order = order
+        self._signature: Any = None
         self.state: Any  # of ExecuTorch: the buffers that methods share
         self._ended = False
         self._shared_bytes = 0
@@ -48,8 +62,15 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
             self._ended, self._shared_bytes = False, 0
         if self._memory_of is not None:
             _choose_memories(graph_module, self._memory_of)
+        self._signature = graph_signature
         with self.algorithm.method(graph_module):
             return super().run(graph_module, graph_signature)
+
+    def _set_alloc_node_spec(self, graph_module: fx.GraphModule) -> None:
+        """ExecuTorch's, after which all nodes have their specs; it has not looked at lifetimes yet."""
+        super()._set_alloc_node_spec(graph_module)
+        if self._order == "best":
+            _reorder(graph_module, self, self._signature)
 
     def run_multimethod(self) -> None:
         """Place what methods share; called after the last of them."""
@@ -72,6 +93,23 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         lines = [f"#define {re.sub('[^A-Z0-9]+', '_', name.upper())}_BYTES {size}" for name, size in sizes.items()]
         text = ["#pragma once", f"#define PLANNED_ALIGNMENT {self.alignment}", *lines]
         write_text(path, "\n".join(text) + "\n")
+
+
+def _reorder(graph: fx.GraphModule, options: MemoryPlanningPass, signature: Any) -> int:
+    """Put the nodes of a graph and of its bodies into the best order that is found; the bytes that it holds then."""
+    bodies = {name: body for name, body in graph.named_children() if isinstance(body, fx.GraphModule)}
+    inner = {name: _reorder(body, options, None) for name, body in bodies.items()}
+    own = signature is not None
+    placed = collect_specs_from_nodes(
+        graph.graph.nodes,
+        signature,
+        do_assertion=False,
+        ignore_graph_input=own and not options.alloc_graph_input,
+        ignore_graph_output=own and not options.alloc_graph_output,
+        ignore_mutable_buffers=options.share_mutable_buffers or not options.alloc_mutable_buffers,
+    )
+    state = _get_mutable_buffer_specs(graph.graph.nodes, signature)
+    return Order(graph, list(placed), state, options.alignment, inner).improve()
 
 
 def _choose_memories(graph: fx.GraphModule, memory_of: Callable[[fx.Node], int | None]) -> None:

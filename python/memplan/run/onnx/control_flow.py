@@ -6,6 +6,7 @@ along axis 0 only; these do as the standard says.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -64,14 +65,14 @@ class Body:
         return np.zeros(shape, tensor_dtype_to_np_dtype(value.tensor_type.elem_type))
 
 
-class _ControlFlow:
+class _ControlFlow(ABC):
     def __init__(self, node: NodeProto, inner: Mapping[str, Body]) -> None:
         self._node, self._bodies = node, inner
         self._attributes = {a.name: get_attribute_value(a) for a in node.attribute if a.name not in inner}
 
+    @abstractmethod
     def __call__(self, inputs: Inputs, scope: Mapping[str, Array]) -> list[Array]:
         """The node's outputs that somebody asks for."""
-        raise NotImplementedError
 
     def _written(self, values: Sequence[Array]) -> list[Array]:
         """Those of all outputs that somebody asks for."""

@@ -28,7 +28,7 @@ _NUMPYS_OWN = {
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64),
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
 }
-_CONTROL_FLOW = {"If": If, "Loop": Loop, "Scan": Scan}
+_CONTROL_FLOW: dict[str, Callable[[NodeProto, Mapping[str, Body]], Runner]] = {"If": If, "Loop": Loop, "Scan": Scan}
 
 
 class Builder:
@@ -59,10 +59,7 @@ class Builder:
             No engine has the node's operator.
         """
         if not node.domain and node.op_type in _CONTROL_FLOW:
-            made: Runner = _CONTROL_FLOW[node.op_type](
-                node, {name: self._body(body, known) for name, body in bodies(node)}
-            )
-            return made
+            return _CONTROL_FLOW[node.op_type](node, {name: self._body(body, known) for name, body in bodies(node)})
         single = self._single(node, known)
         dtypes = {known[name].tensor_type.elem_type for name in (*node.input, *node.output) if name in known}
         reasons = []

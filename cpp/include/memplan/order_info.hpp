@@ -1,0 +1,36 @@
+// OrderInfo: a rule or search that puts the ops of a graph in an order, and the row that describes it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memplan/parameters.hpp"
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+struct OrderTask;  // in order/rules.hpp
+
+struct FoundOrder {
+  std::string name;        // the rule or search that found it
+  std::vector<Index> ops;  // of the graph, in the order in which they run
+};
+
+struct FoundOrders {
+  std::vector<FoundOrder> best_first;
+  Bytes bound = 0;           // no order and no sharing has a lower load; 0: nothing is proven
+  bool interrupted = false;  // asked to end
+};
+
+struct OrderInfo {
+  std::string_view name;
+  std::string_view title;       // one line for people
+  std::string_view complexity;  // n ops and m edges; f followers of an op at most
+  std::string_view source;      // paper or project
+  FoundOrders (*run)(const OrderTask& task);
+  std::span<const Parameter> parameters = {};
+};
+
+}  // namespace memplan

@@ -1,0 +1,23 @@
+// Bound: what every order of the ops needs at least, whatever tensors share bytes.
+//
+//     order  … a b │ v │ c …     v runs after some set of ops; the fewest bytes that any of these sets leaves alive,
+//     and
+//                                what v makes, are a bound
+//
+// Complexity: a minimum cut per op looked at, until the work is done.
+#pragma once
+
+#include <span>
+
+#include "memplan/order_bound.hpp"
+#include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+// Looks at the ops that need most in an order, from the top down, until the bound is as high as what the next one
+// needs, or the work is done: it holds at any time.
+OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
+                    const Deadline& deadline);
+
+}  // namespace memplan

@@ -1,0 +1,82 @@
+#include "order/improving.hpp"
+
+#include <algorithm>
+
+#include "order/windows.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::size_t kStates = 300'000;
+constexpr std::size_t kWindowSizes[] = {12, 32, 80, 200, 256};
+
+}  // namespace
+
+Height height_of(std::span<const Bytes> needs) {
+  Height height;
+  for (const Bytes need : needs) {
+    if (need > height.load) height = {need, 0};
+    height.peaks += need == height.load ? 1 : 0;
+  }
+  return height;
+}
+
+Improving::Improving(const ContentsModel& model, const Deadline& deadline, std::int64_t& work_left)
+    : model_(model), deadline_(deadline), cuts_(model, deadline), work_left_(work_left) {}
+
+void Improving::improve(std::vector<Index>& order) {
+  height_ = height_of(needs_of(model_, order));
+  while (work_left_ > 0) {
+    deadline_.check();
+    const std::vector<Bytes> needs = needs_of(model_, order);
+    const auto peak = static_cast<std::size_t>(std::max_element(needs.begin(), needs.end()) - needs.begin());
+    const Index op = order[peak];
+    const std::optional<Cut> cut = cuts_.before(op, work_left_);
+    if (!cut || cut->alive + model_.making[at(op)] - model_.over_at_most[at(op)] >= height_.load) return;
+    if (!change_by_cut(order, op, *cut) && !change_by_window(order, needs, peak)) return;
+  }
+}
+
+bool Improving::take_if_better(std::vector<Index>& order, std::vector<Index> other) {
+  work_left_ -= 2 * static_cast<std::int64_t>(other.size());
+  const Height height = height_of(needs_of(model_, other));
+  if (!(height < height_)) return false;
+  order = std::move(other);
+  height_ = height;
+  return true;
+}
+
+// What may run before the op with the fewest bytes alive runs first, then the op, at once or in its place.
+bool Improving::change_by_cut(std::vector<Index>& order, Index op, const Cut& cut) {
+  std::vector<Index> ops = order;
+  const auto first = std::stable_partition(ops.begin(), ops.end(), [&](Index k) { return cut.in_set[at(k)]; });
+  if (take_if_better(order, ops)) return true;
+  std::rotate(first, std::find(first, ops.end(), op), std::find(first, ops.end(), op) + 1);
+  return take_if_better(order, std::move(ops));
+}
+
+bool Improving::change_by_window(std::vector<Index>& order, std::span<const Bytes> needs, std::size_t peak) {
+  for (const std::size_t size : kWindowSizes) {
+    for (const std::size_t before : {size / 2, size / 4, 3 * size / 4}) {
+      if (work_left_ <= 0) return false;
+      const std::size_t begin = peak - std::min(peak, before), end = std::min(order.size(), begin + size);
+      const auto inside = needs.subspan(begin, end - begin);
+      const Bytes limit = *std::max_element(inside.begin(), inside.end());
+      OrderState state(model_);
+      for (std::size_t k = 0; k < begin; ++k) state.run(order[k]);
+      std::int64_t work = static_cast<std::int64_t>(begin);
+      const auto window = std::span<const Index>(order).subspan(begin, end - begin);
+      const auto found = window_order(model_, state, window, limit, kStates, deadline_, work);
+      work_left_ -= work;
+      if (!found) continue;
+      std::vector<Index> ops = order;
+      std::copy(found->begin(), found->end(), ops.begin() + static_cast<std::ptrdiff_t>(begin));
+      if (take_if_better(order, std::move(ops))) return true;
+    }
+    if (size >= order.size()) return false;
+  }
+  return false;
+}
+
+}  // namespace memplan

@@ -1,0 +1,50 @@
+// Improving: an order is made better, peak after peak.
+//
+//     1. the cut of the op at the peak: if its bound is as high as its need, no order is better, and it ends
+//     2. what the cut holds runs first, then the op
+//     3. windows around the peak are put in their best order
+//
+// What lowers the peak, or the number of ops that need as much, is kept.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "order/contents_model.hpp"
+#include "order/cuts.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+// The largest need of an order, and how many ops have it: what a better order has less of.
+struct Height {
+  Bytes load = 0;
+  std::int64_t peaks = 0;
+
+  bool operator<(const Height& other) const { return load != other.load ? load < other.load : peaks < other.peaks; }
+};
+
+Height height_of(std::span<const Bytes> needs);
+
+class Improving {
+ public:
+  // All outlive it. It ends when no work is left.
+  Improving(const ContentsModel& model, const Deadline& deadline, std::int64_t& work_left);
+
+  // Makes the order better. When the deadline throws, it is as good as it was by then.
+  void improve(std::vector<Index>& order);
+
+ private:
+  bool take_if_better(std::vector<Index>& order, std::vector<Index> other);
+  bool change_by_cut(std::vector<Index>& order, Index op, const Cut& cut);
+  bool change_by_window(std::vector<Index>& order, std::span<const Bytes> needs, std::size_t peak);
+
+  const ContentsModel& model_;
+  const Deadline& deadline_;
+  Cuts cuts_;
+  std::int64_t& work_left_;
+  Height height_;  // of the order
+};
+
+}  // namespace memplan

@@ -1,0 +1,17 @@
+#include "memplan/order_bound.hpp"
+
+#include <numeric>
+
+#include "order/bound.hpp"
+
+namespace memplan {
+
+OrderBound order_bound(const Graph& graph, const StorageOptions& storage, std::int64_t work) {
+  if (!has_contents_model(graph)) return {};
+  const ContentsModel model(graph, storage);
+  std::vector<Index> order(graph.ops().size());
+  std::iota(order.begin(), order.end(), Index{0});
+  return bound_of(model, order, work, Deadline());
+}
+
+}  // namespace memplan

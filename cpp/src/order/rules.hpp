@@ -1,0 +1,42 @@
+// The rules and searches of the table of orders: each a function from what an order holds to orders, the best first.
+#pragma once
+
+#include <cstdint>
+
+#include "memplan/order_info.hpp"
+#include "memplan/parameters.hpp"
+#include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+struct OrderTask {
+  const ContentsModel& model;
+  const Settings& set;
+  const Deadline& deadline;  // for searches, which keep their best when it passes; rules take less than a second
+};
+
+inline constexpr Parameter kOrderWork[] = {
+    {"work", "steps of some nanoseconds, after which the search ends", 100'000'000, 0, 1'000'000'000'000'000}};
+
+// What windows may begin with: the given order, or the list of that place in list_rules().
+inline constexpr std::string_view kStartsOfWindows[] = {
+    "given",           "growth",           "release",           "newest",
+    "oldest",          "growth_backwards", "release_backwards", "newest_backwards",
+    "oldest_backwards"};
+inline constexpr Parameter kWindowsParameters[] = {
+    kOrderWork[0], {"start", "the order that is made better", 0, 0, 0, kStartsOfWindows}};
+
+FoundOrders given_order(const OrderTask& task);
+FoundOrders best_orders(const OrderTask& task);
+FoundOrders windows_order(const OrderTask& task);
+
+// Inductor's. What torch calls a buffer is a content here, and a workspace a buffer of its op alone.
+FoundOrders lpmf_order(const OrderTask& task);
+FoundOrders bfs_order(const OrderTask& task);
+FoundOrders dfs_order(const OrderTask& task);
+
+// The ops of the model as they are listed.
+std::vector<Index> as_given(const ContentsModel& model);
+
+}  // namespace memplan

@@ -1,0 +1,202 @@
+"""Eager training with updates as gradients come: a parameter is updated, and its gradient freed, before the next one.
+
+torch runs a hook when the gradient of a parameter is complete. The hook makes the optimizer's own step for this
+parameter alone. So a gradient lives for as long as its update, and not until the end of the backward pass.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor
+
+from ...errors import UnsupportedError
+from ...importers.torch.fake import describe
+from . import clipping
+
+_WHAT = "memplan.run.update_as_you_go()"
+_REPLACED = ("step", "zero_grad", "_step_supports_amp_scaling")  # attributes of an optimizer, for as long as it is on
+
+
+def update_as_you_go(optimizer: torch.optim.Optimizer) -> UpdatesAsYouGo:
+    """Update each parameter as soon as its gradient is complete, and free the gradient.
+
+    The loop stays as it is: ``optimizer.step()`` and ``optimizer.zero_grad()`` find nothing left to do. Losses, weights
+    and states are those of the plain loop, bit for bit. Learning rates are read at each update, so schedulers go on
+    working, as do `state_dict` and `load_state_dict`.
+
+    Parameters
+    ----------
+    optimizer : torch.optim.Optimizer
+        Of torch, or any that updates each parameter by its own gradient and states.
+
+    Returns
+    -------
+    UpdatesAsYouGo
+        `remove` undoes it; so does the end of a ``with``.
+
+    Raises
+    ------
+    TypeError
+        If it is no optimizer.
+    UnsupportedError
+        If its step needs a closure, as that of LBFGS, if it has hooks of its step, or if a parameter is updated as you
+        go already.
+    """
+    return UpdatesAsYouGo(optimizer)
+
+
+class UpdatesAsYouGo:
+    """An optimizer whose updates run in the backward pass, until `remove` is called or a ``with`` ends.
+
+    What needs all gradients at once cannot work. Each of these raises an `UnsupportedError` that says so:
+
+    - a second gradient for a parameter before `step` or `zero_grad`: accumulation over several backward passes,
+    - clipping by `torch.nn.utils.clip_grad_norm_` and `clip_grad_value_`, if they find no gradient,
+    - the step of a `torch.amp.GradScaler`, a step with a closure, and hooks of the step.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        _check(optimizer)
+        self._optimizer = optimizer
+        self._groups: dict[int, int] = {}  # of a parameter, the number of its group
+        self._hooks: dict[int, Any] = {}
+        self._updated: set[int] = set()  # parameters that were updated since the last step
+        self._before = {name: vars(optimizer)[name] for name in _REPLACED if name in vars(optimizer)}
+        self._watch_parameters()
+        vars(optimizer).update(step=_as_wrapped(self._step), zero_grad=self._zero_grad, _step_supports_amp_scaling=True)
+        clipping.refuse_while(self)
+
+    @property
+    def pending(self) -> bool:
+        """Whether parameters were updated since the last step."""
+        return bool(self._updated)
+
+    @property
+    def parameters(self) -> frozenset[int]:
+        """The ids of the parameters that are updated."""
+        return frozenset(self._hooks)
+
+    def remove(self) -> None:
+        """Let the optimizer do its own step again. A second call does nothing."""
+        clipping.allow(self)
+        for hook in self._hooks.values():
+            hook.remove()
+        if self._hooks:
+            for name in _REPLACED:
+                vars(self._optimizer).pop(name, None)
+            vars(self._optimizer).update(self._before)
+        self._hooks.clear()
+        self._updated.clear()
+
+    def __enter__(self) -> UpdatesAsYouGo:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def _watch_parameters(self) -> None:
+        """A hook for each parameter that has none yet: all at first, later those that were added or unfrozen."""
+        this = ref(self)  # torch keeps the hook: it must not keep the optimizer
+
+        def use(parameter: Tensor) -> None:
+            updates = this()
+            if updates is not None:
+                updates._use(parameter)
+
+        for number, group in enumerate(self._optimizer.param_groups):
+            for parameter in group["params"]:
+                self._groups[id(parameter)] = number
+                if parameter.requires_grad and id(parameter) not in self._hooks:
+                    self._hooks[id(parameter)] = parameter.register_post_accumulate_grad_hook(use)
+
+    def _use(self, parameter: Tensor) -> None:
+        if id(parameter) in self._updated:
+            problem = f"a parameter, {describe(parameter)}, gets a second gradient before optimizer.step()"
+            advice = (
+                "it was updated by the first one. Gradients cannot be accumulated; call step() after each backward()"
+            )
+            raise UnsupportedError(f"{_WHAT}: {problem}: {advice}")
+        self._update(parameter)
+        self._updated.add(id(parameter))
+
+    def _update(self, parameter: Tensor) -> None:
+        """The optimizer's step for one parameter."""
+        group = self._optimizer.param_groups[self._groups[id(parameter)]]
+        own = {**group, "params": [parameter]}
+        kind = type(self._optimizer)
+        alone = object.__new__(kind)
+        vars(alone).update(vars(self._optimizer), param_groups=[own])
+        for name in _REPLACED:
+            vars(alone).pop(name)
+        kind.step(alone)
+        parameter.grad = None
+        for key, value in group.items():
+            if key != "params" and own[key] is not value:
+                problem = f"the step of {kind.__name__} changes '{key}' of its parameter groups"
+                raise UnsupportedError(f"{_WHAT}: {problem}, and takes all parameters to be updated at once")
+
+    def _step(self, closure: Callable[[], Any] | None = None) -> None:
+        """What `optimizer.step` does meanwhile: it updates what has a gradient still, such as one set by hand."""
+        if closure is not None:
+            raise UnsupportedError(f"{_WHAT}: a closure runs backward() inside of the step; run it before, without one")
+        _refuse_step_hooks(self._optimizer)
+        self._refuse_scaled_gradients()
+        self._watch_parameters()
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter)
+        self._updated.clear()
+        vars(self._optimizer)["_opt_called"] = True  # schedulers ask for it
+
+    def _zero_grad(self, set_to_none: bool = True) -> None:
+        self._updated.clear()
+        type(self._optimizer).zero_grad(self._optimizer, set_to_none)
+
+    def _refuse_scaled_gradients(self) -> None:
+        """A GradScaler leaves its scale with an optimizer that says it can use it."""
+        found = [vars(self._optimizer).pop(name, None) for name in ("grad_scale", "found_inf")]
+        if any(value is not None for value in found):
+            problem = (
+                "a GradScaler scales the loss, and the parameters were updated by gradients that still had its scale"
+            )
+            raise UnsupportedError(f"{_WHAT}: {problem}; train without one, in bfloat16 for instance")
+
+
+def _check(optimizer: Any) -> None:
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"{_WHAT} takes an optimizer of torch, got a {type(optimizer).__qualname__}")
+    name = type(optimizer).__name__
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise UnsupportedError(
+            f"{_WHAT}: the step of {name} needs a closure: it looks at all parameters, several times"
+        )
+    _refuse_step_hooks(optimizer)
+    taken = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    if any(taken & other.parameters for other in clipping.active()):
+        raise UnsupportedError(f"{_WHAT}: a parameter of this {name} is updated as you go already; remove that first")
+
+
+def _refuse_step_hooks(optimizer: torch.optim.Optimizer) -> None:
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        problem = f"this {type(optimizer).__name__} has hooks of its step, which expect all gradients"
+        raise UnsupportedError(f"{_WHAT}: {problem}; remove them first")
+
+
+def _as_wrapped(step: Callable[..., None]) -> Callable[..., None]:
+    """A function in place of a method, which schedulers take for one that they have wrapped themselves."""
+
+    def replaced(closure: Callable[[], Any] | None = None) -> None:
+        step(closure)
+
+    replaced._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    return replaced
