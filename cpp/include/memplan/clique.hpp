@@ -43,4 +43,8 @@ inline constexpr std::int64_t kCliqueWork = 40'000'000;  // words of 64 bits loo
 // `stop` of the options end the search with what it has. O(n log n + pairs), then as the work allows.
 Clique heaviest_clique(const Problem& problem, const PlanOptions& options = {}, std::int64_t work = kCliqueWork);
 
+// For each range of bytes a clique that it is in, heavy where little work makes it so; those that are part of another
+// are left out. Of at most a thousand ranges, else none. O(ranges^2 x words).
+std::vector<Clique> some_cliques(const Problem& problem, const PlanOptions& options = {});
+
 }  // namespace memplan

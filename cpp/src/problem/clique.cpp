@@ -77,6 +77,33 @@ class Ranges {
     return search(std::move(best), padded, work);
   }
 
+  // From each range the heaviest that may join, one after another.
+  std::vector<Clique> grown() const {
+    std::vector<Index> heaviest(ranges_.size());
+    std::iota(heaviest.begin(), heaviest.end(), 0);
+    std::stable_sort(heaviest.begin(), heaviest.end(),
+                     [&](Index a, Index b) { return graph_.weight(a) > graph_.weight(b); });
+    std::vector<std::vector<Index>> found;
+    for (const Index start : heaviest) {
+      deadline_.tick(ranges_.size());
+      std::vector<Index> members = {start};
+      for (const Index v : heaviest)
+        if (graph_.joined(start, v) &&
+            std::all_of(members.begin(), members.end(), [&](Index u) { return graph_.joined(u, v); }))
+          members.push_back(v);
+      std::sort(members.begin(), members.end());
+      if (std::find(found.begin(), found.end(), members) == found.end()) found.push_back(std::move(members));
+    }
+    std::vector<Clique> cliques;
+    for (const std::vector<Index>& members : found) {
+      Clique clique;
+      for (const Index v : members) clique.members.push_back(ranges_[at(v)]);
+      for (const Index v : members) clique.bytes += graph_.weight(v);
+      cliques.push_back(std::move(clique));
+    }
+    return cliques;
+  }
+
  private:
   std::vector<Bytes> sizes() const {
     std::vector<Bytes> sizes;
@@ -179,6 +206,8 @@ class Ranges {
   bool any_padding_ = false;
 };
 
+constexpr std::size_t kMostGrown = 1000;  // ranges, of which cliques are grown
+
 Clique sorted(Clique clique) {
   std::sort(clique.members.begin(), clique.members.end(), [](const CliqueMember& a, const CliqueMember& b) {
     return a.buffer != b.buffer ? a.buffer < b.buffer : a.begin < b.begin;
@@ -199,6 +228,13 @@ Clique heaviest_clique(const Problem& problem, const PlanOptions& options, std::
   } catch (const EndedError&) {
   }
   return sorted(std::move(best));
+}
+
+std::vector<Clique> some_cliques(const Problem& problem, const PlanOptions& options) {
+  std::vector<CliqueMember> ranges = ranges_of(problem, with_bytes(problem));
+  if (ranges.size() > kMostGrown) return {};
+  const Deadline deadline(options);
+  return Ranges(problem, std::move(ranges), deadline).grown();
 }
 
 }  // namespace memplan
