@@ -13,7 +13,11 @@ PLANNERS = [name for name in NAMES if name not in NEEDS or find_spec(NEEDS[name]
 
 SEARCHES = {"cp_sat"}  # until the time limit, where there is no proof
 END_WITH_THEIR_BEST = {"auto", "beam", "cp_sat", "exhaustive", "hill_climb", "somas", "squeaky_wheel", "valley"}
-SHORT = {"auto": "auto:effort=20000000", "valley": "valley:work=20000000"}  # searches that hard problems keep busy
+SHORT = {  # searches that hard problems keep busy
+    "auto": "auto:effort=20000000",
+    "squeaky_wheel": "squeaky_wheel:orders=16",
+    "valley": "valley:work=20000000",
+}
 SEEDED_BY_THREADS = {"cp_sat"}  # may find another plan of the same peak with another number of threads
 
 

@@ -55,6 +55,20 @@ def random_order(plan: memplan.Plan, seed: int) -> list[int]:
     return order
 
 
+def shuffled(graph: memplan.Graph, seed: int) -> memplan.Graph:
+    """The graph with its ops in a random order that data and `after` allow."""
+    chance, ops = np.random.default_rng(seed), graph.ops
+    maker = {output: k for k, op in enumerate(ops) for output in op.outputs}
+    position = {op.name: k for k, op in enumerate(ops)}
+    before = [{maker[name] for name in op.inputs if name in maker} | {position[a] for a in op.after} for op in ops]
+    order: list[int] = []
+    left = set(range(len(ops)))
+    while left:
+        order.append(int(chance.choice([k for k in sorted(left) if not before[k] & left])))
+        left.remove(order[-1])
+    return _core.reordered(graph, order)
+
+
 def on_streams(graph: memplan.Graph, streams: int, seed: int) -> memplan.Graph:
     """The graph with its ops spread over several streams at random."""
     chance, spec = np.random.default_rng(seed), graph.to_dict()

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from memplan.kinds import KINDS
 
+QUICK = 60  # examples of the quick profile
 # The same examples in every run, as many as the profile says (see conftest), and no deadlines: machines differ.
 BOUNDED = settings(derandomize=True, deadline=None)
+
+
+def bounded(quick: int) -> settings:
+    """The same with so many examples; five times as many with --slow."""
+    return settings(BOUNDED, max_examples=quick * settings.default.max_examples // QUICK)
 
 
 @st.composite

@@ -336,8 +336,8 @@ def test_place_is_for_graphs() -> None:
 def test_auto_keeps_its_time_limit() -> None:
     """Random lifetimes, where greedy_by_size takes nearly all of the time and is cut short."""
     random = np.random.default_rng(0)
-    first = random.integers(0, 20_000, 20_000)
-    problem = memplan.Problem(random.integers(1, 10**6, 20_000), first, first + random.integers(1, 2_000, 20_000))
+    first = random.integers(0, 8_000, 8_000)
+    problem = memplan.Problem(random.integers(1, 10**6, 8_000), first, first + random.integers(1, 2_000, 8_000))
     unlimited = memplan.plan(problem)
     limited = memplan.plan(problem, time_limit=unlimited.seconds / 20)
     assert limited.winner in ("first_fit", "best_fit")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import memplan
-from memplan.cli.arguments import planner_names
+from memplan.cli.arguments import names_with_parameters
 from test_cli import LIFETIMES, run, shell
 
 PLANNERS = ["auto", "naive", "xla_heap:order=spatial,fit=lowest"]
@@ -41,7 +41,7 @@ def small(tmp_path: Path) -> Path:
     ],
 )
 def test_what_follows_a_comma_and_has_a_value_belongs_to_the_planner_before_it(text: str, expected: list[str]) -> None:
-    assert planner_names(text) == expected
+    assert names_with_parameters(text) == expected
 
 
 def test_one_source_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:

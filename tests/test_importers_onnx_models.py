@@ -13,6 +13,7 @@ import pytest
 import memplan
 from memplan.errors import SourceError
 from memplan.importers.onnx import import_onnx
+from memplan.run.plans import program_of
 from onnx_build import numpy_helper, onnx, sizes
 from onnx_running import same, wanted
 from running import random_plan
@@ -112,7 +113,7 @@ def outcome(case, planner):
     feeds = dict(zip([value.name for value in case.model.graph.input], given, strict=True))
     try:
         plan = memplan.plan(case.model, planner)
-        program = plan.program
+        program = program_of(plan)
     except SourceError as error:
         return "refused" if justified(str(error)) or "opset 8, which scans a batch" in str(error) else str(error)
     found = program.bind(random_plan(plan, 0)).run([feeds], check=True).outputs

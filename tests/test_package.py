@@ -177,9 +177,11 @@ def test_objects_hand_over_to_what_shows_and_writes_them_only() -> None:
         assert below & SHOWN_BY, f"{name} hands over no more"
 
 
-def test_the_checker_of_proofs_sees_nothing_of_the_project() -> None:
-    assert not [i for i in imports() if i.file == "proofs/checker"]
-    assert "_core" not in (PACKAGE / "proofs" / "checker.py").read_text()
+def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
+    checkers = {"proofs/checker", "proofs/order_checker", "proofs/order_model"}
+    seen = {(i.file, i.target) for i in imports() if i.file in checkers}
+    assert seen == {("proofs/order_checker", "proofs/order_model")}
+    assert not any("_core" in (PACKAGE / f"{name}.py").read_text() for name in checkers)
 
 
 def test_importers_of_networks_see_no_plans() -> None:

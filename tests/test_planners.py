@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given
 
 import memplan
-from registered import SHORT
 from strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
@@ -132,7 +131,7 @@ def test_same_offsets_without_alignment(problem: Columns) -> None:
 @given(columns())
 @BOUNDED
 def test_auto_is_above_none_of_the_greedy_ones(problem: Columns) -> None:
-    plan = memplan.plan(memplan.Problem(*problem), SHORT["auto"])
+    plan = memplan.plan(memplan.Problem(*problem), "auto:effort=2000000")
     assert plan.peak <= min(memplan.plan(memplan.Problem(*problem), name).peak for name in GREEDY)
     assert plan.winner in ("first_fit", "valley", "squeaky_wheel")
 

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
 import oracle
 from memplan import _core
-from strategies import BOUNDED, places, relation_graphs
+from strategies import BOUNDED, bounded, places, relation_graphs
 
 pytestmark = pytest.mark.no_cover
 
@@ -60,7 +60,7 @@ def orders(graph: Dict) -> list[list[int]]:
 
 @pytest.mark.parametrize("planner", ["naive", "auto"])
 @given(cases())
-@settings(BOUNDED, max_examples=250)
+@bounded(100)
 def test_a_plan_keeps_every_value_in_every_legal_order(planner: str, case: Any) -> None:
     graph, captured, buffers, donate = case
     offsets = memplan.plan(buffers.problem, planner).offsets.tolist()
@@ -70,7 +70,7 @@ def test_a_plan_keeps_every_value_in_every_legal_order(planner: str, case: Any) 
 
 
 @given(cases(), st.data())
-@settings(BOUNDED, max_examples=500)
+@bounded(200)
 def test_replay_agrees_with_the_oracle_on_plans_that_are_broken(case: Any, data: st.DataObject) -> None:
     graph, captured, buffers, donate = case
     assume(len(buffers.problem) > 1)
@@ -89,7 +89,7 @@ def test_replay_agrees_with_the_oracle_on_plans_that_are_broken(case: Any, data:
 
 
 @given(cases())
-@settings(BOUNDED, max_examples=250)
+@bounded(100)
 def test_with_the_reuse_edges_of_a_plan_every_other_order_is_free(case: Any) -> None:
     """Each op on a stream of its own: what data, `after`, overwrites and the edges leave open loses nothing."""
     graph, captured, buffers, donate = case

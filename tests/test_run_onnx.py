@@ -13,6 +13,7 @@ import torch
 import memplan
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
 from memplan.facts.source import Source
+from memplan.run import plans
 from memplan.run.onnx import program_of
 from onnx_build import BOOL, F32, I64, TensorProto, const, graph, helper, model, node, numpy_helper, onnx, value
 
@@ -97,13 +98,13 @@ def test_views_are_bytes_of_the_arena_until_the_next_run():
 
 def test_every_tensor_lies_where_the_plan_says():
     plan = memplan.plan(residual(), dims={"n": 4}, place=["input", "weight", "intermediate", "output", "workspace"])
-    bound = plan.program.bind(plan)
+    bound = plans.program_of(plan).bind(plan)
     x = reals(4, 8)
     bound.run([x], check=True)
     arena = bound._memory.arena
     assert arena.ctypes.data % 64 == 0
     assert len(arena) == plan.peak
-    for name, content in (("w", plan.program.weights["w"]), ("y", bound.run([x]).outputs["y"])):
+    for name, content in (("w", plans.program_of(plan).weights["w"]), ("y", bound.run([x]).outputs["y"])):
         slot = plan[name]
         assert arena[slot.offset : slot.end].tobytes() == content.tobytes()
 
@@ -430,7 +431,7 @@ def test_a_kernel_that_fails_is_named():
 def test_another_size_than_was_planned_is_refused():
     source = model([node("Neg", ["x"], ["y"], name="n")], [value("x", [2])], [value("y", None)])
     plan = memplan.plan(source)
-    step = next(iter(plan.program.steps.values()))
+    step = next(iter(plans.program_of(plan).steps.values()))
     step.run = lambda inputs, scope: [np.zeros(3, np.float32)]
     with pytest.raises(SourceError, match=r"op 'n' \(Neg\) must give 'y' as float32\[2\], got float32\[3\]"):
         plan.run(np.ones(2, np.float32))
@@ -438,7 +439,7 @@ def test_another_size_than_was_planned_is_refused():
 
 def test_a_plan_that_leaves_its_arena_is_refused_before_it_runs():
     plan = memplan.plan(residual(), dims={"n": 4})
-    program = plan.program
+    program = plans.program_of(plan)
     for offsets, peak in ((plan.offsets + 8, plan.peak), (plan.offsets - 8, plan.peak), (plan.offsets, plan.peak - 1)):
         with pytest.raises(InvalidPlanError, match=r"tensor '\w+' lies at the bytes \[.*in the arena of \d+ bytes"):
             program.bind(replace(plan, offsets=offsets, peak=peak))
@@ -496,7 +497,7 @@ def test_bytes_that_die_too_soon_are_poison():
     last[buffer] -= 1
     problem = plan.problem
     wrong = replace(plan, problem=memplan.Problem(problem.size, problem.first, last, 1, problem.names))
-    program = plan.program
+    program = plans.program_of(plan)
     assert np.isnan(program.bind(wrong).run([x], check=True).outputs["y"]).all()
     same(program.bind(wrong).run([x]).outputs, expected(source, {"x": x}))  # nobody has taken the bytes
 

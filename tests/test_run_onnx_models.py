@@ -15,6 +15,7 @@ from torch import nn
 import memplan
 from memplan.errors import SourceError
 from memplan.facts.source import Source
+from memplan.run import plans
 from memplan.run.onnx import program_of
 from onnx_build import BOOL, I64, const, graph, model, node, onnx, value
 from onnx_running import caught, fed, plans_of, runs, same, wanted
@@ -283,6 +284,6 @@ def test_a_lifetime_that_is_a_step_too_short_is_seen():
     source = branches()
     feeds = fed(source)
     plan = memplan.plan(source)
-    seen, of = caught(plan.program, plan, feeds, wanted(source, feeds))
+    seen, of = caught(plans.program_of(plan), plan, feeds, wanted(source, feeds))
     assert (seen, of) == (of, of)
     assert of >= 5

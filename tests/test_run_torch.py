@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import memplan
 from memplan.importers.torch.fake import tensors_in
+from memplan.run.plans import program_of
 from memplan.run.torch.given import require_fits
 from memplan.run.torch.memory import Memory
 from memplan.run.torch.recording import Recording
@@ -485,7 +486,7 @@ def test_gradients_that_forward_switches_on_stay_inside() -> None:
 def bound(change: Callable[[Any], None]) -> Memory:
     """The memory of a plan whose recording was changed."""
     plan = planned(two_layers(), torch.randn(3, 8))
-    recording = plan.program.recording  # type: ignore[attr-defined]
+    recording = program_of(plan).recording  # type: ignore[attr-defined]
     change(recording)
     return Memory(plan, recording)
 
@@ -512,7 +513,7 @@ def test_what_is_on_another_device_has_memory_of_its_own() -> None:
 
 
 def test_tensors_that_are_not_there_or_elsewhere() -> None:
-    view = planned(two_layers(), torch.randn(3, 8)).program.recording.sources[0].view  # type: ignore[attr-defined]
+    view = program_of(planned(two_layers(), torch.randn(3, 8))).recording.sources[0].view  # type: ignore[attr-defined]
     with pytest.raises(memplan.SourceError, match=r"weight 'w' is not known: the plan has float32\[16, 8\]"):
         require_fits("weight 'w'", None, view, torch.device("cpu"))
     with pytest.raises(memplan.SourceError, match=r"weight 'w': the plan has it on cuda:0, got one on cpu"):

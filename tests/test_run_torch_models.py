@@ -9,6 +9,7 @@ import torch
 
 import memplan
 import models
+from memplan.run.plans import program_of
 from running import random_plan, shortened
 from test_run_torch import gradients, same
 
@@ -30,7 +31,7 @@ def test_inference(name: str) -> None:
     plan = memplan.plan(example.model, kwargs=inputs, alignment=64)
     assert same(plan.run(kwargs=inputs, check=True).outputs, expected)
     for seed in range(3):
-        run = plan.program.bind(random_plan(plan, seed)).run((), inputs, check=True)
+        run = program_of(plan).bind(random_plan(plan, seed)).run((), inputs, check=True)
         assert same(run.outputs, expected)
 
 
@@ -42,7 +43,7 @@ def test_training(name: str) -> None:
     expected = gradients(example.model, loss)
     plan = memplan.plan(example.model, "first_fit", kwargs=inputs, train=True, alignment=64)
     for other in (plan, random_plan(plan, 0)):
-        run = plan.program.bind(other).run((), inputs, check=True)
+        run = program_of(plan).bind(other).run((), inputs, check=True)
         assert same(results(run, expected), [loss.detach(), expected])
 
 
@@ -56,5 +57,5 @@ def test_lifetimes_that_end_too_early_are_found() -> None:
     lives = [b for b, slot in enumerate(plan) if slot.last - slot.first > 1 and "mlp" in slot.name]
     assert len(lives) > 3
     for buffer in lives:
-        run = plan.program.bind(shortened(plan, buffer)).run((), inputs, check=True)
+        run = program_of(plan).bind(shortened(plan, buffer)).run((), inputs, check=True)
         assert not same(run.outputs, expected), plan.problem.name(buffer)

@@ -22,7 +22,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from memplan.comparing.comparison import Comparison, ComparisonRow
+from interrupts import FOREVER
+from memplan.comparing.comparison import Comparison
+from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
 from memplan.planning import cp_sat
 from memplan.present.sweep import save_sweep
@@ -281,7 +283,6 @@ def test_what_may_be_mended_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
     assert [line["planner"] for line in lines(tmp_path / "sweep.csv")] == ["first_fit"]
 
 
-FOREVER = "hill_climb:iterations=1000000000,placements=1000000000000"
 RUN = f"""
 import signal, sys, memplan
 signal.signal(signal.SIGINT, signal.default_int_handler)

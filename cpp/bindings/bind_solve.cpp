@@ -4,7 +4,6 @@
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/order.hpp"
-#include "memplan/order_bound.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
@@ -154,13 +153,6 @@ void bind_best_order(py::module_& m) {
       py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = OrderOptions().work,
       py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
-  m.def(
-      "order_bound",
-      [](const Graph& graph, const StorageOptions& storage) {
-        OrderBound bound = order_bound(graph, storage);
-        return std::tuple(bound.bytes, bound.op, bound.before);
-      },
-      py::arg("graph"), py::arg("storage") = StorageOptions());
 }
 
 std::vector<std::string> kinds_of(const Place& place) {

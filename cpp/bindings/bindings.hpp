@@ -14,6 +14,7 @@ namespace py = pybind11;
 
 void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
+void bind_order_bound(py::module_& m);
 void bind_problem(py::module_& m);
 void bind_planners(py::module_& m);
 void bind_refute(py::module_& m);

@@ -7,8 +7,9 @@ together never overlap; every plan is verified before it is returned.
 from . import generate as generate
 from . import run as run
 from ._core import Graph, Op, Problem, Tensor, __version__
-from .api import capture, plan, refute, reorder
-from .comparing.comparison import Comparison, ComparisonRow, compare
+from .api import capture, order_bound, plan, refute, reorder
+from .comparing.comparison import Comparison, compare
+from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
 from .errors import (
     GraphError,
@@ -41,6 +42,8 @@ from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
+from .proofs.order_bound import OrderBound
+from .proofs.order_checker import OrderBoundError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
@@ -62,6 +65,8 @@ __all__ = [
     "MissingDependencyError",
     "Op",
     "Options",
+    "OrderBound",
+    "OrderBoundError",
     "OrderInfo",
     "Parameter",
     "Placement",
@@ -91,6 +96,7 @@ __all__ = [
     "compare",
     "compiled_plans",
     "heaviest_clique",
+    "order_bound",
     "order_names",
     "orders",
     "plan",

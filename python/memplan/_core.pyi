@@ -634,7 +634,28 @@ def lives_of(graph: Graph) -> list[tuple[int, int]]:
     Per tensor, the steps [first, last) from its write to its last read.
     """
 
-def order_bound(graph: Graph, storage: StorageOptions = ...) -> tuple[int, int, list[int]]: ...
+def order_bound(
+    graph: Graph, storage: StorageOptions = ..., work: typing.SupportsInt | typing.SupportsIndex = 100000000
+) -> tuple[
+    int,
+    list[int],
+    list[
+        tuple[
+            int,
+            list[int],
+            list[int],
+            int,
+            list[tuple[int, int, int, int]],
+            list[tuple[int, int, int]],
+            list[tuple[int, int]],
+        ]
+    ],
+]:
+    """
+    What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;
+    held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes). The GIL is released.
+    """
+
 def order_of(
     graph: Graph,
     order: str,

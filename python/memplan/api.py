@@ -19,11 +19,12 @@ from .importers import boolean, capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
 from .planning.orders import check_order
+from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 from .solving import Solver
 
-_HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources
+_HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources that can be run
 _ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives
 
 
@@ -38,6 +39,8 @@ def capture(
     inplace_ops: Collection[str] = (),
     trust: bool = False,
     device: Literal["cuda"] | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = False,
 ) -> _core.Graph | _core.Problem:
     """Import a source without planning it.
 
@@ -72,6 +75,13 @@ def capture(
     device
         "cuda", for a torch source: what eager torch runs on a GPU, estimated without one. It chooses the kernels of
         attention and dropout, and offsets are multiples of 512. ``plan.notes`` says what is not known.
+    optimizer
+        With ``train=True``: whose step follows the backward pass. A ``torch.optim.Optimizer`` of the network's
+        parameters; or a class or function that makes one from a list of parameters, such as ``torch.optim.AdamW``; or
+        its name in torch.optim. Gradients then die in the updates, and the loss is the only output. Updates are those
+        of torch for one tensor at a time (``foreach=False, fused=False``). States are weights: `fc.weight.exp_avg`.
+    keep_gradients
+        With an optimizer: gradients are outputs too, and live to the end.
 
     Raises
     ------
@@ -94,6 +104,8 @@ def capture(
         inplace_ops=inplace_ops,
         trust=trust,
         device=device,
+        optimizer=optimizer,
+        keep_gradients=keep_gradients,
     )
 
 
@@ -122,12 +134,14 @@ def plan(
     inplace_ops: Collection[str] = (),
     trust: bool = False,
     device: Literal["cuda"] | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = False,
 ) -> Plan:
     """Give every buffer of a source an offset in one arena.
 
     Parameters
     ----------
-    source, args, kwargs, train, dims, inclusive, inplace_ops, trust, device
+    source, args, kwargs, train, dims, inclusive, inplace_ops, trust, device, optimizer, keep_gradients
         What to plan; see `capture`.
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
@@ -212,6 +226,8 @@ def plan(
         inplace_ops=inplace_ops,
         trust=trust,
         device=device,
+        optimizer=optimizer,
+        keep_gradients=keep_gradients,
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
@@ -223,6 +239,18 @@ def plan(
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     if on_improvement is not None and not callable(on_improvement):
         raise TypeError(f"on_improvement must be callable with a plan, got {on_improvement!r}")
+    origin = Source(
+        source,
+        kind_of(source),
+        tuple(args),
+        dict(kwargs or {}),
+        train,
+        dict(dims or {}),
+        tuple(inplace_ops),
+        trust,
+        optimizer=optimizer,
+        keep_gradients=keep_gradients,
+    )
     solver = Solver(
         planner,
         seconds(time_limit, "time_limit"),
@@ -230,7 +258,7 @@ def plan(
         integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
         on_improvement,
-        None if device is not None else _source(source, args, kwargs, train, dims, inplace_ops, trust),
+        origin if device is None and origin.kind in _HAVE_PROGRAMS else None,
     )
     try:
         if isinstance(captured, _core.Graph):
@@ -291,6 +319,49 @@ def reorder(
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
 
 
+def order_bound(
+    source: Any,
+    *,
+    inplace: bool = True,
+    zero_copy: bool = True,
+    place: Collection[str] = PLACED,
+    donate: Collection[str] = (),
+    work: int = 10**8,
+    **options: Any,
+) -> OrderBound:
+    """What every order of the ops needs, whichever tensors share bytes, with a proof.
+
+    `OrderBound.check` checks the proof, without the code that found it. ``plan.order_bound`` is the number alone.
+
+    Parameters
+    ----------
+    source, options
+        A plan of a graph, with what was asked for it; or a source, as for `capture`.
+    inplace, zero_copy, place, donate
+        As for `plan`; what a plan has been asked for counts.
+    work
+        Steps of work after which the search for a higher bound ends. A step takes some nanoseconds.
+
+    Raises
+    ------
+    TypeError
+        The source is a problem, or the plan of one: these have no ops. And as `capture`.
+    """
+    if isinstance(source, Plan):
+        graph: Any = source.graph
+        storage = source.storage
+    else:
+        graph = capture(source, **options)
+        storage = None
+    if not isinstance(graph, _core.Graph):
+        raise TypeError("order_bound takes graphs and their plans; a problem has steps, and no ops")
+    if storage is None:
+        donate = names(donate, "donate")
+        check_donated(graph, donate)
+        storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], list(donate), bool(zero_copy))
+    return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
+
+
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
     """Prove that no plan of a problem fits a capacity. `Refutation.check` checks the proof.
 
@@ -341,22 +412,6 @@ def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
 
     assert isinstance(graph, _core.Graph)
     return notes_of({op.type for op in graph.ops})
-
-
-def _source(
-    source: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    train: bool,
-    dims: Mapping[str, int] | None,
-    inplace_ops: Collection[str],
-    trust: bool,
-) -> Source | None:
-    """What a plan can be run from; None if it says no more than sizes and lifetimes."""
-    kind = kind_of(source)
-    if kind not in _HAVE_PROGRAMS:
-        return None
-    return Source(source, kind, tuple(args), dict(kwargs or {}), train, dict(dims or {}), tuple(inplace_ops), trust)
 
 
 def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 import memplan
 from memplan.importers.torch.fake import map_tensors, tensors_in
+from memplan.run.plans import program_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import models
@@ -331,7 +332,7 @@ class Trial:
 
     def run(self) -> Tally:
         plan = memplan.plan(self.case.source, "first_fit", alignment=64, **self.named)
-        self.program = plan.program
+        self.program = program_of(plan)
         assert plan.graph is not None
         self.apart = self.program.bind(memplan.plan(plan.graph, "naive", inplace=False, zero_copy=False, alignment=64))
         for seed in range(self.options.plans):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import Columns, place, tightest, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns, shaped_problems
+from strategies import BOUNDED, bounded, columns, shaped_problems
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -62,7 +62,7 @@ def test_small_problems_come_near_their_optimum(problem: Columns) -> None:
 
 
 @given(shaped_problems(), st.integers(0, 2**64 - 1))
-@BOUNDED
+@bounded(20)
 def test_shapes_and_conflicts_count(problem, seed: int) -> None:  # type: ignore[no-untyped-def]
     rows, parts, conflicts = problem
     shaped = memplan.Problem(*rows, parts=parts, conflicts=conflicts)

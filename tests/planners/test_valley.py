@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import Columns
 
 import memplan
 from memplan.generate import mirrored, shuffled, tight
-from strategies import BOUNDED, columns
+from strategies import BOUNDED, bounded, columns
 
 MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
 INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary", "weigh")
@@ -45,7 +45,7 @@ def small_and_exact(problem: memplan.Problem) -> int:
 
 
 @given(problems)
-@settings(BOUNDED, max_examples=300)
+@bounded(120)
 @example(memplan.Problem([1, 2, 2], [0] * 3, [1] * 3, [3, 8, 1]))
 @example(memplan.Problem([3, 3], [0, 0], [1, 1], 4))
 def test_the_optimum_with_its_proof(problem: memplan.Problem) -> None:
@@ -68,7 +68,7 @@ def test_the_optimum_fits_and_a_byte_less_is_refuted(problem: memplan.Problem) -
 
 @pytest.mark.parametrize("off", [*((name,) for name in INFERENCES), INFERENCES], ids="+".join)
 @given(problems)
-@settings(BOUNDED, max_examples=40)
+@bounded(25)
 def test_without_an_inference_it_is_exact(off: tuple[str, ...], problem: memplan.Problem) -> None:
     choices = ",".join(f"{name}=off" for name in off)
     plan = memplan.plan(problem, f"valley:{choices}")

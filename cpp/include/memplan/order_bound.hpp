@@ -1,4 +1,12 @@
-// OrderBound: what every order of a graph's ops needs at least, with a witness.
+// OrderBound: what every order of a graph's ops needs at least, with a proof that can be checked.
+//
+// Some ops, `ops`, run in some sequence, whatever the order. Each of the needs rules out that one of them runs next
+// after some of them, and before others, with fewer bytes. Between them they cut every way from none of the ops to all:
+//
+//     ops {a, b}      none ─ a next ─▶ {a} ─ b next ─▶ {a, b}       the needs of a after none, and of b before a,
+//                       └─── b next ─▶ {b} ─ a next ───┘            leave no way
+//
+// With one op, and one need, that is the fewest bytes that are alive before it, whatever has run.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +17,42 @@
 
 namespace memplan {
 
-// What bounds the load of every order, with its witness: while op `op` runs, `bytes` are needed whatever has run
-// before; some set of ops that holds `before` and no others has the fewest bytes alive.
-struct OrderBound {
+// While `op` runs after all of `before` and before all of `after`, at least `bytes` are needed. The reason is a flow:
+// after any set S of ops that may have run, what is held is alive.
+struct OrderNeed {
+  // Bytes that a tensor made, the first of them at `begin`, have a user that is not in S, or the caller keeps them.
+  struct Held {
+    Index tensor;
+    Bytes begin;
+    Index user;  // kNone: the caller
+    Bytes bytes;
+  };
+  // Bytes of a tensor that are alive.
+  struct Alive {
+    Index tensor;
+    Bytes bytes;
+  };
+  // An op gives bytes that are held for it to one that it waits for.
+  struct Passed {
+    Index op, before;
+    Bytes bytes;
+  };
+
+  Index op = kNone;  // kNone: the end, after all ops
+  std::vector<Index> before = {}, after = {};
   Bytes bytes = 0;
-  Index op = kNone;                // kNone: after the last op, what the caller keeps
-  std::vector<Index> before = {};  // a set of ops after which least is alive for `op`, which follows; ascending
+  std::vector<Held> held = {};
+  std::vector<Passed> passed = {};
+  std::vector<Alive> alive = {};  // where `bytes` are the least: after a set of ops with so much alive
 };
 
-// 0 where ops are on several streams. `work` is in steps of some nanoseconds.
+struct OrderBound {
+  Bytes bytes = 0;
+  std::vector<Index> ops = {};
+  std::vector<OrderNeed> needs = {};
+};
+
+// 0, without needs, where ops are on several streams. `work` is in steps of some nanoseconds.
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000);
 
 }  // namespace memplan

@@ -47,11 +47,11 @@ ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
   }
   const std::vector<Shared> possible = possible_everywhere(graph, options);
   add_items(graph, options, possible);
-  add_overs(graph, possible);
   for (Index k = 0; k < op_count(); ++k) {
     if (options.place.contains(TensorKind::workspace)) making[at(k)] += graph.op(k).workspace;
     for (const Index i : makes[at(k)]) making[at(k)] += items[at(i)].bytes;
   }
+  add_overs(graph, possible);
 }
 
 void ContentsModel::add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible) {
@@ -104,7 +104,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
       sort_unique(by);
       std::erase(by, maker);
       const auto [found, is_new] = known.try_emplace({maker, by, keeps}, static_cast<Index>(items.size()));
-      if (is_new) items.push_back({0, maker, by, keeps});
+      if (is_new) items.push_back({0, maker, by, keeps, storages.storages[s].root, ends[e]});
       items[at(found->second)].bytes += ends[e + 1] - ends[e];
       for (const Index t : tensors) items_of_[at(t)].push_back(found->second);
     }
@@ -118,20 +118,20 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
 void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
   std::vector<std::set<Index>> outputs(waits.size()), inputs(waits.size());
   for (const Shared& shared : possible) {
-    if (shared.how != Sharing::inplace) continue;
     const auto& [output, input, offset] = shared.view;
+    if (shared.how != Sharing::inplace || items_of_[at(output)].empty() || items_of_[at(input)].empty()) continue;
     std::vector<Index> found = items_of_[at(input)];
     sort_unique(found);
     outputs[at(shared.op)].insert(output);
     inputs[at(shared.op)].insert(input);
     const Bytes bytes = std::min(graph.tensor(output).bytes, graph.tensor(input).bytes);
-    if (!found.empty()) overs[at(shared.op)].push_back({bytes, output, input, std::move(found)});
+    overs[at(shared.op)].push_back({bytes, output, input, std::move(found)});
   }
   for (std::size_t k = 0; k < waits.size(); ++k) {
     Bytes out = 0, in = 0;
     for (const Index t : outputs[k]) out += graph.tensor(t).bytes;
     for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
-    over_at_most[k] = std::min(out, in);
+    over_at_most[k] = std::min({out, in, making[k]});
   }
 }
 

@@ -23,6 +23,8 @@ struct Content {
   Index maker = kNone;       // kNone: there from the beginning
   std::vector<Index> users;  // other ops, ascending
   bool kept = false;         // to the end
+  Index tensor = kNone;      // whose bytes they are, ...
+  Bytes begin = 0;           // ... and the first of them
 };
 
 // An output that may be written over an input: the items of the input, which have to be dead.
@@ -51,7 +53,6 @@ class ContentsModel {
   std::vector<std::vector<Over>> overs;       // per op
   std::vector<Bytes> making;                  // per op, bytes that it makes, with its workspace
   std::vector<Bytes> over_at_most;            // per op, bytes of inputs that it may write over in some order
-  Bytes donated = 0;  // bytes of donated inputs outside of the arena, in which something may lie
 
  private:
   void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);

@@ -1,12 +1,15 @@
-// Cuts: the least that is alive before an op, in any order, by a minimum cut.
+// Cuts: the least that is alive after a set of ops, by a minimum cut.
 //
-//     source ─∞▶ what op waits for      maker ─bytes▶ item ─∞▶ users      op ─∞▶ what it waits for      op ─∞▶ sink
+//     maker ─bytes▶ item ─∞▶ users      item that is kept ─∞▶ sink      op ─∞▶ what it waits for
+//     source ─∞▶ ops that have to be in the set      ops that may not be in it ─∞▶ sink
 //
-// A cut of finite capacity is a set S of ops with all their predecessors, without the op: what it cuts is what is alive
-// after S. So the least cut is the least that may be alive when the op runs. Dinic's algorithm.
+// A cut of finite capacity is a set S of ops with all that they wait for: what it cuts is what is alive after S. So the
+// least cut is the least that may be alive. Only what is open has nodes: an op that is neither in the set whatever
+// happens nor out of it, and the items that such an op makes or uses up. Dinic's algorithm.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "order/contents_model.hpp"
@@ -16,7 +19,22 @@ namespace memplan {
 
 struct Cut {
   Bytes alive = 0;           // bytes after S
-  std::vector<bool> in_set;  // per op, whether it is in S
+  std::vector<bool> in_set;  // per op, whether it is in S: the smallest S of so few bytes
+};
+
+// A flow: why so much is alive. Each item gives its bytes to ops that use it, as long as they have not run.
+struct Flow {
+  struct Held {
+    Index item, user;  // kNone: the caller
+    Bytes bytes;
+  };
+  struct Passed {
+    Index op, before;  // what the op waits for
+    Bytes bytes;
+  };
+  Bytes bytes = 0;
+  std::vector<Held> held;
+  std::vector<Passed> passed;
 };
 
 class Cuts {
@@ -27,28 +45,54 @@ class Cuts {
   // throws.
   std::optional<Cut> before(Index op, std::int64_t& work_left);
 
+  // The same with all of `in`, and none of `out`, in S.
+  std::optional<Cut> before(Index op, std::span<const Index> in, std::span<const Index> out, std::int64_t& work_left);
+
+  // The flow of the last cut; where the work was not enough, of what has been found: no S has less alive.
+  Flow flow() const;
+  Bytes proven() const { return proven_; }  // its bytes
+
+  // Per op, by the flow of the last cut, what it gives less what it gets.
+  std::vector<Bytes> gives() const;
+
+  // Whether some set of ops has all of `in`, and what the op waits for, and neither the op nor any of `out`.
+  bool exists() const { return exists_; }
+
  private:
+  enum class Side : std::uint8_t { open, in, out, after };  // out: after is the op, and what waits for it
   struct Edge {
     Index to;
+    Index next;  // of the same node
     Bytes capacity;
   };
+  struct Open {
+    Index item, user, edge;
+  };
 
-  void add(Index from, Index to, Bytes capacity);
+  bool is_out(Index op) const { return side_[at(op)] == Side::out || side_[at(op)] == Side::after; }
+  void spread(Index op, Side side);
+  void build();
+  void build(Index item);
+  Index node();
+  Index add(Index from, Index to, Bytes capacity);
   bool find_levels();
-  Bytes push(Index node, Bytes limit);
+  Bytes push();
   void count(std::size_t edges);
 
   const ContentsModel& model_;
   const Deadline& deadline_;
   std::int64_t work_ = 0;  // edges looked at
-  Index source_, sink_;
-  std::vector<std::vector<Index>> edges_of_;  // per node; an edge's reverse is its number ^ 1
+  bool exists_ = true;
+  Bytes proven_ = 0;
+  std::vector<Side> side_;          // per op
+  std::vector<Index> open_;         // ops
+  std::vector<Index> node_of_;      // per open op
+  std::vector<Flow::Held> always_;  // what is alive after every S
+  std::vector<Open> uses_;          // the edges from items, ...
+  std::vector<Open> waits_;         // ... and from ops to what they wait for
+  std::vector<Index> first_;        // per node, its first edge; an edge's reverse is its number ^ 1
   std::vector<Edge> edges_;
-  std::vector<Bytes> fresh_;    // capacities without what depends on the op
-  std::vector<Index> to_op_;    // per op, the edge source -> op
-  std::vector<Index> from_op_;  // per op, the edge op -> sink
-  std::vector<Index> level_;
-  std::vector<std::size_t> next_;
+  std::vector<Index> level_, next_, path_, queue_;
 };
 
 }  // namespace memplan

@@ -53,7 +53,10 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
     _add_reading(command.add_argument_group("how the source is read"))
-    _add_placing(command.add_argument_group("what is placed, and what may share bytes"))
+    placing = command.add_argument_group("what is placed, and what may share bytes")
+    _add_placing(placing)
+    if not many:
+        _add_order(placing)
 
 
 def _add_reading(group: Group) -> None:
@@ -66,6 +69,11 @@ def _add_reading(group: Group) -> None:
     )
     group.add_argument(
         "--train", action="store_true", help="of a .pt2 file: plan the forward and the backward pass together"
+    )
+    group.add_argument(
+        "--optimizer",
+        metavar="NAME",
+        help="with --train: end with the step of this optimizer of torch.optim, such as AdamW, in which gradients die",
     )
     group.add_argument(
         "--trust",
@@ -116,6 +124,9 @@ def _add_placing(group: Group) -> None:
     group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
+
+
+def _add_order(group: Group) -> None:
     group.add_argument(
         "--order",
         type=_order,
@@ -164,6 +175,7 @@ def capturing(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "dims": _dims(options.dims),
         "train": options.train,
+        "optimizer": options.optimizer,
         "trust": options.trust,
         "inclusive": options.inclusive,
         "inplace_ops": _inplace_ops(options.inplace_ops),
@@ -179,7 +191,6 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "disable_inplace_ops": options.disable_inplace_ops,
         "donate": options.donate,
         "zero_copy": not options.no_zero_copy,
-        "order": options.order,
         "time_limit": options.time_limit,
         "seed": options.seed,
         "threads": options.threads,
@@ -226,8 +237,8 @@ def names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
-def planner_names(text: str) -> list[str]:
-    """Planners between commas; what follows a comma and is NAME=VALUE is a parameter of the planner before it."""
+def names_with_parameters(text: str) -> list[str]:
+    """Planners or orders between commas; what follows a comma and is NAME=VALUE is a parameter of the one before."""
     found: list[str] = []
     for piece in text.split(","):
         name, equals, _ = piece.partition("=")

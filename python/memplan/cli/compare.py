@@ -16,8 +16,8 @@ from .arguments import (
     capturing,
     check_picture,
     check_targets,
+    names_with_parameters,
     new_command,
-    planner_names,
     planning,
     search_group,
 )
@@ -26,12 +26,14 @@ from .terminal import OK, console, interrupted, readers_may_leave, waiting
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ..comparing.comparison import Comparison, ComparisonRow
+    from ..comparing.comparison import Comparison
+    from ..comparing.row import ComparisonRow
     from ..comparing.sweep import Sweep
 
 EXAMPLES = """
 memplan compare example:resnet50_train --plot planners.png
 memplan compare model.onnx --planners auto,first_fit,beam:k=64 --dims batch=8 --csv planners.csv
+memplan compare example:resnet50_train --planners auto,first_fit --orders given,best
 memplan compare lifetimes/*.csv --inclusive --jobs 8 --resume done.csv --html planners.html
 """
 
@@ -45,10 +47,17 @@ def add(commands: Commands) -> None:
     search.add_argument(
         "--planners",
         action="extend",
-        type=planner_names,
+        type=names_with_parameters,
         metavar="P,P",
         help="names between commas, parameters after a colon: auto,beam:k=16,xla_heap:order=best,fit=lowest. "
         "By default all, the exact ones for 10 seconds each",
+    )
+    search.add_argument(
+        "--orders",
+        action="extend",
+        type=names_with_parameters,
+        metavar="O,O",
+        help="orders of the ops between commas: given,best (default: given); `memplan orders` explains them all",
     )
     add_search(search)
     search.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="processes that plan at a time (default: 1)")
@@ -68,7 +77,12 @@ def run(options: argparse.Namespace) -> int:
     outputs = (options.csv, options.json, options.markdown, options.html, options.plot, options.resume)
     check_targets([target for target in outputs if target is not None], options.sources)
     check_picture(options.plot)
-    arguments = {"planners": options.planners, **capturing(options), **planning(options)}
+    arguments = {
+        "planners": options.planners,
+        "orders": options.orders or ["given"],
+        **capturing(options),
+        **planning(options),
+    }
     if len(options.sources) == 1 and options.jobs == 1 and options.resume is None:
         result: Comparison | Sweep = _compared(options.sources[0], arguments)
     else:
@@ -85,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 def _compared(source: str, arguments: dict[str, Any]) -> Comparison:
     from ..comparing.comparison import compare
 
-    progress = _Progress(len(arguments["planners"] or planners()))
+    progress = _Progress(len(arguments["planners"] or planners()) * len(arguments["orders"]))
     with waiting(progress):
         return compare(source, on_row=progress.step, **arguments)
 
@@ -137,7 +151,7 @@ def _print(result: Comparison | Sweep) -> None:
 
 
 class _Progress:
-    """How far the comparison has come, as a line: "comparing: 12 of 27 planners, 3 s"."""
+    """How far the comparison has come, as a line: "comparing: 12 of 27 plans, 3 s"."""
 
     def __init__(self, total: int) -> None:
         self._begin = time.monotonic()
@@ -148,7 +162,7 @@ class _Progress:
         self._done += 1
 
     def __str__(self) -> str:
-        return f"comparing: {self._done} of {self._total} planners, {time.monotonic() - self._begin:.0f} s"
+        return f"comparing: {self._done} of {self._total} plans, {time.monotonic() - self._begin:.0f} s"
 
     def __rich__(self) -> Text:
         from rich.text import Text

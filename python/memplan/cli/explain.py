@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     show = progress.show if sys.stderr.isatty() else None
     with waiting(progress):
-        found = plan(source, options.planner, on_improvement=show, **planning(options))
+        found = plan(source, options.planner, on_improvement=show, order=options.order, **planning(options))
     with waiting("explaining"):
         explanation = found.explain()
     if options.json is not None:

@@ -16,6 +16,7 @@ from .arguments import (
     add_search,
     add_source,
     captured,
+    capturing,
     check_picture,
     check_targets,
     new_command,
@@ -37,6 +38,7 @@ memplan plan model.pt2 --plot peak.svg --zoom peak --colour-by layer --highlight
 memplan plan model.onnx --dims batch=8 --alignment 64 --csv plan.csv
 memplan plan example:gpt2_train --html plan.html
 memplan plan lifetimes.csv --planner first_fit --layout layout.txt
+memplan plan model.onnx --order best --onnx reordered.onnx
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 memplan plan lifetimes.csv --capacity 1MiB --time-limit 10
 """
@@ -74,6 +76,7 @@ def _add_files(group: Group) -> None:
         help="the columns of --csv: id,lower,upper,size,alignment,offset (minimalloc, the default), or "
         "tensor_name,size,offset,start_time,end_time (gantt)",
     )
+    group.add_argument("--onnx", type=Path, metavar="F", help="the ONNX model with its nodes in the order of the plan")
     group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
     group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
 
@@ -116,7 +119,7 @@ def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None
     from ..present.gantt import check_options
 
     if wanted := picture(options):
-        check_options(plan(source, "naive", **planning(options)), **wanted)
+        check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
 
 
 def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
@@ -129,6 +132,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
             options.planner,
             on_improvement=progress.show if sys.stderr.isatty() else None,
             capacity=options.capacity,
+            order=options.order,
             **planning(options),
         )
 
@@ -144,7 +148,9 @@ def _infeasible(error: InfeasibleError) -> int:
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
     pictures = [options.plot, options.html, options.chrome_trace, options.memory_viz]
-    check_targets([options.csv, options.json, options.layout, *pictures], [options.source])
+    check_targets([options.csv, options.json, options.layout, options.onnx, *pictures], [options.source])
+    if options.onnx is not None and Path(options.source).suffix.lower() != ".onnx":
+        raise ValueError(f"--onnx needs a source of ONNX, got {options.source}")
     if options.plot is None and options.zoom is not None:
         raise ValueError("--zoom needs a picture to draw: --plot F")
     if options.plot is None and options.html is None and picture(options):
@@ -161,6 +167,9 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
         result.to_csv(options.csv, form=options.csv_form)
     if options.json is not None:
         result.to_json(options.json)
+    if options.onnx is not None:
+        again = {name: capturing(options)[name] for name in ("dims", "inplace_ops")}
+        result.to_onnx(options.onnx, source=options.source, **again)
     if options.layout is not None:
         result.to_layout(options.layout)
     if options.plot is not None:

@@ -1,12 +1,11 @@
-"""Comparing planners: one source, planned by many, and what each of them needs."""
+"""Comparing planners: one source, planned by many in one order of its ops or several, and what each plan needs."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,91 +22,25 @@ from ..errors import (
 from ..planning.registry import planner_names
 from ..planning.registry import planners as registered
 from ..text import printable
+from .ordered import Ordered, checked_orders, in_order
+from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..facts.plan import Plan
-
-CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust")  # options of `capture`
+CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "optimizer")  # of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
-NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, TimeLimitError, MemoryError)
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """What one planner makes of a source; all sizes are in bytes.
-
-    Attributes
-    ----------
-    planner : str
-        The planner's name as it was given, with its parameters.
-    peak, load, naive : int or None
-        Figures of the plan. None if there is no plan.
-    lower_bound : int or None
-        Bytes below which this planner has proven that no plan peaks.
-    bound : int
-        The best lower bound that any planner of the comparison has proven. Gaps are measured from it.
-    seconds : float or None
-        Wall time of planning, without import and verification.
-    pools : int
-        Number of pools, for planners that use pools; 0 for the others.
-    winner : str
-        The planner that found these offsets. It differs from `planner` for "auto".
-    interrupted : bool
-        Ctrl-C ended the search before its end.
-    error, reason : str
-        Why there is no plan, or none that fits the capacity: the class of the error, and its message. Empty otherwise.
-    problem : str
-        A digest of the buffers that were placed. "auto" may have chosen buffers that share less.
-    plan : Plan or None
-        None if there is no plan, and in rows of a sweep.
-    """
-
-    planner: str
-    peak: int | None = None
-    lower_bound: int | None = None
-    load: int | None = None
-    naive: int | None = None
-    seconds: float | None = None
-    pools: int = 0
-    winner: str = ""
-    interrupted: bool = False
-    error: str = ""
-    reason: str = ""
-    problem: str = ""
-    bound: int = 0
-    plan: Plan | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def gap(self) -> float | None:
-        """How far the peak may be from the best possible: peak / bound - 1."""
-        if self.peak is None:
-            return None
-        return self.peak / self.bound - 1 if self.bound else 0.0
-
-    @property
-    def saved(self) -> float | None:
-        """How much the plan saves, as a fraction of the naive bytes: 1 - peak / naive."""
-        if self.peak is None or self.naive is None:
-            return None
-        return 1 - self.peak / self.naive if self.naive else 0.0
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the peak equals the bound. Any planner of the comparison may have proven it."""
-        return self.peak is not None and self.peak == self.bound
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What each planner makes of one source: a row per planner, sorted by peak.
+    """What each planner makes of one source: a row per planner and order of the ops, sorted by peak.
 
     Rows with equal peaks come in this order: planners that have proven the peak optimal themselves, "auto" and its
-    searches, the others in the order of the registry. Rows without a plan come last. The order is the same in every
-    run.
+    searches, the others in the order of the registry; of one planner, the orders as they were given. Rows without a
+    plan come last. The order is the same in every run.
 
     Attributes
     ----------
@@ -124,16 +57,31 @@ class Comparison:
 
     @staticmethod
     def of(source: str, rows: Sequence[ComparisonRow]) -> Comparison:
-        """The rows in order, all measured from the best bound that any of them has proven."""
-        bound = _bound(rows)
+        """The rows by peak, those of an order measured from the best bound that any of them has proven."""
+        bounds = {order: _bound([row for row in rows if row.order == order]) for order in {row.order for row in rows}}
+        least = max((row.order_bound for row in rows if row.order_bound is not None), default=None)
+        measured = (replace(row, bound=bounds[row.order], order_bound=least) for row in rows)
         places = {name: place for place, name in enumerate(dict.fromkeys([*SEARCHES_OF_AUTO, *planner_names()]))}
-        ranked = sorted((replace(row, bound=bound) for row in rows), key=lambda row: _rank(row, places))
+        ranked = sorted(measured, key=lambda row: _rank(row, places))
         return Comparison(source, tuple(ranked), any(row.interrupted or row.error == NOT_RUN for row in rows))
 
     @property
     def bound(self) -> int:
-        """The best lower bound that any planner has proven, in bytes; 0 if there is no plan."""
+        """The best lower bound that any planner has proven, in bytes; 0 if there is no plan.
+
+        Of several orders, it is that of the order of the first row.
+        """
         return self.rows[0].bound if self.rows else 0
+
+    @property
+    def order_bound(self) -> int | None:
+        """Bytes below which no plan can peak in any order of the ops; None if only the given order was planned."""
+        return self.rows[0].order_bound if self.rows else None
+
+    @property
+    def orders(self) -> tuple[str, ...]:
+        """The orders of the ops that the rows are of, that of the lowest peak first."""
+        return tuple(dict.fromkeys(row.order for row in self.rows))
 
     @property
     def load(self) -> int | None:
@@ -151,24 +99,36 @@ class Comparison:
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
-    def __getitem__(self, key: str | int) -> ComparisonRow:
-        """The row of a planner, by its name as it was given, or by position."""
-        if not isinstance(key, str):
+    def __getitem__(self, key: str | tuple[str, str] | int) -> ComparisonRow:
+        """The row of a planner, by its name as it was given, of a planner and an order, or by position.
+
+        The name of a planner alone gives its first row: that of the order in which it peaks lowest.
+        """
+        if isinstance(key, int):
             return self.rows[key]
-        row = next((row for row in self.rows if row.planner == key), None)
+        row = next((row for row in self.rows if key in (row.planner, (row.planner, row.order))), None)
         if row is None:
-            raise KeyError(f"the comparison has no planner {key!r}; it has {', '.join(r.planner for r in self.rows)}")
+            known = ", ".join(dict.fromkeys(r.planner for r in self.rows))
+            of = f" in the orders {', '.join(self.orders)}" if isinstance(key, tuple) else ""
+            raise KeyError(f"the comparison has no planner {key!r}; it has {known}{of}")
         return row
 
     def __contains__(self, key: object) -> bool:
-        """Whether a planner has a row, by its name as it was given."""
-        return any(row.planner == key for row in self.rows)
+        """Whether a planner has a row, by its name as it was given, or a planner and an order."""
+        return any(key in (row.planner, (row.planner, row.order)) for row in self.rows)
 
-    def plot(self, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None) -> Axes:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        layouts: Sequence[str | tuple[str, str]] | None = None,
+        title: str | None = None,
+    ) -> Axes:
         """Draw the peaks as bars, and some of the plans below them. Returns the Axes of the bars.
 
         ``comparison.plot().figure.savefig("planners.svg")`` writes the whole picture. With `ax`, only the bars are
-        drawn, into that Axes. `layouts` names the planners whose plans are drawn; by default, three of different peaks.
+        drawn, into that Axes. `layouts` names the planners whose plans are drawn, or pairs of a planner and an order.
+        By default, the best plan of each order is drawn; of one order, three of different peaks.
 
         Raises
         ------
@@ -227,19 +187,23 @@ class Comparison:
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""
-        return f"<memplan.Comparison: {printable(self.source)}, {len(self)} planners{state}>"
+        count = len(self.orders)
+        if count > 1:
+            state = f" in {count} orders{state}"
+        return f"<memplan.Comparison: {printable(self.source)}, {len(self) // max(count, 1)} planners{state}>"
 
 
 def compare(
     source: Any,
     planners: Sequence[str] | None = None,
     *,
+    orders: Sequence[str] = ("given",),
     time_limit: float | None = None,
     on_row: Callable[[ComparisonRow], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     **options: Any,
 ) -> Comparison:
-    """Plan one source with many planners.
+    """Plan one source with many planners, in one order of its ops or in several.
 
     Parameters
     ----------
@@ -248,8 +212,12 @@ def compare(
     planners
         Names from `planners()`, with parameters as in "beam:k=16". By default, all planners of the registry. Then exact
         planners end after 10 seconds each, unless you give `time_limit`; other searches end after their own effort.
+    orders
+        Names of orders of ops, as for `plan`, such as ["given", "best"]. Each order is made once, and all planners plan
+        the graph in that order: also where "best" leads some planner to a higher peak. Then `order_bound` says what
+        bounds every order.
     time_limit
-        Seconds for each planner that searches; see `plan`.
+        Seconds for each planner that searches; see `plan`. The search for an order ends after its work.
     on_row
         A function that is called with each row, as soon as its planner has ended. The row's `bound` is not known yet;
         it is 0.
@@ -258,60 +226,70 @@ def compare(
         its best plan, marked `interrupted`. The planners after it have rows that say that they were not run. "raise"
         raises KeyboardInterrupt. So does "keep" if there is no plan yet.
     options
-        The other options of `plan`.
+        The other options of `plan`, but for `order`.
 
     Returns
     -------
     Comparison
-        A row per planner. If a planner refuses the problem, does not fit the capacity, or lacks its package, its row
-        says why.
+        A row per planner and order. If a planner refuses the problem, does not fit the capacity, or lacks its package,
+        its row says why.
 
     Raises
     ------
     TypeError, ValueError
-        Bad input, an unknown planner or parameter, or a planner named twice.
+        Bad input, an unknown planner, order or parameter, or one named twice.
     """
-    names = checked_planners(planners)
+    names, orders = checked_planners(planners), checked_orders(orders)
+    if "order" in options:
+        raise TypeError("compare takes orders, a list: orders=['given', 'best']; got order")
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     captured = capture(source, **capturing)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
     rows: list[ComparisonRow] = []
-    for name in names:
-        row = planned_row(captured, name, time_limit=limits[name], **options)
+    for row in _rows(captured, limits, orders, options):
         rows.append(row)
         if row.interrupted or row.error == NOT_RUN:
             break
         if on_row is not None:
             on_row(row)
-    comparison = Comparison.of(title_of(source, captured), rows + [not_run(name) for name in names[len(rows) :]])
+    pairs = [(name, order) for order in orders for name in names]
+    comparison = Comparison.of(title_of(source, captured), rows + [not_run(*pair) for pair in pairs[len(rows) :]])
     if comparison.interrupted and (on_interrupt == "raise" or all(row.peak is None for row in comparison)):
         raise KeyboardInterrupt
     return comparison
 
 
-def planned_row(captured: _core.Graph | _core.Problem, planner: str, **options: Any) -> ComparisonRow:
-    """What a planner makes of a source, or why it makes nothing of it."""
+def _rows(
+    captured: _core.Graph | _core.Problem,
+    limits: Mapping[str, float | None],
+    orders: Sequence[str],
+    options: Mapping[str, Any],
+) -> Iterator[ComparisonRow]:
+    """The rows of all planners, order by order."""
+    for order in orders:
+        ordered = in_order(captured, order, options)
+        for name, limit in limits.items():
+            yield planned_row(ordered, name, time_limit=limit, **options)
+
+
+def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow:
+    """What a planner makes of a source in an order, or why it makes nothing of it."""
+    if ordered.error is not None:
+        return refused(planner, ordered.name, ordered.error)
+    if ordered.interrupted:
+        return not_run(planner, ordered.name)
     try:
-        return _row_of(plan(captured, planner, on_interrupt="keep", **options), planner)
+        row = row_of(plan(ordered.source, planner, on_interrupt="keep", **options), planner)
     except InfeasibleError as error:
-        row = ComparisonRow(planner) if error.plan is None else _row_of(error.plan, planner)
-        return replace(row, error="InfeasibleError", reason=_first_line(error))
+        row = ComparisonRow(planner) if error.plan is None else row_of(error.plan, planner)
+        row = replace(row, error="InfeasibleError", reason=first_line(error))
     except REFUSALS as error:
-        return refused(planner, error)
+        return refused(planner, ordered.name, error)
     except KeyboardInterrupt:
-        return not_run(planner)
-
-
-def refused(planner: str, error: Exception) -> ComparisonRow:
-    """The row of a planner that has no plan because of an error."""
-    return ComparisonRow(planner, error=type(error).__name__, reason=_first_line(error) or "out of memory")
-
-
-def not_run(planner: str) -> ComparisonRow:
-    """The row of a planner that was not run, or not to an end."""
-    return ComparisonRow(planner, error=NOT_RUN, reason="interrupted before it had a plan")
+        return not_run(planner, ordered.name)
+    return replace(row, order=ordered.name, order_bound=ordered.bound)
 
 
 def checked_planners(planners: Sequence[str] | None) -> list[str]:
@@ -352,31 +330,6 @@ def name_of(source: Any) -> str | None:
     return Path(source).stem if isinstance(source, (str, os.PathLike)) else None
 
 
-def digest(problem: _core.Problem) -> str:
-    """What tells problems apart, but for the names of their buffers."""
-    hashed = hashlib.blake2b(digest_size=8)
-    columns = (problem.size, problem.first, problem.last, problem.alignment, problem.parts, problem.conflicts)
-    for column in columns:
-        hashed.update(b"," if column is None else column.tobytes() + b";")
-    return hashed.hexdigest()
-
-
-def _row_of(result: Plan, planner: str) -> ComparisonRow:
-    return ComparisonRow(
-        planner,
-        peak=result.peak,
-        lower_bound=result.lower_bound,
-        load=result.load,
-        naive=result.naive,
-        seconds=result.seconds,
-        pools=result.pools,
-        winner=result.winner,
-        interrupted=result.interrupted,
-        problem=digest(result.problem),
-        plan=result,
-    )
-
-
 def _bound(rows: Sequence[ComparisonRow]) -> int:
     """The best bound proven of each problem; where "auto" shares fewer bytes than the others, the least of both."""
     best: dict[str, int] = {}
@@ -389,7 +342,3 @@ def _bound(rows: Sequence[ComparisonRow]) -> int:
 def _rank(row: ComparisonRow, places: Mapping[str, int]) -> tuple[bool, int, bool, int]:
     name = row.planner.partition(":")[0]
     return row.peak is None, row.peak or 0, row.lower_bound != row.peak, places.get(name, len(places))
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

@@ -12,7 +12,8 @@ from .. import _core
 from ..files import replacing
 
 if TYPE_CHECKING:
-    from ..comparing.comparison import Comparison, ComparisonRow
+    from ..comparing.comparison import Comparison
+    from ..comparing.row import ComparisonRow
     from ..comparing.sweep import Sweep
 
 FORMAT = "memplan.comparison"
@@ -20,6 +21,7 @@ SWEEP_FORMAT = "memplan.sweep"
 VERSION = 1
 FIGURES = (
     "planner",
+    "order",
     "peak",
     "lower_bound",
     "load",
@@ -28,6 +30,8 @@ FIGURES = (
     "gap",
     "saved",
     "optimal",
+    "order_bound",
+    "order_optimal",
     "seconds",
     "pools",
     "winner",
@@ -45,14 +49,16 @@ def figures(row: ComparisonRow) -> dict[str, Any]:
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """A comparison as plain Python objects.
 
-    ``bound`` is the best proven of all rows, ``load`` and ``naive`` are those of the source; sizes are in bytes,
-    ``gap`` and ``saved`` shares. What is null is not known: a planner without a plan has an ``error`` and a ``reason``.
+    ``bound`` is the best proven of all rows in the order of the first, ``order_bound`` that of all orders, ``load`` and
+    ``naive`` are those of the source; sizes are in bytes, ``gap`` and ``saved`` shares. What is null is not known: a
+    planner without a plan has an ``error`` and a ``reason``.
     """
     return {
         "source": comparison.source,
         "load": comparison.load,
         "naive": comparison.naive,
         "bound": comparison.bound,
+        "order_bound": comparison.order_bound,
         "interrupted": comparison.interrupted,
         "rows": [figures(row) for row in comparison],
     }
@@ -64,9 +70,11 @@ def write_comparison_json(comparison: Comparison, path: str | os.PathLike[str]) 
 
 
 def write_sweep_json(sweep: Sweep, path: str | os.PathLike[str]) -> None:
-    """Write the planners and a `comparison_dict` per source as UTF-8 JSON, with format and version."""
+    """Write the planners, the orders and a `comparison_dict` per source as UTF-8 JSON, with format and version."""
     comparisons = [comparison_dict(comparison) for comparison in sweep]
-    _write_json(SWEEP_FORMAT, {"planners": list(sweep.planners), "comparisons": comparisons}, path)
+    _write_json(
+        SWEEP_FORMAT, {"planners": list(sweep.planners), "orders": list(sweep.orders), "comparisons": comparisons}, path
+    )
 
 
 def _write_json(name: str, spec: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,6 @@ from .source import Source
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..run.program import Program
     from ..run.result import Run
     from .diff import PlanDiff
     from .explain.explanation import Explanation
@@ -324,6 +323,8 @@ class Plan:
         dims: Mapping[str, int] | None = None,
         inplace_ops: Collection[str] = (),
         trust: bool = False,
+        optimizer: Any = None,
+        keep_gradients: bool = False,
     ) -> Run:
         """Run the network that was planned, in one arena of `peak` bytes: every placed tensor lies where the plan says.
 
@@ -344,13 +345,14 @@ class Plan:
         engine
             For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
             slow; "onnxruntime" needs the extra of this name. A node that the one cannot run is run by the other.
-        source, train, dims, inplace_ops, trust
+        source, train, dims, inplace_ops, trust, optimizer, keep_gradients
             What was planned, as `memplan.plan` was given it: for a plan from a JSON file, a pickle, or of a graph.
 
         Returns
         -------
         memplan.run.Run
-            What the network returned, or the loss and the gradients.
+            What the network returned, or the loss and the gradients. With an optimizer, weights and states have
+            changed as its step changes them.
 
         Raises
         ------
@@ -363,14 +365,37 @@ class Plan:
         from ..run.plans import run_plan
 
         given = {"source": source, "train": train, "dims": dims, "inplace_ops": inplace_ops, "trust": trust}
+        given |= {"optimizer": optimizer, "keep_gradients": keep_gradients}
         return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views, engine=engine)
 
     @cached_property
-    def program(self) -> Program:
-        """What `run` runs: the network's ops, as the importer saw them. It is made when it is asked for first."""
+    def program(self) -> Any:
+        """The network with its ops in the order of the plan; it is made when it is asked for first.
+
+        A `torch.fx.GraphModule` of what was planned from torch: the operators that the importer saw, with the weights
+        of the network, called as the network is. With ``train=True`` it returns the loss, and the gradients by name. An
+        `onnx.ModelProto` of a model: its nodes in another order. Results are equal bit for bit.
+
+        Raises
+        ------
+        TypeError
+            The plan holds no network: it is of a problem or graph, or was read or unpickled.
+        SourceError
+            The network changed since it was planned.
+        UnsupportedError
+            A network that cannot be written down so. The message says why.
+        """
         from ..run.plans import program_of
 
-        return program_of(self)
+        return program_of(self).in_order(self)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer whose step ends each `run`, with its states and options; None if none was planned.
+
+        The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
+        """
+        return getattr(self.program, "optimizer", None)
 
     def plot(
         self,
@@ -457,6 +482,38 @@ class Plan:
 
         write_plan_json(self, path)
 
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        source: Any = None,
+        dims: Mapping[str, int] | None = None,
+        inplace_ops: Collection[str] = (),
+    ) -> None:
+        """Write the ONNX model that was planned with its nodes in the order of the plan.
+
+        Nothing else changes: weights, functions and bodies stay as they are, and payload in other files stays there. A
+        call of a function stands where its last result is made.
+
+        Parameters
+        ----------
+        path
+            A file, which is written beside and then renamed. A model with payload in other files is to be written into
+            their folder.
+        source, dims, inplace_ops
+            The model again, with its options, for a plan that holds none: one of a file, a pickle, or of a graph.
+
+        Raises
+        ------
+        TypeError, SourceError
+            No model of ONNX, or not the one that was planned.
+        ValueError
+            Another folder than that of the payload.
+        """
+        from ..run.plans import write_onnx
+
+        write_onnx(self, path, source, dims, inplace_ops)
+
     def to_layout(self, path: str | os.PathLike[str]) -> None:
         """Write the whole layout table as text."""
         from ..files import write_text
@@ -499,7 +556,7 @@ class Plan:
         return plan_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {key: value for key, value in self.__dict__.items() if key not in ("program", "_bound")}
+        kept = {key: value for key, value in self.__dict__.items() if key not in ("program", "_network", "_bound")}
         return {**kept, "source": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ class Source:
         The network: a module, graph, program or model, or the path of its file. Or a tape. It is held, not copied.
     kind : str
         How importers call it: "torch", ".pt2", "onnx", ".onnx" or "tape".
-    args, kwargs, train, dims, inplace_ops, trust
+    args, kwargs, train, dims, inplace_ops, trust, optimizer, keep_gradients
         As in `memplan.capture`.
     engine
         As in `Plan.run`.
@@ -32,3 +32,5 @@ class Source:
     inplace_ops: Collection[str] = ()
     trust: bool = False
     engine: str = "reference"
+    optimizer: Any = None
+    keep_gradients: bool = False

@@ -33,6 +33,8 @@ def capture_source(
     inplace_ops: Collection[str],
     trust: bool,
     device: str | None,
+    optimizer: Any,
+    keep_gradients: bool,
 ) -> _core.Graph | _core.Problem:
     """Import any accepted source; see `memplan.capture`."""
     types = checked(inplace_ops)
@@ -45,6 +47,8 @@ def capture_source(
         "inplace_ops": bool(types),
         "trust": boolean(trust, "trust"),
         "device": device is not None,
+        "optimizer": optimizer is not None,
+        "keep_gradients": boolean(keep_gradients, "keep_gradients"),
     }
     kind = kind_of(source)
     _refuse_options(kind, {option for option, used in given.items() if used})
@@ -65,7 +69,7 @@ def capture_source(
         check_types(graph, types, "inplace_ops")
         return with_inplace(graph, types) if types else graph
     options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
-    options |= {"trust": trust, "device": device}
+    options |= {"trust": trust, "device": device, "optimizer": optimizer, "keep_gradients": keep_gradients}
     graph = _graph_of(_dict_of(kind, source, **options), measured=True)
     check_types(graph, types, "inplace_ops")
     return graph
@@ -76,8 +80,8 @@ _OPTIONS = {
     ".csv": {"inclusive"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
-    ".pt2": {"train", "dims", "inplace_ops", "trust"},
-    "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device"},
+    ".pt2": {"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"},
+    "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "optimizer", "keep_gradients"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
 }
 
@@ -159,8 +163,8 @@ def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
     from .torch import import_pt2, import_torch
 
     if kind == ".pt2":
-        taken = {name: options[name] for name in ("train", "dims", "inplace_ops", "trust")}
-        return import_pt2(source, **taken)
+        del options["args"], options["kwargs"], options["device"]
+        return import_pt2(source, **options)
     del options["trust"]
     return import_torch(source, **options)
 

@@ -1,4 +1,4 @@
-"""Planners side by side: their figures as a table, their peaks as bars, and some of their plans."""
+"""Planners and orders side by side: their figures as a table, their peaks as bars, and some of their plans."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..files import replacing
 from ..text import printable
-from .colours import PALETTE
-from .gantt import plot_plan
+from .colours import PALETTE, colourings
+from .gantt import plot_coloured
+from .highlight import steps_of
 from .tables import Table
 from .units import format_bytes, percent, unit_of
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..comparing.comparison import Comparison, ComparisonRow
+    from ..comparing.comparison import Comparison
+    from ..comparing.row import ComparisonRow
 
 PLAIN, PROVEN = PALETTE[0], PALETTE[2]
 SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
@@ -28,24 +30,29 @@ _BAR, _LAYOUT = 0.26, 3.6  # inches
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """A row per planner; columns that say the same for all are left out."""
+    """A row per planner and order; columns that say the same for all are left out."""
     rows = comparison.rows
+    several = len(comparison.orders) > 1
     columns: list[tuple[str, bool, list[str]]] = [
         ("planner", False, [row.planner for row in rows]),
+        *([("order", False, [row.order for row in rows])] if several else []),
         ("peak", True, [size(row.peak) for row in rows]),
         ("gap", True, [gap(row) for row in rows]),
+        *([("gap in any order", True, [order_gap(row) for row in rows])] if comparison.order_bound is not None else []),
         ("saved", True, ["" if row.saved is None else f"{row.saved:.1%}" for row in rows]),
         ("seconds", True, ["" if row.seconds is None else f"{row.seconds:,.5f}" for row in rows]),
     ]
     if any((row.lower_bound or 0) > (row.load or 0) for row in rows):
-        columns.insert(2, ("lower bound", True, [size(row.lower_bound) for row in rows]))
+        columns.insert(2 + several, ("lower bound", True, [size(row.lower_bound) for row in rows]))
     if any(row.pools for row in rows):
         columns.append(("pools", True, [f"{row.pools:,}" if row.pools else "" for row in rows]))
     if any(map(_note, rows)):
         columns.append(("note", False, [_note(row) for row in rows]))
     titles, _, cells = zip(*columns, strict=True)
     numbers = frozenset(title for title, is_number, _ in columns if is_number)
-    return Table(_title(comparison), titles, tuple(zip(*cells, strict=True)), numbers, most={"planner": None})
+    return Table(
+        _title(comparison), titles, tuple(zip(*cells, strict=True)), numbers, most={"planner": None, "order": None}
+    )
 
 
 def size(count: int | None) -> str:
@@ -54,17 +61,36 @@ def size(count: int | None) -> str:
 
 
 def gap(row: ComparisonRow) -> str:
-    """The gap of a row, or that its peak is proven optimal; nothing where there is no plan."""
+    """The gap of a row, or that its peak is proven optimal in its order; nothing where there is no plan."""
     return "optimal" if row.optimal else percent(row.gap)
 
 
+def order_gap(row: ComparisonRow) -> str:
+    """The gap of a row to the bound of all orders, or that no order does better; nothing where there is no plan."""
+    return "optimal" if row.order_optimal else percent(row.order_gap)
+
+
+def label(row: ComparisonRow, orders: Sequence[str]) -> str:
+    """The planner of a row, and its order where there are several."""
+    return f"{row.planner}, {row.order}" if len(orders) > 1 else row.planner
+
+
 def _title(comparison: Comparison) -> str:
-    figures = [("naive", comparison.naive), ("load", comparison.load)]
+    orders = comparison.orders
+    loads = [(f"load {order}", _load(comparison, order)) for order in orders]
+    figures = [("naive", comparison.naive), *(loads if len(orders) > 1 else [("load", comparison.load)])]
     if comparison.bound > (comparison.load or 0):
         figures.append(("proven bound", comparison.bound))
+    if comparison.order_bound is not None:
+        figures.append(("bound of all orders", comparison.order_bound))
     said = [f"{label} {format_bytes(count)}" for label, count in figures if count is not None]
     ended = ", interrupted" if comparison.interrupted else ""
     return f"{printable(comparison.source)}: {', '.join(said) or 'no plan'}{ended}"
+
+
+def _load(comparison: Comparison, order: str) -> int | None:
+    """The load in an order, in the row where it is least."""
+    return min((row.load for row in comparison if row.order == order and row.load is not None), default=None)
 
 
 def _note(row: ComparisonRow) -> str:
@@ -80,7 +106,11 @@ def reason_of(row: ComparisonRow) -> str:
 
 
 def plot_comparison(
-    comparison: Comparison, ax: Axes | None = None, *, layouts: Sequence[str] | None = None, title: str | None = None
+    comparison: Comparison,
+    ax: Axes | None = None,
+    *,
+    layouts: Sequence[str | tuple[str, str]] | None = None,
+    title: str | None = None,
 ) -> Axes:
     """Draw the peaks of a comparison as bars, and some of its plans below them.
 
@@ -89,17 +119,19 @@ def plot_comparison(
     ax
         Where to draw the bars; then no plans are drawn. By default, a new figure that is high enough for all.
     layouts
-        Planners whose plans are drawn side by side, at the same scale. By default, the best, the worst that is not far
-        off, and one between.
+        Planners, or pairs of a planner and an order, whose plans are drawn side by side, at the same scale; a tensor
+        has one colour. By default, the best of each order; of one order, the best, the worst that is not far off, and
+        one between.
     title
         By default, the source and its figures.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes of the bars. They have a bar per planner in the comparison's order, the load as a line, and the best
-        proven bound if it is higher. Bars beyond 2.5 times the bound are broken, as is the axis below them; their
-        labels say how long they are. ``.figure.savefig("planners.svg")`` writes the figure, plans included.
+        The axes of the bars. They have a bar per row in the comparison's order, the load as a line, and the best proven
+        bound if it is higher; of several orders, the load of each on its bars, and the bound of all. Bars beyond 2.5
+        times the bound are broken, as is the axis below them; their labels say how long they are.
+        ``.figure.savefig("planners.svg")`` writes the figure, plans included.
 
     Raises
     ------
@@ -150,18 +182,19 @@ def _height(comparison: Comparison) -> float:
     return 1.2 + _BAR * max(len(comparison), 3)
 
 
-def _chosen(comparison: Comparison, layouts: Sequence[str] | None) -> list[ComparisonRow]:
+def _chosen(comparison: Comparison, layouts: Sequence[str | tuple[str, str]] | None) -> list[ComparisonRow]:
     """The rows whose plans are drawn, the lowest peak first."""
     if layouts is not None:
         rows = [comparison[name] for name in layouts]
         for row in rows:
             if row.plan is None:
-                raise ValueError(f"layouts names {row.planner!r}, which has no plan here")
+                raise ValueError(f"layouts names {label(row, comparison.orders)!r}, which has no plan here")
         return sorted(rows, key=lambda row: row.peak or 0)
-    near: dict[int, ComparisonRow] = {}  # per peak, the first
+    several = len(comparison.orders) > 1
+    near: dict[int | str, ComparisonRow] = {}  # per order, or peak of the only one, the first
     for row in comparison:
         if row.plan is not None and len(row.plan) > 0 and row.plan.peak <= FAR * max(comparison.bound, 1):
-            near.setdefault(row.plan.peak, row)
+            near.setdefault(row.order if several else row.plan.peak, row)
     rows = list(near.values())
     last = len(rows) - 1
     return [rows[k] for k in sorted({last * k // (SIDE_BY_SIDE - 1) for k in range(SIDE_BY_SIDE)})] if rows else []
@@ -173,12 +206,13 @@ def _draw(figure: Figure, comparison: Comparison, chosen: Sequence[ComparisonRow
     grid = figure.add_gridspec(2, 1, height_ratios=[_height(comparison), _LAYOUT])
     bars = _draw_bars(comparison, figure.add_subplot(grid[0].subgridspec(1, 1)[0]), title)
     axes: Any = grid[1].subgridspec(1, len(chosen)).subplots(sharey=True, squeeze=False)
-    for row, ax in zip(chosen, axes[0], strict=True):  # the highest last: it sets the scale of all
-        assert row.plan is not None
-        plot_plan(row.plan, ax)
-        ax.set_title(
-            f"{printable(row.planner)}: {format_bytes(row.plan.peak)}", loc="left", fontsize=10, parse_math=False
-        )
+    plans = [row.plan for row in chosen if row.plan is not None]
+    begins, ends = zip(*map(steps_of, plans), strict=True)
+    drawn = zip(chosen, plans, colourings(plans), axes[0], strict=True)
+    for row, plan, colours, ax in drawn:  # the highest last: it sets the scale of all
+        plot_coloured(plan, ax, colours, (min(begins), max(ends)))
+        name = printable(label(row, comparison.orders))
+        ax.set_title(f"{name}: {format_bytes(plan.peak)}", loc="left", fontsize=10, parse_math=False)
         if (legend := ax.get_legend()) is not None:
             legend.remove()
         for name in list(ax.texts):
@@ -208,12 +242,15 @@ def _draw_bars(comparison: Comparison, ax: Axes, title: str | None) -> Axes:
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     _draw_bounds(comparison, ax, scale)
-    ax.set_yticks(places, [printable(row.planner) for row in comparison], fontsize=9, parse_math=False)
+    names = [printable(label(row, comparison.orders)) for row in comparison]
+    ax.set_yticks(places, names, fontsize=9, parse_math=False)
     ax.set_ylim(len(comparison) - 0.4, -0.6)
     ax.set_xlim(0, most * 1.3 or 1)
     ax.set_xlabel(f"peak ({unit})")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(title if title is not None else _title(comparison), loc="left", parse_math=False)
+    several = len(comparison.orders) > 1  # whose loads and bound are in the legend
+    shown = printable(comparison.source) if several else _title(comparison)
+    ax.set_title(title if title is not None else shown, loc="left", parse_math=False)
     if cut:
         _break(ax, cut, most)
         whole = "bound" if comparison.bound > (comparison.load or 0) else "load"
@@ -247,11 +284,16 @@ def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
         return why if len(why) <= 100 else why[:99] + "…"
     figure = f"{row.peak:,} {unit}" if scale == 1 else f"{row.peak / scale:,.2f} {unit}"
     state = "optimal" if row.optimal else f"+{percent(row.gap)}"
+    if row.order_bound is not None:
+        state += " in any order" if row.order_optimal else " in its order"
     return ", ".join(filter(None, (figure, state, "interrupted" if row.interrupted else "")))
 
 
 def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
     if comparison.load is None:
+        return
+    if len(comparison.orders) > 1:
+        _draw_loads(comparison, ax, scale)
         return
     ax.axvline(comparison.load / scale, color="black", linewidth=1.2, label=f"load {format_bytes(comparison.load)}")
     if comparison.bound > comparison.load:
@@ -259,12 +301,23 @@ def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
         ax.axvline(comparison.bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
 
 
+def _draw_loads(comparison: Comparison, ax: Axes, scale: int) -> None:
+    """The load of its order on each bar, and what no order goes below."""
+    loads = [(row.load, place) for place, row in enumerate(comparison) if row.load is not None]
+    ends = [load / scale for load, _ in loads], [at - 0.36 for _, at in loads], [at + 0.36 for _, at in loads]
+    ax.vlines(*ends, color="black", linewidth=1.6, label="load in its order")
+    if comparison.order_bound is not None:
+        label = f"no order needs less than {format_bytes(comparison.order_bound)}"
+        ax.axvline(comparison.order_bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
+
+
 def _add_legend(comparison: Comparison, ax: Axes) -> None:
     from matplotlib.patches import Patch
 
     handles, _ = ax.get_legend_handles_labels()
+    where = " in its order" if len(comparison.orders) > 1 else ""
     if any(row.optimal for row in comparison):
-        handles.append(Patch(color=PROVEN, label="proven optimal"))
+        handles.append(Patch(color=PROVEN, label=f"proven optimal{where}"))
     if any(row.peak is not None and not row.optimal for row in comparison):
-        handles.append(Patch(color=PLAIN, label="not proven optimal"))
+        handles.append(Patch(color=PLAIN, label=f"not proven optimal{where}"))
     ax.legend(handles=handles, loc="upper right", fontsize=9)

@@ -1,4 +1,4 @@
-"""An explanation of a plan for people: three sentences, and the tables that they rest on."""
+"""An explanation of a plan for people: three or four sentences, and the tables that they rest on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
 from .tables import Report, Table, report_text
-from .units import SHARES, counted, format_bytes, op_label
+from .units import SHARES, counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
     from ..facts.explain.advice import Advice
     from ..facts.explain.alive import Alive
     from ..facts.explain.explanation import Explanation, Moment
+    from ..facts.explain.orders import Orders
     from ..facts.explain.reuse import Reuse
     from ..facts.slots import Slot
 
@@ -22,7 +23,7 @@ _NAMED = 3
 _CHAINS = 5
 _WORTH, _LISTED = 0.01, 0.0005  # of the load: less is not worth a sentence where there is more, or a line
 
-_OPTIONS = ("donate", "inplace", "zero_copy", "disable_inplace_ops", "INPLACE_OPS", "inplace_ops")
+_OPTIONS = ("order", "donate", "inplace", "zero_copy", "disable_inplace_ops", "INPLACE_OPS", "inplace_ops")
 
 
 def explanation_report(e: Explanation) -> Report:
@@ -44,11 +45,12 @@ def explanation_report(e: Explanation) -> Report:
     tables += [
         _distance(e, e.load_step),
         _advice_table(e, e.load_step),
+        _orders_table(e),
         _idle_table(e),
         _blocked_table(e),
         _chains_table(e),
     ]
-    return Report(title, (_what(e), _how_far(e), _what_helps(e)), tuple(tables))
+    return Report(title, (_what(e), _how_far(e), _what_helps(e), *_other_orders(e)), tuple(tables))
 
 
 # Sentences
@@ -84,7 +86,7 @@ def _how_far(e: Explanation) -> str:
         of = "in this order, whatever shares bytes" if e.of_graph else "for these lifetimes"
         return f"The peak is the best possible {of}: it equals {proven}."
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
-    text = f"{above}, and a better plan could win at most that"
+    text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
     return text + (
         "." if e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
     )
@@ -107,6 +109,35 @@ def _what_helps(e: Explanation) -> str:
     return text + "."
 
 
+def _other_orders(e: Explanation) -> list[str]:
+    """What another order of the ops would bring, and why not more."""
+    if e.orders is None:
+        return []
+    best, bound = min(e.orders.load, e.load), e.orders.bound
+    found = f'With order="best" the ops need {format_bytes(best)}, {1 - best / e.load:.1%} less'
+    if best == bound:
+        text = f"{found}, and no order needs less" if best < e.load else "No order of the ops needs less"
+    else:
+        text = found if best < e.load else "No better order of the ops was found"
+        text += f"; none needs less than {format_bytes(bound)}, {percent(1 - bound / best)} below that"
+    if not e.orders.op:
+        return [f"{text}: what the caller keeps and the op that runs last need that much."]
+    op = op_label(e.orders.op, e.orders.op_type)
+    return [f"{text}: {op} needs that much, whatever has run before it.{_beside(e.orders)}"]
+
+
+def _beside(orders: Orders) -> str:
+    """What an op adds, and what is alive beside it in every order."""
+    always = [needed for needed in orders.alive if needed.always]
+    adds = [f"it adds {format_bytes(orders.made)}"] * bool(orders.made)
+    if always:
+        largest = _listing([f"{a.name} ({format_bytes(a.bytes)})" for a in always[:_NAMED]])
+        held, verb = format_bytes(sum(needed.bytes for needed in always)), "is" if len(always) == 1 else "are"
+        above_all = f", above all {largest}" if len(always) > _NAMED else f": {largest}"
+        adds.append(f"{counted(len(always), 'tensors')} of {held} {verb} alive beside it in every order{above_all}")
+    return f" {_capital('; '.join(adds))}." if adds else ""
+
+
 def _change(advice: Advice) -> str:
     """A change for people, or two."""
     text = _one_change(advice.kind, advice.names)
@@ -116,6 +147,7 @@ def _change(advice: Advice) -> str:
 def _one_change(kind: str, names: Sequence[str]) -> str:
     count = counted(len(names), "tensors")
     return {
+        "order": 'order="best"',
         "inplace": "outputs in place, which inplace=False forbids",
         "zero_copy": "slices and concatenations without a copy, which zero_copy=False forbids",
         "disable_inplace_ops": f"{_few(names)} in place, which disable_inplace_ops forbids",
@@ -223,6 +255,24 @@ def _advice_table(e: Explanation, load_step: Moment) -> Table:
     title = f"What would lower the load, which is at {_at(load_step)}"
     notes = () if rows else ("nothing that was tried alone",)
     return Table(title, ("with", "load", "less", "at that step"), tuple(rows), right, notes)
+
+
+def _orders_table(e: Explanation) -> Table:
+    """What is alive beside the op that bounds all orders, and what it adds: the bound in all."""
+    if e.orders is None or not e.orders.op:
+        return Table("")
+    shown, rest = e.orders.alive[:LISTED], e.orders.alive[LISTED:]
+    rows = [
+        (n.name, format_bytes(n.bytes), (n.op_type or n.op).removesuffix(".default"), "yes" if n.always else "")
+        for n in shown
+    ]
+    others, made = sum(n.bytes for n in rest), e.orders.made
+    notes = [f"and {len(rest):,} smaller: {format_bytes(others)}"] if rest else []
+    notes += [f"and what {e.orders.op} adds: {format_bytes(made)}"] if made else []
+    columns = ("tensor", "size", "made by", "in every order")
+    op, bound = op_label(e.orders.op, e.orders.op_type), format_bytes(e.orders.bound)
+    title = f"Why no order needs less than {bound}: the least that may be alive while {op} runs"
+    return Table(title, columns, tuple(rows), frozenset({"size"}), tuple(notes), {"tensor": 48})
 
 
 def _idle_table(e: Explanation) -> Table:

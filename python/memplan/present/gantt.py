@@ -102,6 +102,11 @@ def _plot(
     return ax
 
 
+def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
+    """Draw these steps of a plan into axes, in these colours."""
+    _draw(plan, ax, None, colours, [], steps, max(plan.peak, 1))
+
+
 def plot_plans(
     plans: Sequence[Plan],
     *,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..files import replacing
 from ..text import printable
-from .compare import PROVEN, comparison_table, gap, reason_of
+from .compare import PROVEN, comparison_table, gap, label, order_gap, reason_of
 from .tables import WIDTH, Table, html, html_image, html_page, text
 from .units import percent
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..comparing.row import ComparisonRow
     from ..comparing.sweep import Sweep
 
 TITLE = "gap to the best proven bound"
+IN_ANY_ORDER = "gap to the bound of all orders"
 NO_PLAN = "–"  # noqa: RUF001  a dash
 _CELL, _LINE = 0.52, 0.3  # inches
 _MOST = 1.0  # gaps from here on have one colour
@@ -31,36 +33,52 @@ _MOST = 1.0  # gaps from here on have one colour
 def gap_table(sweep: Sweep) -> Table:
     """A gap per source and planner; per planner, how many sources are proven optimal, and the mean of all gaps.
 
+    Of several orders, each planner and order has its own, and gaps are those to the bound of all orders.
+
     Whatever there is more of, sources or planners, goes down; the best planners come first. The mean is the geometric
     one of the peaks over their bounds; a planner that has no plan for some source has none.
     """
     lines = [["planner", "optimal", "mean", *(comparison.source for comparison in sweep)]]
-    for planner in ranked(sweep):
-        rows = [comparison[planner] for comparison in sweep]
-        cells = [gap(row) + "†" * row.interrupted or NO_PLAN for row in rows]
-        count = f"{sum(row.optimal for row in rows)} of {len(rows)}"
-        lines.append([planner, count, percent(_mean_gap(sweep, planner)) or NO_PLAN, *cells])
-    if len(sweep) > len(sweep.planners):
+    for pair in ranked(sweep):
+        rows = [comparison[pair] for comparison in sweep]
+        cells = [(order_gap if _any_order(row, sweep) else gap)(row) + "†" * row.interrupted or NO_PLAN for row in rows]
+        count = f"{sum(_share(row, sweep) == 0 for row in rows)} of {len(rows)}"
+        lines.append([label(rows[0], sweep.orders), count, percent(_mean_gap(sweep, pair)) or NO_PLAN, *cells])
+    if len(sweep) > len(lines) - 1:
         first, *others = ([line[0], *line[3:], *line[1:3]] for line in lines)
         lines = [list(column) for column in zip(first, *others, strict=True)]
         lines[0][0] = "source"
     header, *cells_by_line = map(tuple, lines)
-    title = TITLE + (", interrupted" if sweep.interrupted else "")
+    title = _title(sweep) + (", interrupted" if sweep.interrupted else "")
     return Table(title, header, tuple(cells_by_line), frozenset(header[1:]), _notes(sweep), {header[0]: None})
 
 
-def ranked(sweep: Sweep) -> list[str]:
-    """The planners by mean gap; those that have no plan for some source come last."""
+def _title(sweep: Sweep) -> str:
+    return IN_ANY_ORDER if len(sweep.orders) > 1 else TITLE
 
-    def rank(planner: str) -> tuple[bool, float]:
-        mean = _mean_gap(sweep, planner)
+
+def _any_order(row: ComparisonRow, sweep: Sweep) -> bool:
+    """Whether its gap is that to the bound of all orders."""
+    return len(sweep.orders) > 1 and row.order_bound is not None
+
+
+def _share(row: ComparisonRow, sweep: Sweep) -> float | None:
+    """The gap that is shown."""
+    return row.order_gap if _any_order(row, sweep) else row.gap
+
+
+def ranked(sweep: Sweep) -> list[tuple[str, str]]:
+    """The planners, each in each order, by mean gap; those that have no plan for some source come last."""
+
+    def rank(pair: tuple[str, str]) -> tuple[bool, float]:
+        mean = _mean_gap(sweep, pair)
         return mean is None, mean or 0.0
 
-    return sorted(sweep.planners, key=rank)
+    return sorted(((planner, order) for planner in sweep.planners for order in sweep.orders), key=rank)
 
 
-def _mean_gap(sweep: Sweep, planner: str) -> float | None:
-    gaps = [comparison[planner].gap for comparison in sweep]
+def _mean_gap(sweep: Sweep, pair: tuple[str, str]) -> float | None:
+    gaps = [_share(comparison[pair], sweep) for comparison in sweep]
     known = [share for share in gaps if share is not None]
     return math.expm1(sum(map(math.log1p, known)) / len(known)) if len(known) == len(gaps) else None
 
@@ -76,7 +94,8 @@ def _notes(sweep: Sweep) -> tuple[str, ...]:
             continue
         for row in comparison:
             if row.reason:
-                refusals.setdefault((row.planner, row.error), []).append((comparison.source, reason_of(row)))
+                who = label(row, sweep.orders)
+                refusals.setdefault((who, row.error), []).append((comparison.source, reason_of(row)))
     for (planner, _), where in refusals.items():
         source, why = where[0]
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
@@ -109,7 +128,8 @@ def sweep_page(sweep: Sweep) -> str:
     tables = [gap_table(sweep), *map(comparison_table, sweep)]
     buffer = BytesIO()
     _figure(sweep).savefig(buffer, format="png", dpi=110)
-    return html_page(TITLE, *map(html, tables), html_image(buffer.getvalue(), f"{TITLE}, as a map"))
+    title = _title(sweep)
+    return html_page(title, *map(html, tables), html_image(buffer.getvalue(), f"{title}, as a map"))
 
 
 def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -151,15 +171,15 @@ def _figure(sweep: Sweep) -> Figure:
 
 
 def _inches(sweep: Sweep) -> tuple[float, float]:
-    return max(2.6 + _CELL * len(sweep.planners), 4.5), 2.2 + _LINE * len(sweep)
+    return max(2.6 + _CELL * len(sweep.planners) * len(sweep.orders), 4.5), 2.2 + _LINE * len(sweep)
 
 
 def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
     from matplotlib import colormaps
     from matplotlib.colors import PowerNorm, to_rgba
 
-    planners = ranked(sweep)
-    gaps = np.array([[comparison[planner].gap for planner in planners] for comparison in sweep], dtype=np.float64)
+    pairs = ranked(sweep)
+    gaps = np.array([[_share(comparison[pair], sweep) for pair in pairs] for comparison in sweep], dtype=np.float64)
     norm = PowerNorm(0.5, vmin=0.0, vmax=_MOST, clip=True)  # small gaps differ visibly beside large ones
     colours = colormaps["YlOrRd"](norm(np.nan_to_num(gaps)))
     colours[gaps == 0] = to_rgba(PROVEN, 0.45)
@@ -168,7 +188,7 @@ def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
     for (line, column), share in np.ndenumerate(gaps):
         ink = "white" if share > 0.4 * _MOST else "black"
         ax.text(column, line, _short(float(share)), ha="center", va="center", fontsize=7, color=ink)
-    names = [printable(planner) for planner in planners]
+    names = [printable(label(sweep[0][pair], sweep.orders)) for pair in pairs]
     ax.set_xticks(
         range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8, parse_math=False
     )
@@ -177,7 +197,7 @@ def _draw(sweep: Sweep, ax: Axes, title: str | None) -> Axes:
     ax.vlines(np.arange(1, len(names)) - 0.5, -0.5, len(sweep) - 0.5, color="white", linewidth=1)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set_title(title if title is not None else f"{TITLE} (%)", loc="left", fontsize=10, parse_math=False)
+    ax.set_title(title if title is not None else f"{_title(sweep)} (%)", loc="left", fontsize=10, parse_math=False)
     return ax
 
 

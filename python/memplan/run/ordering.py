@@ -9,21 +9,7 @@ from typing import Any
 from .. import _core
 from ..importers.graph_dict import graph_of
 
-ORDERS = ("given", "best")
 _STORAGE = _core.StorageOptions(["input", "intermediate", "output", "workspace"], 1, False, [], [], False)
-
-
-def checked_order(value: Any) -> str:
-    """The name of an order.
-
-    Raises
-    ------
-    ValueError
-        There is none of this name.
-    """
-    if value not in ORDERS:
-        raise ValueError(f"order must be {' or '.join(map(repr, ORDERS))}, got {value!r}")
-    return str(value)
 
 
 @dataclass
@@ -69,8 +55,8 @@ class Draft:
         entry["after"] = [f"op{k}" for k in sorted(waits - {number})]
         self._ops.append(entry)
 
-    def best(self) -> list[int] | None:
-        """The positions of the ops in the best order that is found, if it holds less than the given one; else None."""
+    def in_order(self, order: str) -> list[int] | None:
+        """The positions of the ops in an order that a rule or search gives; None if it is the given one."""
         touched = [key for key in self._sizes if key in self._given or key in self._writer]
         spec: Mapping[str, Any] = {
             "tensors": [
@@ -85,5 +71,5 @@ class Draft:
             "outputs": [self._names[key] for key in touched if key in self.kept],
         }
         graph = graph_of(spec, measured=True)
-        found = _core.best_order(graph, _STORAGE, interruptible=False)
+        found = _core.order_of(graph, order, _STORAGE, interruptible=False)
         return None if found.found_by == "given" else list(found.ops)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,8 +33,10 @@ def run_plan(
     engine: str | None,
 ) -> Run:
     """Run a plan; `given` are the source and its options. See `Plan.run`."""
-    for option, value in (("check", check), ("views", views), ("train", given["train"]), ("trust", given["trust"])):
+    for option, value in (("check", check), ("views", views)):
         boolean(value, option)
+    for option in ("train", "trust", "keep_gradients"):
+        boolean(given[option], option)
     call = _positional(inputs, args), _keywords(kwargs, "kwargs")
     if weights is not None:
         _keywords(weights, "weights")
@@ -47,23 +50,50 @@ def run_plan(
 
 
 def program_of(plan: Plan) -> Program:
-    """The program of what was planned, which has the graph of the plan; see `Plan.program`."""
+    """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
-    program = _imported(plan.source)
+    if "_network" not in plan.__dict__:
+        program = _imported(plan.source)
+        if plan.graph is not None:
+            require_same(plan.graph, program.graph)
+        plan.__dict__["_network"] = program
+    kept: Program = plan.__dict__["_network"]
+    return kept
+
+
+def write_onnx(
+    plan: Plan, path: str | os.PathLike[str], source: Any, dims: Mapping[str, int] | None, inplace_ops: Collection[str]
+) -> None:
+    """Write the model of a plan in its order; see `Plan.to_onnx`."""
+    if source is not None:
+        given = Source(source, kind_of(source), dims=dict(dims or {}), inplace_ops=inplace_ops)
+    elif dims or inplace_ops:
+        raise TypeError("options dims and inplace_ops go with source=, they came without")
+    elif plan.source is None:
+        raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
+    else:
+        given = plan.source
+    if given.kind not in _ONNX:
+        raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
+    from .onnx import program_of as program_of_onnx
+
+    program = program_of_onnx(given)
     if plan.graph is not None:
         require_same(plan.graph, program.graph)
-    return program
+    program.write(plan if plan.graph is not None else with_graph(plan, program.graph), path)
 
 
 def _imported(source: Source) -> Program:
     if source.kind in _TORCH:
         from .torch import program_of
-    else:
-        from .onnx import program_of
-    return program_of(source)
+
+        return program_of(source)
+    from .onnx import program_of as program_of_onnx
+
+    return program_of_onnx(source)
 
 
 def _bound(plan: Plan, source: Source | None) -> Bound:
@@ -71,11 +101,8 @@ def _bound(plan: Plan, source: Source | None) -> Bound:
     key = None if source is None else _key(source)
     kept = plan.__dict__.get("_bound")
     if kept is None or kept.key != key:
-        if source is plan.source:
-            complete, program = plan, plan.program
-        else:
-            complete = replace(plan, source=source)
-            program = complete.program
+        complete = plan if source is plan.source else replace(plan, source=source)
+        program = program_of(complete)
         if complete.graph is None:
             complete = with_graph(complete, program.graph)
         kept = plan.__dict__["_bound"] = _Kept(key, source, program.bind(complete))
@@ -93,6 +120,8 @@ def _key(source: Source) -> tuple[Any, ...]:
     return (
         id(source.value),
         source.train,
+        id(source.optimizer),
+        source.keep_gradients,
         sorted(source.dims.items()),
         sorted(source.inplace_ops),
         source.trust,
@@ -114,7 +143,18 @@ def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str,
         raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
     dims = dict(given["dims"] or {})
     args, kwargs = call if kind == "torch" and not dims else ((), {})
-    return Source(given["source"], kind, args, kwargs, given["train"], dims, given["inplace_ops"], given["trust"])
+    return Source(
+        given["source"],
+        kind,
+        args,
+        kwargs,
+        given["train"],
+        dims,
+        given["inplace_ops"],
+        given["trust"],
+        optimizer=given["optimizer"],
+        keep_gradients=given["keep_gradients"],
+    )
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

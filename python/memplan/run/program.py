@@ -43,3 +43,7 @@ class Program(Protocol):
     def bind(self, plan: Plan) -> Bound:
         """Make the arena of a plan of `graph`, which has `graph` and `buffers`, and check the bounds of every view."""
         ...
+
+    def in_order(self, plan: Plan) -> Any:
+        """The network as its runtime holds it, with its ops in the order of a plan of `graph`; see `Plan.program`."""
+        ...

@@ -8,7 +8,9 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from typing import Any
 
-from ..comparison import CAPTURING, NOT_RUN, Comparison, ComparisonRow, checked_planners, not_run, time_limits
+from ..comparison import CAPTURING, Comparison, checked_planners, time_limits
+from ..ordered import checked_orders
+from ..row import NOT_RUN, ComparisonRow, not_run
 from .given import options_as_json, read_sources
 from .log import Cell, SweepLog
 from .result import Sweep
@@ -24,6 +26,7 @@ def sweep(
     planners: Sequence[str] | None = None,
     executor: Executor | int | None = None,
     *,
+    orders: Sequence[str] = ("given",),
     csv: str | os.PathLike[str] | None = None,
     progress: bool = True,
     time_limit: float | None = None,
@@ -43,15 +46,17 @@ def sweep(
         not by fork, a script needs its ``if __name__ == "__main__"``. Or any executor of `concurrent.futures`, such as
         one of threads (planning releases the GIL), or the ``get_executor()`` of a Client of Dask. It is left running.
         Planners that run at the same time slow each other down, and their seconds show it.
+    orders
+        As in `compare`. With orders, what are no graphs have rows that say so.
     csv
         A file that gets each row as soon as it is done. Rows that it has already are not computed again. You may add
-        sources and planners. Rows that were interrupted, or that lacked a package or memory, are not kept.
+        sources, planners and orders. Rows that were interrupted, or that lacked a package or memory, are not kept.
     progress
         Show a bar on stderr, if that is a terminal.
     time_limit
         Seconds for each planner that searches, as in `compare`.
     options
-        Other options of `plan` and `capture` for all sources, but for `args`, `kwargs`, `on_improvement` and
+        Other options of `plan` and `capture` for all sources, but for `args`, `kwargs`, `order`, `on_improvement` and
         `on_interrupt`.
 
     Returns
@@ -71,19 +76,20 @@ def sweep(
     KeyboardInterrupt
         Ctrl-C, where there is no plan yet.
     """
-    names = checked_planners(planners)
+    names, orders = checked_planners(planners), checked_orders(orders)
     check_executor(executor)
     asked = options_as_json(options)
     models = read_sources(sources, {name: value for name, value in options.items() if name in CAPTURING})
     limits = time_limits(planners, names, time_limit)
     work = {
-        Cell(name, fingerprint, planner, limit, asked): source
+        Cell(name, fingerprint, planner, limit, asked, order): source
         for name, source, fingerprint in models
+        for order in orders
         for planner, limit in zip(names, limits, strict=True)
     }
     with nullcontext() if csv is None else SweepLog(csv, list(work)) as log:
         done = {} if log is None else dict(log.rows)
-        rows = {cell: done[cell.source, cell.planner] for cell in work if (cell.source, cell.planner) in done}
+        rows = {cell: done[cell.key] for cell in work if cell.key in done}
 
         def keep(cell: Cell, row: ComparisonRow) -> None:
             rows[cell] = row
@@ -93,8 +99,8 @@ def sweep(
         run_cells({cell: source for cell, source in work.items() if cell not in rows}, executor, keep, progress)
     by_source: dict[str, list[ComparisonRow]] = {}
     for cell in work:
-        by_source.setdefault(cell.source, []).append(rows.get(cell) or not_run(cell.planner))
-    result = Sweep(tuple(Comparison.of(name, found) for name, found in by_source.items()), tuple(names))
+        by_source.setdefault(cell.source, []).append(rows.get(cell) or not_run(cell.planner, cell.order))
+    result = Sweep(tuple(Comparison.of(name, found) for name, found in by_source.items()), tuple(names), tuple(orders))
     if result.interrupted and all(row.peak is None for comparison in result for row in comparison):
         raise KeyboardInterrupt
     return result

@@ -14,13 +14,16 @@ import numpy as np
 from ... import _core
 from ...api import capture, plan
 from ...sizes import in_bytes
-from ..comparison import digest, name_of
+from ..comparison import name_of
+from ..row import digest
 
 Source: TypeAlias = "str | _core.Graph | _core.Problem"  # a path, or what was captured
 _IN_BYTES = {"alignment", "capacity"}
 _CAPTURE_FIRST = "capture the source with it first"
-_LOCAL = {"args": _CAPTURE_FIRST, "kwargs": _CAPTURE_FIRST} | dict.fromkeys(
-    ("on_improvement", "on_interrupt", "on_row"), "see memplan.compare"
+_LOCAL = (
+    {"args": _CAPTURE_FIRST, "kwargs": _CAPTURE_FIRST}
+    | {"order": "give orders, a list"}
+    | dict.fromkeys(("on_improvement", "on_interrupt", "on_row"), "see memplan.compare")
 )  # options that cannot be sent to workers
 
 

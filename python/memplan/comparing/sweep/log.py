@@ -18,17 +18,18 @@ from typing import Any
 from ... import _core
 from ...errors import SourceError
 from ...files import replacing
-from ..comparison import ComparisonRow
+from ..row import ComparisonRow
 
-_GIVEN = ("source", "fingerprint", "memplan", "options", "time_limit", "planner")
-_COUNTS = ("peak", "lower_bound", "load", "naive", "pools")
+_GIVEN = ("source", "fingerprint", "memplan", "options", "time_limit", "planner", "order")
+_COUNTS = ("peak", "lower_bound", "load", "naive", "pools", "order_bound")
 _WORDS = ("winner", "error", "reason", "problem")
+Key = tuple[str, str, str]  # source, planner, order
 COLUMNS = (*_GIVEN, *_COUNTS, "seconds", *_WORDS)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One source and one planner.
+    """One source and one planner, in one order of the ops.
 
     Attributes
     ----------
@@ -39,6 +40,7 @@ class Cell:
         Seconds.
     options : str
         All other options, as JSON.
+    order : str
     """
 
     source: str
@@ -46,6 +48,12 @@ class Cell:
     planner: str
     time_limit: float | None
     options: str
+    order: str = "given"
+
+    @property
+    def key(self) -> Key:
+        """What tells it from the other cells of a sweep."""
+        return self.source, self.planner, self.order
 
 
 class SweepLog:
@@ -60,18 +68,18 @@ class SweepLog:
 
     def __init__(self, path: str | os.PathLike[str], cells: list[Cell]) -> None:
         self._path = Path(path)
-        self.rows: dict[tuple[str, str], ComparisonRow] = {}  # by source and planner
+        self.rows: dict[Key, ComparisonRow] = {}
         if not self._path.exists() or self._path.stat().st_size == 0:
             with replacing(self._path) as beside:
                 beside.write_text(_line(COLUMNS), encoding="utf-8", newline="")
         else:
-            self._read({(cell.source, cell.planner): cell for cell in cells}, cells[0].options)
+            self._read({cell.key: cell for cell in cells}, cells[0].options)
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  it is closed on exit
 
     def append(self, cell: Cell, row: ComparisonRow) -> None:
         """Write a row; it is on the disk when this returns."""
         seconds = "" if cell.time_limit is None else repr(cell.time_limit)
-        given = (cell.source, cell.fingerprint, _core.__version__, cell.options, seconds, cell.planner)
+        given = (cell.source, cell.fingerprint, _core.__version__, cell.options, seconds, cell.planner, cell.order)
         found = (getattr(row, name) for name in (*_COUNTS, "seconds", *_WORDS))
         self._file.write(_line("" if value is None else value for value in (*given, *found)).encode())
         os.fsync(self._file.fileno())
@@ -82,7 +90,7 @@ class SweepLog:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
 
-    def _read(self, cells: dict[tuple[str, str], Cell], options: str) -> None:
+    def _read(self, cells: dict[Key, Cell], options: str) -> None:
         data = self._path.read_bytes()
         whole = data.rfind(b"\n") + 1
         try:
@@ -101,7 +109,7 @@ class SweepLog:
             if len(values) != len(COLUMNS):
                 raise SourceError(f"{where}: expected {len(COLUMNS)} columns, got {len(values)}")
             entry = dict(zip(COLUMNS, values, strict=True))
-            key = entry["source"], entry["planner"]
+            key = entry["source"], entry["planner"], entry["order"]
             _check(entry, cells.get(key), options, where)
             self.rows[key] = _row(entry, where)
         if whole < len(data):
@@ -133,7 +141,7 @@ def _row(entry: dict[str, str], where: str) -> ComparisonRow:
     figures: dict[str, Any] = {name: _number(entry[name], int, f"{where}: {name}") for name in _COUNTS}
     figures["pools"] = figures["pools"] or 0
     figures["seconds"] = _number(entry["seconds"], float, f"{where}: seconds")
-    return ComparisonRow(entry["planner"], **figures, **{name: entry[name] for name in _WORDS})  # type: ignore[arg-type]
+    return ComparisonRow(entry["planner"], order=entry["order"], **figures, **{name: entry[name] for name in _WORDS})  # type: ignore[arg-type]
 
 
 def _number(text: str, kind: Callable[[str], Any], where: str) -> Any:

@@ -21,12 +21,13 @@ class Sweep:
     ----------
     comparisons : tuple of Comparison
         In the order of the sources.
-    planners : tuple of str
-        In the order in which they were given.
+    planners, orders : tuple of str
+        As they were given.
     """
 
     comparisons: tuple[Comparison, ...]
     planners: tuple[str, ...]
+    orders: tuple[str, ...] = ("given",)
 
     @property
     def interrupted(self) -> bool:

@@ -18,7 +18,9 @@ from typing import Any
 from ... import _core
 from ...api import capture
 from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
-from ..comparison import CAPTURING, ComparisonRow, not_run, planned_row, refused
+from ..comparison import CAPTURING, planned_row
+from ..ordered import Ordered, in_order
+from ..row import ComparisonRow, not_run, refused
 from .given import Source
 from .log import Cell
 
@@ -83,8 +85,24 @@ def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
         if isinstance(source, str):
             source = _captured(source, cell.fingerprint, json.dumps(capturing))
     except _UNREADABLE as error:
-        return refused(cell.planner, error)
-    return replace(planned_row(source, cell.planner, time_limit=cell.time_limit, **options), plan=None)
+        return refused(cell.planner, cell.order, error)
+    row = planned_row(_in_order(source, cell, options), cell.planner, time_limit=cell.time_limit, **options)
+    return replace(row, plan=None)
+
+
+_ordered: dict[tuple[str, str, str], Ordered] = {}  # the last that this worker has made
+
+
+def _in_order(source: _core.Graph | _core.Problem, cell: Cell, options: dict[str, Any]) -> Ordered:
+    """A source in the order of a cell: many cells ask for the same, one after the other."""
+    key = (cell.fingerprint, cell.order, cell.options)
+    found = _ordered.get(key)
+    if found is None:
+        found = in_order(source, cell.order, options)
+        _ordered.clear()
+        if not found.interrupted:
+            _ordered[key] = found
+    return found
 
 
 @lru_cache(maxsize=2)
@@ -136,9 +154,9 @@ class _Interrupt:
 def _interruptible(source: Source, cell: Cell) -> ComparisonRow:
     _Interrupt.planning = True
     try:
-        return not_run(cell.planner) if _Interrupt.came else planned_cell(source, cell)
+        return not_run(cell.planner, cell.order) if _Interrupt.came else planned_cell(source, cell)
     except KeyboardInterrupt:  # while it reads
-        return not_run(cell.planner)
+        return not_run(cell.planner, cell.order)
     finally:
         _Interrupt.planning = False
 

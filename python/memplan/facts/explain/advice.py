@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from ... import _core
 from ...inplace_ops import INPLACE_OPS, matches, with_inplace
 from ..dataflow import Dataflow
 from .inplace import Blocked, may_be_over_inputs
+from .orders import load_at
 
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
 _MOST_PAIRS = 24  # of changes that are tried
@@ -24,12 +23,13 @@ _LIFTED = {"disabled", "not donated", "not listed", "harmful"}  # rules that opt
 class Advice:
     """A change and the load that it leads to, at most.
 
-    ``kind`` is an option of `memplan.plan`: "inplace", "zero_copy" or "disable_inplace_ops" that forbade it, inputs to
-    "donate", types of ops in the graph that "INPLACE_OPS" has, or others for "inplace_ops", if their kernels allow it;
-    or what to do with idle tensors: "recompute", "offload" until the next use, "hand_over" graph outputs when they are
-    made, or a problem "without" buffers that live on both sides. ``names`` are its types, inputs, tensors or buffers,
-    ``bytes`` those that it takes away where the load is highest. ``also`` is a second change, kind and names, without
-    which the first does not lead there.
+    ``kind`` is an option of `memplan.plan`: "order" for the best one, "inplace", "zero_copy" or "disable_inplace_ops"
+    that forbade it, inputs to "donate", types of ops in the graph that "INPLACE_OPS" has, or others for "inplace_ops",
+    if their kernels allow it; or what to do with idle tensors: "recompute", "offload" until the next use, "hand_over"
+    graph outputs when they are made, or a problem "without" buffers that live on both sides. ``names`` are its types,
+    inputs, tensors or buffers, ``bytes`` those that it takes away where the load is highest; for "order", those that
+    the op which makes the load needs less. ``also`` is a second change, kind and names, without which the first does
+    not lead there.
     """
 
     kind: str
@@ -139,7 +139,7 @@ def _advice(trial: _Trial, way: tuple[_Change, ...], load: int, step: int) -> Ad
         way = (*way[:-1], ("donate", _fewest(trial, way[:-1], trial.load(way))))
     problem = trial.problem(way)
     (kind, names), also = way[-1], way[0] if len(way) > 1 else None
-    return Advice(kind, names, problem.load, load - _load_at(problem, step), also)
+    return Advice(kind, names, problem.load, load - load_at(problem, step), also)
 
 
 def _listed(dataflow: Dataflow) -> list[str]:
@@ -164,8 +164,3 @@ def _fewest(trial: _Trial, before: tuple[_Change, ...], load: int) -> tuple[str,
 def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOptions:
     names = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")
     return _core.StorageOptions(**{name: getattr(asked, name) for name in names} | changes)
-
-
-def _load_at(problem: _core.Problem, step: int) -> int:
-    steps, load = problem.load_curve()
-    return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0

@@ -15,6 +15,7 @@ from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .inplace import Blocked, blocked_at
+from .orders import Orders, orders_of
 from .reuse import Chain, Shared, chains, shared_by_choice
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ class Explanation:
     apart : tuple of (buffer, bytes)
         Where it is not the load that proves the lower bound, but a clique: the buffers of which no two may share bytes,
         and how many of their bytes may not. Empty otherwise.
+    orders : Orders or None
+        What the best order of the ops would bring, and what every order needs. None for a problem, which has no ops,
+        and for ops on several streams.
     curve : tuple of (step, bytes)
         The load over time, as a staircase.
     """
@@ -102,11 +106,15 @@ class Explanation:
     idle: tuple[Idle, ...] = ()
     advice: tuple[Advice, ...] = ()
     apart: tuple[tuple[str, int], ...] = ()
+    orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins."""
+        """What makes the peak, how far it is from the best possible, and what would lower it: how the text begins.
+
+        For a graph, the last one says what another order would bring, and why not more.
+        """
         from ...present.explain import explanation_report
 
         return explanation_report(self).sentences
@@ -198,6 +206,11 @@ def explain(plan: Plan) -> Explanation:
     idle, advice = idle_at(plan.problem, dataflow, rows, load_step.step)
     if dataflow is not None:
         advice += options_to_change(dataflow, blocked, plan.load, load_step.step)
+    orders = None
+    if dataflow is not None and dataflow.storage is not None and load_step.step < len(dataflow.ops):
+        orders = orders_of(dataflow.graph, dataflow.storage, load_step.step)
+    if orders is not None and orders.load < plan.load and orders.found_by != "given":
+        advice.append(Advice("order", (), orders.load, plan.load - orders.at_op))
     return Explanation(
         **figures,
         peak_step=peak_step,
@@ -214,6 +227,7 @@ def explain(plan: Plan) -> Explanation:
         idle=idle,
         advice=tuple(sorted(advice, key=lambda a: a.load)),
         apart=_apart(plan),
+        orders=orders,
         curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
     )
 

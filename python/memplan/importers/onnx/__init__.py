@@ -91,13 +91,13 @@ def imported(
 ) -> Imported:
     """As `import_onnx`, with the model that the graph dict was made from."""
     try:
-        import onnx
+        import onnx  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
     from . import bodies, functions, graph, payload, relations, schemas, scopes, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
-    model = source if isinstance(source, onnx.ModelProto) else _load(source)
+    model = loaded(source)
     if not model.HasField("graph"):
         raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
     if (field := payload.not_text(model)) is not None:
@@ -118,9 +118,12 @@ def _title(source: object) -> str:
     return f"{os.fspath(source)!r}" if isinstance(source, (str, os.PathLike)) else "the ModelProto"
 
 
-def _load(source: object) -> onnx.ModelProto:
+def loaded(source: object) -> onnx.ModelProto:
+    """A model, or that of a file without what is in other files."""
     import onnx
 
+    if isinstance(source, onnx.ModelProto):
+        return source
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise TypeError(f"source must be a path or an onnx.ModelProto, got {kind}")

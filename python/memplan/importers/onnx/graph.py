@@ -15,6 +15,7 @@ from .bodies import bodies, label, reads, states
 from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
+from .values import RANDOM
 
 _ALIASES = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _DTYPES = {"float": "float32", "double": "float64"}
@@ -50,6 +51,7 @@ class GraphWriter:
         self._types = types(graph)
         self._ops: list[dict[str, Any]] = []
         self._tensors: dict[str, Tensor] = {}
+        self._drew: list[str] = []  # the newest node that draws random numbers
         for name in captured_names(graph, outer):
             kind = "weight" if outer[name]["kind"] == "weight" else "input"
             self._tensors[name] = {**outer[name], "kind": kind}
@@ -108,7 +110,7 @@ class GraphWriter:
         for value in outputs:
             self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},", node)
         alias = self._aliases(node)
-        op = {
+        op: dict[str, Any] = {
             "name": node.name,
             "type": f"{node.domain}.{node.op_type}".removeprefix("."),
             "inputs": list(dict.fromkeys(inputs + captured)),
@@ -116,6 +118,8 @@ class GraphWriter:
             "workspace": workspace,
             "alias": alias,
         }
+        if draws(node):  # one after another, so that each gets the same numbers in any order
+            op["after"], self._drew = self._drew, [node.name]
         if self._relations is not None and alias:
             self._relations.note(alias)
         elif self._relations is not None:
@@ -156,6 +160,13 @@ class GraphWriter:
                     f"state {state.before.name!r} of {label(node)} changes its shape in an iteration, "
                     f"from {before} to {after} ({state.after.name!r}); expected the same shape in all"
                 )
+
+
+def draws(node: NodeProto) -> bool:
+    """Whether a node, or a node of its bodies, draws random numbers: Dropout does in training only."""
+    if not node.domain and node.op_type in RANDOM:
+        return node.op_type != "Dropout" or len(node.input) > 2
+    return any(draws(inner) for _, body in bodies(node) for inner in body.node)
 
 
 def captured_names(body: GraphProto, outer: Mapping[str, Tensor]) -> list[str]:

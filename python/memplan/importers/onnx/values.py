@@ -28,7 +28,7 @@ from .payload import KEPT_ELEMENTS
 from .types import learn, static_shape, types, value_info
 
 # What these write differs from run to run
-_RANDOM = frozenset(
+RANDOM = frozenset(
     ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )
 # What these write depends on values, and is little more than what they read
@@ -107,7 +107,7 @@ def _results(node: NodeProto, known: Types, constants: Constants, model: ModelPr
         return []
     if node.op_type in ("Shape", "Size"):
         values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
-    elif node.op_type not in _RANDOM and not bodies(node) and all(name in constants for name in node.input if name):
+    elif node.op_type not in RANDOM and not bodies(node) and all(name in constants for name in node.input if name):
         values = _run(node, constants, model) if _is_small(node, known) else []
     else:
         return []

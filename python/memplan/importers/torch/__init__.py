@@ -47,6 +47,8 @@ def import_torch(
     inplace_ops: Collection[str] = (),
     listener: Listener | None = None,
     device: str | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = False,
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict.
 
@@ -74,13 +76,19 @@ def import_torch(
         Who hears of all calls and tensors, see `listening`.
     device : str, optional
         "cuda": the model runs on the CPU, and what depends on the device runs as on a GPU, see `cuda`.
+    optimizer : optional
+        With train: whose step follows the backward pass, see `optimizers.optimizer_of`. Its states are weights
+        (`fc.weight.exp_avg`).
+    keep_gradients : bool
+        With an optimizer: whether the gradients are outputs too.
 
     Returns
     -------
     dict
         A graph dict with sizes in bytes. Parameters, buffers and constants are weights, tensors among the
         arguments are inputs. `outputs` are the tensors of the result and, of an exported program, the buffers
-        that it updates; with train they are the loss and the gradients of the parameters (`grad.fc.weight`).
+        that it updates; with train they are the loss and the gradients of the parameters (`grad.fc.weight`); with an
+        optimizer, the loss.
         What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies of what
         lies in memory as they do, unless one of the two is mutated later.
 
@@ -90,18 +98,28 @@ def import_torch(
         If torch is not installed.
     SourceError
         If the model fails when it is run with these arguments, a size or a branch depends on data, a tensor
-        is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no number, or dims
-        names an unknown one.
+        is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no number, dims
+        names an unknown one, or the step of the optimizer cannot be traced.
     TypeError
-        If source, args, kwargs or dims is of another kind.
+        If source, args, kwargs, dims or optimizer is of another kind, or an optimizer comes without train.
     """
     require_torch(_WHAT)
     call = _checked_args(args), _checked_kwargs(kwargs)
+    training = _training(train, optimizer, keep_gradients)
     source = _unwrapped(source)
     if not accepts(source):
         raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
     with _ONE_AT_A_TIME, names_of_torch(_WHAT), _kernels_of(device):
-        return _imported(source, *call, train, dict(dims or {}), inplace_ops, listener)
+        return _imported(source, *call, training, dict(dims or {}), inplace_ops, listener)
+
+
+def _training(train: bool, optimizer: Any, keep_gradients: bool) -> dict[str, Any]:
+    """What `import_module` takes of training."""
+    if optimizer is not None and not train:
+        raise TypeError("option optimizer needs train=True: its step follows the backward pass")
+    if keep_gradients and optimizer is None:
+        raise TypeError("option keep_gradients needs an optimizer; without one, gradients are outputs")
+    return {"train": train, "optimizer": optimizer, "keep_gradients": keep_gradients or optimizer is None}
 
 
 def _kernels_of(device: str | None) -> AbstractContextManager[None]:
@@ -120,6 +138,8 @@ def import_pt2(
     inplace_ops: Collection[str] = (),
     trust: bool = False,
     listener: Listener | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = False,
 ) -> dict[str, Any]:
     """Import what torch.export.save wrote, as a graph dict.
 
@@ -127,7 +147,7 @@ def import_pt2(
     ----------
     path : str or path-like
         A .pt2 file. Its weights stay unread: their sizes are known.
-    train, dims, inplace_ops
+    train, dims, inplace_ops, optimizer, keep_gradients
         As for `import_torch`; a loaded program knows its symbols' own names only.
     trust : bool
         torch.export.load runs what a file tells it to. False: it gets an archive without what it would unpickle or run,
@@ -169,7 +189,8 @@ def import_pt2(
         reason = f"{type(error).__name__}: {first}"
         raise SourceError(f"{path}: torch.export.load cannot read it ({reason})") from error
     try:
-        return import_torch(program, train=train, dims=dims, inplace_ops=inplace_ops, listener=listener)
+        options: dict[str, Any] = {"dims": dims, "inplace_ops": inplace_ops, "listener": listener}
+        return import_torch(program, train=train, optimizer=optimizer, keep_gradients=keep_gradients, **options)
     except (SourceError, TypeError, MemoryError):
         raise
     except Exception as error:  # a description of what no program is may fail anywhere
@@ -180,7 +201,7 @@ def _imported(
     source: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    train: bool,
+    training: dict[str, Any],
     dims: dict[str, int],
     inplace_ops: Collection[str],
     listener: Listener | None,
@@ -188,21 +209,21 @@ def _imported(
     import torch
 
     if isinstance(source, torch.export.ExportedProgram):
-        return _import_program(source, args, kwargs, train, dims, inplace_ops, listener)
+        return _import_program(source, args, kwargs, training, dims, inplace_ops, listener)
     if isinstance(source, torch.fx.GraphModule):
-        return _import_graph(source, args, kwargs, train, dims, inplace_ops, listener)
+        return _import_graph(source, args, kwargs, training, dims, inplace_ops, listener)
     if dims:
         raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
     from .module import import_module
 
-    return import_module(source, args, kwargs, train=train, inplace_ops=inplace_ops, listener=listener)
+    return import_module(source, args, kwargs, **training, inplace_ops=inplace_ops, listener=listener)
 
 
 def _import_program(
     program: torch.export.ExportedProgram,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    train: bool,
+    training: dict[str, Any],
     dims: dict[str, int],
     inplace_ops: Collection[str],
     listener: Listener | None,
@@ -217,9 +238,9 @@ def _import_program(
     symbols = Symbols(program.graph, _sizes(nodes, values, dims), program.range_constraints)
     if values is None:
         values = [inputs.meta_value(node, symbols) for node in nodes]
-    if train:
+    if training["train"]:
         call = inputs.call_of(values, program.call_spec.in_spec)
-        return import_module(program.module(), *call, train=True, inplace_ops=inplace_ops, listener=listener)
+        return import_module(program.module(), *call, **training, inplace_ops=inplace_ops, listener=listener)
     return import_program(program, values, symbols, inplace_ops, listener)
 
 
@@ -227,7 +248,7 @@ def _import_graph(
     module: fx.GraphModule,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    train: bool,
+    training: dict[str, Any],
     dims: dict[str, int],
     inplace_ops: Collection[str],
     listener: Listener | None,
@@ -242,9 +263,9 @@ def _import_graph(
     symbols = Symbols(module.graph, _sizes(nodes, values, dims))
     if values is None:
         values = [inputs.meta_value(node, symbols) for node in nodes]
-    if train:
+    if training["train"]:
         call = inputs.call_of(values, inputs.in_spec(module))
-        return import_module(module, *call, train=True, inplace_ops=inplace_ops, listener=listener)
+        return import_module(module, *call, **training, inplace_ops=inplace_ops, listener=listener)
     return import_graph(module, values, symbols, inplace_ops, listener)
 
 

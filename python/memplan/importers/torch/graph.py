@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from ...errors import SourceError
 from ..nested import peak_of
 from .effects import flat_tensors
+from .entries import Op
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
 from .listening import Call, Listener
@@ -67,12 +68,21 @@ class GraphRun(fx.Interpreter):
         self._fakes = fakes
         self._symbols = symbols
         self._prefix = prefix
+        self._read_by: dict[fx.Node, list[Op]] = {}  # the ops that read numbers, by the nodes for these
 
     def run_node(self, n: fx.Node) -> Any:
         if n.op in ("placeholder", "output"):
             return super().run_node(n)
         if n.op == "get_attr":
             return self._attribute(n)
+        waits = [op for given in n.all_input_nodes for op in self._read_by.get(given, ())]
+        with self._graph.waiting_for(waits):
+            result = self._run(n)
+        if self._symbols.unknown(n.meta.get("val")):
+            self._read_by[n] = [self._graph.newest_op]
+        return result
+
+    def _run(self, n: fx.Node) -> Any:
         if isinstance(n.target, torch._ops.HigherOrderOperator):
             return self._higher_order(n, n.target)
         if self._symbols.unknown(n.meta.get("val")):
@@ -119,13 +129,13 @@ class GraphRun(fx.Interpreter):
         """A node's call as one that can be made anywhere: weights and autocast are what they are here and now."""
         function: Any = node.target
         if node.op == "call_method":
-            function, call = _method, ((node.target, *call[0]), call[1])
+            function, call = method, ((node.target, *call[0]), call[1])
         if node.op == "call_module":
             module = self.module.get_submodule(str(node.target))
             function, call = functional_call, ((module, weights_of(module), *call), {})
         device = self._fakes.device
         if torch.is_autocast_enabled(device):
-            function = partial(_under_autocast, device, torch.get_autocast_dtype(device), function)
+            function = partial(under_autocast, device, torch.get_autocast_dtype(device), function)
         return function, call
 
     def _weights_of(self, node: fx.Node) -> list[Tensor]:
@@ -194,11 +204,11 @@ class GraphRun(fx.Interpreter):
         return _BodyRun(peak, writes, inner.drawn)
 
 
-def _method(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+def method(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
     return getattr(tensor, name)(*args, **kwargs)
 
 
-def _under_autocast(device: str, dtype: torch.dtype, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def under_autocast(device: str, dtype: torch.dtype, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with torch.autocast(device, dtype):
         return function(*args, **kwargs)
 

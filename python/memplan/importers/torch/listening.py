@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 Call = tuple[tuple[Any, ...], Mapping[str, Any]]  # args and kwargs
+
+
+class Stepped(Protocol):
+    """The optimizer whose step ends the run."""
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer that was given, or made."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its states and options by the names of their sources, as they are now."""
 
 
 class Listener(Protocol):
@@ -38,8 +50,8 @@ class Listener(Protocol):
     def returned(self, result: Any, updates: Sequence[tuple[Tensor, Tensor]]) -> None:
         """What the network returns, and pairs of a source and its new content."""
 
-    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor]) -> None:
-        """With training, the loss and the gradients by the names of what they belong to."""
+    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor], stepped: Stepped | None) -> None:
+        """With training: the loss, the gradients that are kept by the names of their leaves, and the optimizer."""
 
     def ended(self, roots: Mapping[int, str]) -> None:
         """The name in the graph of each storage's root, by the address of the storage."""

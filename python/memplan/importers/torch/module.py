@@ -22,9 +22,11 @@ from .fake import Fakes, depends_on_data, describe, explain, tensors_in
 from .inputs import declared, in_spec
 from .listening import Listener
 from .logs import silenced
+from .optimizers import optimizer_of
 from .recorder import GraphRecorder
 from .scopes import path_of
 from .trace import ModulePaths, OpTrace
+from .updates import Updates
 
 T = TypeVar("T")
 
@@ -37,6 +39,8 @@ def import_module(
     train: bool,
     inplace_ops: Collection[str] = (),
     listener: Listener | None = None,
+    optimizer: Any = None,
+    keep_gradients: bool = True,
 ) -> dict[str, Any]:
     """The graph dict of one run of a module.
 
@@ -49,8 +53,10 @@ def import_module(
     train : bool
         Whether to follow the loss with its gradients. The loss is the result's `loss`, or else the sum of all
         floating tensors of the result that require a gradient.
-    inplace_ops, listener
+    inplace_ops, listener, optimizer
         As for `import_torch`.
+    keep_gradients : bool
+        Whether the gradients are among the outputs.
 
     Returns
     -------
@@ -66,6 +72,7 @@ def import_module(
     signature = inspect.signature(module.forward)
     names = _positional_names(module, signature, args, kwargs)
     state = weights_of(module)
+    updates = None if optimizer is None else Updates(optimizer_of(optimizer, list(module.parameters())), state)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
     graph = GraphRecorder(inplace_ops, listener)
     if listener is not None:
@@ -82,7 +89,13 @@ def import_module(
         else:
             result = module(*args, **kwargs)
         if train:
-            return _joint(module, result, graph, leaves)
+            loss, gradients = _joint(module, result, graph, leaves)
+            if updates is not None:
+                updates.trace(graph, fakes, paths)
+            kept = gradients if keep_gradients else {}
+            if listener is not None:
+                listener.trained(loss, kept, updates)
+            return [loss, *kept.values()]
         if listener is not None:
             listener.returned(result, ())
         return _tensors(result)
@@ -159,17 +172,15 @@ class _Holder(torch.nn.Module):
 
 def _joint(
     module: torch.nn.Module, result: Any, graph: GraphRecorder, leaves: Sequence[tuple[str, Tensor]]
-) -> list[Tensor]:
+) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss and the gradients of the leaves that it reaches; they are computed, and recorded, now."""
     loss = loss_of(_label(module), result)
     loss.backward()  # type: ignore[no-untyped-call]
-    gradients = [(name, leaf.grad) for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None]
-    if graph.listener is not None:
-        graph.listener.trained(loss, dict(gradients))
+    gradients = {name: leaf.grad for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None}
     graph.rename(loss, "loss")
-    for name, gradient in reversed(gradients):  # two leaves may share a gradient: it is named after the first
+    for name, gradient in reversed(gradients.items()):  # two leaves may share a gradient: it is named after the first
         graph.rename(gradient, f"grad.{name}")
-    return [loss, *(gradient for _, gradient in gradients)]
+    return loss, gradients
 
 
 def loss_of(label: str, result: Any) -> Tensor:

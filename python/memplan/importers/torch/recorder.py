@@ -17,7 +17,8 @@ Ops that draw random numbers from one generator run one after another, so that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -114,6 +115,7 @@ class GraphRecorder:
         workspace: int = 0,
         offers: Offers = NOTHING,
         drawn: Iterable[Hashable] = (),
+        after: Iterable[Op] = (),
     ) -> None:
         """Append an op.
 
@@ -136,6 +138,8 @@ class GraphRecorder:
             What it allows its first output to share with its inputs.
         drawn : iterable
             The generators that it draws random numbers from: ops that draw from the same keep their order.
+        after : iterable of Op
+            Ops that read a number which it takes.
 
         Raises
         ------
@@ -144,7 +148,7 @@ class GraphRecorder:
         """
         operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
-        op = Op(self._op_name(name), type, {}, workspace, offers=offers)
+        op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after))
         self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:
@@ -160,6 +164,14 @@ class GraphRecorder:
         for generator in drawn:
             op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
             self._drawn[generator] = (op,)
+
+    @contextmanager
+    def waiting_for(self, ops: Collection[Op]) -> Iterator[None]:
+        """Let ops that are appended meanwhile run after these."""
+        begin = len(self._ops)
+        yield
+        for op in self._ops[begin:] if ops else ():
+            op.after.update(dict.fromkeys(ops))
 
     def called(self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor] = ()) -> None:
         """Tell the listener from which call the newest op was made."""
@@ -222,6 +234,11 @@ class GraphRecorder:
             for address, storage in self._storages.items()
             if storage.root.kind == "intermediate" and address not in outside
         )
+
+    @property
+    def newest_op(self) -> Op:
+        """The op that was appended last."""
+        return self._ops[-1]
 
     @property
     def drawn(self) -> Collection[Hashable]:

@@ -18,10 +18,11 @@ from ...errors import SourceError
 from . import kernels
 from .effects import flat_tensors, generator, mutated
 from .fake import Fakes
+from .late import late_numbers
 from .recorder import GraphRecorder
 from .relations import offers_of
 
-_LIFTS = {
+LIFTS = {
     torch.ops.aten.lift.default,
     torch.ops.aten.lift_fresh.default,
     torch.ops.aten.lift_fresh_copy.default,
@@ -59,7 +60,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             problem = f"the higher-order operator {func} cannot be imported from a module"
             advice = "import what torch.export.export makes of it"
             raise SourceError(f"op '{self._name(str(func))}': {problem}; {advice}")
-        if func in _LIFTS:  # what torch.tensor(3.0) does with the data that it has just made
+        if func in LIFTS:  # what torch.tensor(3.0) does with the data that it has just made
             result = func(*args, **(kwargs or {}))
             self._graph.op(self._name("lift_fresh"), str(func), (), [result])
             self._graph.called(func, (args, kwargs or {}), result)
@@ -99,7 +100,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             offers = offers_of(func, args, kwargs, inputs, outputs)
             source = generator(func, args, kwargs, [*inputs, *outputs])
             drawn = () if source is None else (source,)
-            self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn)
+            reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
+            self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn, after=reads)
             self._graph.called(func, (tuple(args), kwargs), result, written)
 
 

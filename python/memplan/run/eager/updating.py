@@ -6,7 +6,6 @@ parameter alone. So a gradient lives for as long as its update, and not until th
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from ...errors import UnsupportedError
 from ...importers.torch.fake import describe
+from ...importers.torch.optimizers import alike, has_step_hooks, needs_closure, step_of
 from . import clipping
 
 _WHAT = "memplan.run.update_as_you_go()"
@@ -131,16 +131,11 @@ class UpdatesAsYouGo:
         """The optimizer's step for one parameter."""
         group = self._optimizer.param_groups[self._groups[id(parameter)]]
         own = {**group, "params": [parameter]}
-        kind = type(self._optimizer)
-        alone = object.__new__(kind)
-        vars(alone).update(vars(self._optimizer), param_groups=[own])
-        for name in _REPLACED:
-            vars(alone).pop(name)
-        kind.step(alone)
+        step_of(alike(self._optimizer, [own], self._optimizer.state))
         parameter.grad = None
         for key, value in group.items():
             if key != "params" and own[key] is not value:
-                problem = f"the step of {kind.__name__} changes '{key}' of its parameter groups"
+                problem = f"the step of {type(self._optimizer).__name__} changes '{key}' of its parameter groups"
                 raise UnsupportedError(f"{_WHAT}: {problem}, and takes all parameters to be updated at once")
 
     def _step(self, closure: Callable[[], Any] | None = None) -> None:
@@ -175,8 +170,7 @@ def _check(optimizer: Any) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"{_WHAT} takes an optimizer of torch, got a {type(optimizer).__qualname__}")
     name = type(optimizer).__name__
-    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
+    if needs_closure(optimizer):
         raise UnsupportedError(
             f"{_WHAT}: the step of {name} needs a closure: it looks at all parameters, several times"
         )
@@ -187,7 +181,7 @@ def _check(optimizer: Any) -> None:
 
 
 def _refuse_step_hooks(optimizer: torch.optim.Optimizer) -> None:
-    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+    if has_step_hooks(optimizer):
         problem = f"this {type(optimizer).__name__} has hooks of its step, which expect all gradients"
         raise UnsupportedError(f"{_WHAT}: {problem}; remove them first")
 

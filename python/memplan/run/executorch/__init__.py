@@ -6,9 +6,9 @@ Tested with executorch 1.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ..ordering import checked_order
+from ...planning.orders import check_order
 from .arena import PlannedArena as PlannedArena
 from .versions import names_of_executorch
 
@@ -29,7 +29,7 @@ def memory_planning_pass(
     fallback: bool = False,
     method: str | None = None,
     memory_of: Callable[[Any], int | None] | None = None,
-    order: Literal["given", "best"] = "given",
+    order: str = "given",
     **options: Any,
 ) -> MemoryPass:
     """Plan the memory of ExecuTorch's programs with memplan.
@@ -54,8 +54,8 @@ def memory_planning_pass(
         A function from a node of the graph to the memory id for what it makes, or None for no choice. Tensors without
         a choice are in memory 1.
     order
-        "best": operators run in the order of the least bytes that is found, in each graph and body. "given": in that
-        of the program.
+        The order in which operators run, in each graph and body: a name from `memplan.orders()`, with parameters as in
+        `memplan.plan`. If a memory would hold more than in the program's own order, that one is kept.
     **options
         Those of ExecuTorch's `MemoryPlanningPass`: `alloc_graph_input`, `alloc_graph_output`, `alloc_mutable_buffers`,
         `share_mutable_buffers`, and `alignment`, in bytes, by default 16.
@@ -94,7 +94,7 @@ def memory_planning_pass(
     )
     with names_of_executorch():
         from .memory_pass import MemoryPass
-    return MemoryPass(algorithm, memory_of, checked_order(order), **options)
+    return MemoryPass(algorithm, memory_of, check_order(order), **options)
 
 
 def memory_planning_algo(

@@ -69,8 +69,8 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
     def _set_alloc_node_spec(self, graph_module: fx.GraphModule) -> None:
         """ExecuTorch's, after which all nodes have their specs; it has not looked at lifetimes yet."""
         super()._set_alloc_node_spec(graph_module)
-        if self._order == "best":
-            _reorder(graph_module, self, self._signature)
+        if self._order != "given":
+            _reorder(graph_module, self._order, self, self._signature)
 
     def run_multimethod(self) -> None:
         """Place what methods share; called after the last of them."""
@@ -95,10 +95,10 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         write_text(path, "\n".join(text) + "\n")
 
 
-def _reorder(graph: fx.GraphModule, options: MemoryPlanningPass, signature: Any) -> int:
-    """Put the nodes of a graph and of its bodies into the best order that is found; the bytes that it holds then."""
+def _reorder(graph: fx.GraphModule, order: str, options: MemoryPlanningPass, signature: Any) -> int:
+    """Put the nodes of a graph and of its bodies into an order; the bytes that it holds then."""
     bodies = {name: body for name, body in graph.named_children() if isinstance(body, fx.GraphModule)}
-    inner = {name: _reorder(body, options, None) for name, body in bodies.items()}
+    inner = {name: _reorder(body, order, options, None) for name, body in bodies.items()}
     own = signature is not None
     placed = collect_specs_from_nodes(
         graph.graph.nodes,
@@ -109,7 +109,7 @@ def _reorder(graph: fx.GraphModule, options: MemoryPlanningPass, signature: Any)
         ignore_mutable_buffers=options.share_mutable_buffers or not options.alloc_mutable_buffers,
     )
     state = _get_mutable_buffer_specs(graph.graph.nodes, signature)
-    return Order(graph, list(placed), state, options.alignment, inner).improve()
+    return Order(graph, list(placed), state, options.alignment, inner).improve(order)
 
 
 def _choose_memories(graph: fx.GraphModule, memory_of: Callable[[fx.Node], int | None]) -> None:

@@ -57,15 +57,15 @@ class Order:
         self._memory = {id(root): memory_of(root, {}) for root in roots}
         self._kept = {id(_root(spec)) for spec in self.state} | set(_touched(self._output))
 
-    def improve(self) -> int:
-        """Move the nodes into the best order that is found; the bytes that the graph holds at most then."""
+    def improve(self, order: str) -> int:
+        """Move the nodes into an order of memplan's; the bytes that the graph holds at most then."""
         given = self._most(self._units)
-        found = self._draft().best()
-        best = self._units if found is None else [self._units[k] for k in found]
-        held = self._most(best)
+        found = self._draft().in_order(order)
+        units = self._units if found is None else [self._units[k] for k in found]
+        held = self._most(units)
         if found is None or any(held[number] > given[number] for number in given):
             return sum(given.values())
-        self._move(best)
+        self._move(units)
         return sum(held.values())
 
     def _move(self, units: list[_Unit]) -> None:

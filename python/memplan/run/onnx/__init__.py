@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...facts.source import Source
-from ...importers.onnx import imported
+from ...importers.onnx import imported, loaded
 
 if TYPE_CHECKING:
     from .bound import Program
@@ -31,7 +31,7 @@ def program_of(source: Source) -> Program:
     found = imported(source.value, dims=source.dims, inplace_ops=source.inplace_ops)
     from .bound import Program
 
-    return Program(found, _folder(source.value), source.engine)
+    return Program(found, lambda: loaded(source.value), _folder(source.value), source.engine)
 
 
 def _folder(source: Any) -> str | None:

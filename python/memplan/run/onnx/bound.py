@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from ... import _core
 from ...errors import SourceError
@@ -21,6 +22,7 @@ from ..result import Run
 from .feeds import checked_weights, named_inputs
 from .memory import Memory
 from .nodes import Builder, Runner
+from .ordered import ordered, write
 from .values import Array
 from .weights import Weights
 
@@ -46,6 +48,8 @@ class Program:
     ----------
     found : Imported
         The model, as the importer has seen it.
+    whole : callable
+        Gives the model as it came, without what is in other files.
     folder : str or None
         Where external data are; None for a model in memory.
     engine : str
@@ -57,8 +61,10 @@ class Program:
         What the importer makes of the model.
     """
 
-    def __init__(self, found: Imported, folder: str | None, engine: str) -> None:
+    def __init__(self, found: Imported, whole: Callable[[], ModelProto], folder: str | None, engine: str) -> None:
         self.graph = graph_of(found.graph, measured=True)
+        self._whole, self._folder = whole, folder
+        self._op_of: dict[str, str] = {}
         model = found.model
         weights = Weights(found.payload, folder)
         self.weights: dict[str, Array] = {t.name: weights.array(t) for t in model.graph.initializer}
@@ -69,11 +75,22 @@ class Program:
         tensor_of = {tensor.name: tensor.name for tensor in self.graph.tensors}
         for op, node in zip(self.graph.ops, model.graph.node, strict=True):
             self.steps[op.name] = Step(op, node, build.runner(node, known), tensor_of)
+            self._op_of.update(dict.fromkeys(node.output, op.name))
             tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
 
     def bind(self, plan: Plan) -> Bound:
         """Make the arena of a plan of `graph`, and check the bounds of every view."""
         return Bound(self, plan)
+
+    def in_order(self, plan: Plan) -> ModelProto:
+        """The whole model with its nodes in the order of a plan; see `Plan.program`."""
+        assert plan.graph is not None
+        step = {op.name: k for k, op in enumerate(plan.graph.ops)}
+        return ordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
+
+    def write(self, plan: Plan, path: str | os.PathLike[str]) -> None:
+        """Write the model of `in_order`; see `Plan.to_onnx`."""
+        write(self.in_order(plan), path, self._folder)
 
 
 _BEFORE = -1  # any op

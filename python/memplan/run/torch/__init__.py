@@ -24,6 +24,7 @@ def program_of(source: Source) -> Program:
     recording = Recording()
     value = source.value
     options: dict[str, Any] = {"train": source.train, "dims": source.dims, "inplace_ops": frozenset(source.inplace_ops)}
+    options |= {"optimizer": source.optimizer, "keep_gradients": source.keep_gradients}
     if source.kind == ".pt2":
         spec = import_pt2(value, **options, trust=source.trust, listener=recording)
     else:

@@ -7,7 +7,7 @@ and copied afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from ...errors import UnsupportedError
 from ...importers.torch.effects import flat_tensors
 from ...importers.torch.fake import tensors_in
+from ...importers.torch.late import late_numbers, value_of
 from ...importers.torch.relations import lie_alike
 from .memory import Memory
 from .recording import CallRecord, Number, View, with_numbers, with_tensors
@@ -76,16 +77,18 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
         return None  # views of what is there
     func = call.function
     if isinstance(func, torch._ops.OpOverload) and not _is_composite(func) and not _has_numbers(call):
-        return _operator(call, func, memory)
+        return _operator(call, func, memory, numbers)
     return Instruction(_composite(call, memory, numbers), any(call.fresh))
 
 
-def _operator(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction | None:
+def _operator(
+    call: CallRecord, func: torch._ops.OpOverload, memory: Memory, numbers: dict[int, Any]
+) -> Instruction | None:
     if torch.Tag.inplace_view in func.tags or func in _UNINITIALIZED:
         return None
     args, kwargs = with_tensors((call.args, dict(call.kwargs)), memory.tensor)
     if not any(call.fresh):
-        return Instruction(lambda: func(*args, **kwargs), False)
+        return Instruction(_calling(func, args, kwargs, numbers), False)
     outputs = [memory.tensor(view) for view in call.outputs]
     if func in _FILLED:
         value = _FILLED[func]
@@ -101,16 +104,28 @@ def _operator(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> 
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
     straight = not meets or _over_itself(call, func, memory)
     if func in _WRITERS and straight:
-        writer, place = _WRITERS[func], outputs[0]
-        return Instruction(lambda: writer(*args, **kwargs, out=place), False)
+        return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers), False)
     if out is not None and straight:
         taken = {argument.name for argument in out._schema.arguments}
         names = [argument.name for argument in out._schema.arguments if argument.is_out]
         if len(names) == len(outputs):
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
-            return Instruction(lambda: out(*args, **given), False)
-    return Instruction(_copying(lambda: func(*args, **kwargs), call, outputs, flat_tensors), True)
+            return Instruction(_calling(out, args, given, numbers), False)
+    return Instruction(_copying(_calling(func, args, kwargs, numbers), call, outputs, flat_tensors), True)
+
+
+def _calling(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], numbers: Mapping[int, Any]
+) -> Callable[[], Any]:
+    """A call that can be made again and again, each time with the numbers that are known then."""
+    if not list(late_numbers((args, kwargs))):
+        return lambda: function(*args, **kwargs)
+
+    def now(value: Any) -> Any:
+        return with_numbers(value, numbers) if isinstance(value, (list, tuple)) else value_of(value, numbers)
+
+    return lambda: function(*map(now, args), **{name: now(value) for name, value in kwargs.items()})
 
 
 def _join(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction:

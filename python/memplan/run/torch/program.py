@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 
 from ... import _core
 from ...facts.source import Source
@@ -19,7 +19,7 @@ from ..result import Run
 from .given import plain_values
 from .kernels import instruction
 from .memory import Memory
-from .recording import Recording, View
+from .recording import CallRecord, Recording, View
 from .sources import Sources
 
 if TYPE_CHECKING:
@@ -38,12 +38,19 @@ class TorchProgram:
         What importing the network gives.
     recording : Recording
         The calls, in order.
+    optimizer : torch.optim.Optimizer or None
+        Whose step ends a run.
     """
 
     def __init__(
         self, source: Source, graph: _core.Graph, recording: Recording, held: Callable[[], Mapping[str, Tensor]]
     ) -> None:
         self.graph, self.recording, self.held = graph, recording, held
+        self._source, self._names = source, [op.name for op in graph.ops]
+        self.optimizer = None
+        if recording.stepped is not None:
+            self.optimizer, states = recording.stepped.optimizer, recording.stepped.tensors
+            self.held = lambda: {**held(), **states()}
         given = source.args or source.kwargs
         self.planned = plain_values(recording.named(tuple(source.args), source.kwargs)) if given else {}
 
@@ -51,6 +58,25 @@ class TorchProgram:
         """Make the arena of a plan, and check the bounds of every tensor."""
         with names_of_torch("running a plan of torch"):
             return BoundProgram(self, plan)
+
+    def steps_of(self, plan: Plan) -> list[int]:
+        """At which step of a plan each call runs: the ops may have been planned in another order."""
+        assert plan.graph is not None
+        step = {op.name: step for step, op in enumerate(plan.graph.ops)}
+        return [step[self._name(call)] for call in self.recording.calls]
+
+    def in_order(self, plan: Plan) -> fx.GraphModule:
+        """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
+        with names_of_torch("a program of torch"):
+            from .ordered import call_like, ordered
+
+            pairs = sorted(zip(self.steps_of(plan), self.recording.calls, strict=True), key=lambda pair: pair[0])
+            calls = [(self._name(call), call) for _, call in pairs]
+            given = call_like(self._source, self.recording)
+            return ordered(self.recording, calls, given, self.held(), self._source.train)
+
+    def _name(self, call: CallRecord) -> str:
+        return self._names[call.ops.start]
 
 
 class BoundProgram:
@@ -62,7 +88,7 @@ class BoundProgram:
         self._memory = Memory(plan, recording)
         self._numbers: dict[int, Any] = {}
         self._sources = Sources(recording, self._memory, program.planned, program.held)
-        calls = sorted(zip(self._steps_of(plan), recording.calls, strict=True), key=lambda pair: pair[0])
+        calls = sorted(zip(program.steps_of(plan), recording.calls, strict=True), key=lambda pair: pair[0])
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
         made = [(step, call.grad, done) for step, call, done in found if done is not None]
         self._steps = list(_with_modes((step, grad, done.run) for step, grad, done in made))
@@ -90,16 +116,11 @@ class BoundProgram:
                     memory.tensor(target).copy_(memory.tensor(value))
                 for tensor, place in copied:
                     tensor.copy_(place)
+                if self._program.optimizer is not None:
+                    vars(self._program.optimizer)["_opt_called"] = True  # schedulers ask for it
                 return self._result(views)
             finally:
                 self._sources.let_go()
-
-    def _steps_of(self, plan: Plan) -> list[int]:
-        """At which step of the plan each call runs: the ops may have been planned in another order."""
-        assert plan.graph is not None
-        names = [op.name for op in self._program.graph.ops]
-        step = {op.name: step for step, op in enumerate(plan.graph.ops)}
-        return [step[names[call.ops.start]] for call in self._recording.calls]
 
     def _execute(self, check: bool) -> None:
         if not check:

@@ -13,7 +13,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...importers.torch.fake import map_tensors, tensors_in
-from ...importers.torch.listening import Call
+from ...importers.torch.late import LateNumber, restored, value_of
+from ...importers.torch.listening import Call, Stepped
 from ...importers.torch.relations import extent
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class SourceRecord:
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call. Its tensors are views; `outputs` are those of its result in order, `fresh` those in new storages.
+    """A call. Its tensors are views; `outputs` are those of its `result` in order, `fresh` those in new storages.
 
     `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
     `grad` is whether gradients were on: with them, some kernels return what the backward pass needs.
@@ -79,7 +80,8 @@ class CallRecord:
     ops: range
     leaves: frozenset[View] = frozenset()
     grad: bool = False
-    number: Number | None = None
+    number: Number | LateNumber | None = None
+    result: Any = None
 
 
 class Recording:
@@ -94,6 +96,7 @@ class Recording:
         self.updates: list[tuple[View, View]] = []
         self.loss: View | None = None
         self.gradients: dict[str, View] = {}
+        self.stepped: Stepped | None = None
         self._storage_at: dict[int, int] = {}
         self._views: dict[View, View] = {}
         self._result_of: dict[int, View] = {}
@@ -116,11 +119,14 @@ class Recording:
             self.storages[self._view(tensor).storage].written = True
         leaves = _leaves_in(call, inputs)
         grad = torch.is_grad_enabled()
-        record = CallRecord(function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad)
+        made = pytree.tree_map(self._leaf, result)
+        record = CallRecord(
+            function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad, result=made
+        )
         self.calls.append(record)
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
-        number = Number(stand_in)
+        number = stand_in if isinstance(stand_in, LateNumber) else Number(stand_in)
         args, kwargs = self._noted(call)
         inputs = _views_in((args, kwargs))
         leaves = _leaves_in(call, inputs)
@@ -139,7 +145,8 @@ class Recording:
         for target, _ in self.updates:
             self.storages[target.storage].written = True
 
-    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor]) -> None:
+    def trained(self, loss: Tensor, gradients: Mapping[str, Tensor], stepped: Stepped | None) -> None:
+        self.stepped = stepped
         self.loss = self._view(loss)
         self.gradients = {name: self._view(gradient) for name, gradient in gradients.items()}
 
@@ -151,6 +158,10 @@ class Recording:
         """What the network returns, with tensors for its views, and numbers, by the ids of what stands for them."""
         result = map_tensors(self.result, lambda placeholder, _: tensor(self._result_of[id(placeholder)]), "output")
         return with_numbers(result, numbers) if numbers else result
+
+    def returned_view(self, placeholder: Tensor) -> View:
+        """The tensor that a placeholder in `result` stands for."""
+        return self._result_of[id(placeholder)]
 
     def returned_views(self) -> list[View]:
         """All that the caller gets."""
@@ -165,7 +176,7 @@ class Recording:
         if isinstance(value, FakeTensor):
             return self._view(value)
         if not isinstance(value, Tensor):
-            return value
+            return restored(value)
         with _disable_current_modes():
             return value.detach().clone()  # data that the network made itself
 
@@ -199,7 +210,11 @@ def _leaves_in(call: Call, views: tuple[View, ...]) -> frozenset[View]:
 
 def with_numbers(value: T, numbers: Mapping[int, Any]) -> T:
     """A nest with numbers for what stands for them."""
-    mapped: T = pytree.tree_map(lambda leaf: numbers[id(leaf)] if isinstance(leaf, Number) else leaf, value)
+
+    def number(leaf: Any) -> Any:
+        return numbers[id(leaf)] if isinstance(leaf, Number) else value_of(leaf, numbers)
+
+    mapped: T = pytree.tree_map(number, value)
     return mapped
 
 

@@ -1,0 +1,59 @@
+"""A source in an order of its ops: made once, for all planners that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core
+from ..api import plan
+from ..errors import UnsupportedError
+from ..planning.orders import check_order
+
+_NOT_FOR_ORDERS = ("capacity", "on_improvement", "on_interrupt", "seed", "threads")  # options of planners
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A source in an order of its ops.
+
+    ``bound`` is the bytes below which no plan can peak in any order; None for the given order, of which it is not
+    asked, and where nothing is known. ``error`` says why there is no such order. If Ctrl-C came, `interrupted` is True.
+    """
+
+    name: str
+    source: _core.Graph | _core.Problem
+    bound: int | None = None
+    error: UnsupportedError | None = None
+    interrupted: bool = False
+
+
+def in_order(captured: _core.Graph | _core.Problem, order: str, options: Mapping[str, Any]) -> Ordered:
+    """A source in an order, which is made for the tensors that may share bytes by the options of `plan`."""
+    if order == "given":
+        return Ordered(order, captured)
+    if not isinstance(captured, _core.Graph):
+        error = UnsupportedError(f"order {order!r} applies to graphs; a problem has steps, and no ops")
+        return Ordered(order, captured, error=error)
+    asked = {name: value for name, value in options.items() if name not in _NOT_FOR_ORDERS}
+    storage = plan(captured, "naive", **asked).storage
+    assert storage is not None
+    found = _core.order_of(captured, order, storage)
+    graph = _core.reordered(captured, found.ops)
+    bound = found.bound or _core.order_bound(graph, storage)[0]
+    return Ordered(order, graph, bound or None, interrupted=found.interrupted)
+
+
+def checked_orders(orders: Sequence[str]) -> list[str]:
+    """The names of orders; refuses unknown ones and repeats before any work."""
+    is_list = isinstance(orders, Iterable) and not isinstance(orders, (str, Mapping))
+    if not is_list or not all(isinstance(name, str) for name in orders):
+        raise TypeError(f"orders must be a list of names from memplan.orders(), got {orders!r}")
+    names = [check_order(name) for name in orders]
+    if not names:
+        raise ValueError("orders must name one order at least, got none")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"orders names {name!r} {names.count(name)} times; once is enough")
+    return names

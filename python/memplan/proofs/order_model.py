@@ -1,0 +1,269 @@
+"""What a graph dict says about its orders: what each op waits for, and which contents are alive when.
+
+This file imports nothing of memplan, so that what it finds can be held against what the core finds.
+
+A *content* is some bytes that are made, used and dead together, whatever the order: the bytes of a tensor, or those of
+them that the same views and slices show. It is alive from the op that makes it to the last op that uses it, or to the
+end if the caller keeps it. A copy of it may be the same bytes by choice, a slice or a part of a concatenation. So all
+that shows the same bytes is one content, which counts once. What may lie outside of the arena does not count at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+GIVEN = ("input", "weight")
+# Where bytes may lie that are not in the arena: in a donated input, in a given tensor, in anything else.
+DONATED, BROUGHT, ELSEWHERE = "donated", "brought", "elsewhere"
+MOST_PIECES = 1_000_000  # of slices and concatenations: what is beyond is not counted
+
+
+class Options(NamedTuple):
+    """What may lie in the arena, and what may share bytes; see `memplan.plan`."""
+
+    place: tuple[str, ...]
+    inplace: bool
+    zero_copy: bool
+    disable_inplace_ops: tuple[str, ...]
+    donate: tuple[str, ...]
+
+
+class Content(NamedTuple):
+    """Bytes with one life: from `maker` (None: there from the beginning) to the last of the users."""
+
+    bytes: int
+    maker: str | None
+    users: frozenset[str]
+    kept: bool
+
+
+class Piece(NamedTuple):
+    """Bytes [begin, end) of a root show bytes of another, `origin`, from `at` on."""
+
+    begin: int
+    end: int
+    origin: str
+    at: int
+
+
+def _views(op: Mapping[str, Any], *relations: str) -> Iterator[tuple[str, str, int]]:
+    """Each view of an op as (output, input, offset)."""
+    for relation in relations:
+        for view in op.get(relation, ()):
+            yield view["output"], view["input"], view.get("offset", 0)
+
+
+class OrderModel:
+    """What each op waits for, the contents, and what each op makes.
+
+    Attributes
+    ----------
+    waits : dict of str to set of str
+        Per op, the ops that have to run before it.
+    contents : dict of (str, int) to Content
+        By the root tensor whose bytes they are, and the first of these bytes.
+    makes : dict of str to int
+        Per op, the bytes that it needs beside what is alive before it; less what it may write over.
+    """
+
+    def __init__(self, graph: Mapping[str, Any], options: Options) -> None:
+        self.options = options
+        self.ops = {op["name"]: op for op in graph["ops"]}
+        self.size = {t["name"]: t["bytes"] for t in graph["tensors"]}
+        self.kind = {t["name"]: t.get("kind", "intermediate") for t in graph["tensors"]}
+        self.results = {*graph["outputs"], *(name for name, kind in self.kind.items() if kind == "output")}
+        self.root = {name: (name, 0) for name in self.size}
+        for op in graph["ops"]:
+            for output, source, offset in _views(op, "alias", "overwrite"):
+                owner, begin = self.root[source]
+                self.root[output] = (owner, begin + offset)
+        self.waits = self._waits()
+        self.choices = list(self._choices())
+        self.pieces = self._pieces()
+        self.counted: set[str] = set()  # tensors that show some content
+        self.contents = self._contents(self._outside())
+        self.makes = self._made()
+
+    # Waits
+
+    def _waits(self) -> dict[str, set[str]]:
+        producer: dict[str, str] = {}
+        used: dict[str, list[tuple[int, int, str]]] = {}  # per root, what used its bytes since they were written
+        waits: dict[str, set[str]] = {}
+        for name, op in self.ops.items():
+            waits[name] = {*op.get("after", ()), *(producer[t] for t in op["inputs"] if t in producer)}
+            for output, _, _ in _views(op, "overwrite"):
+                waits[name] |= self._taken_over(used, output) - {name}
+            for tensor in (*op["inputs"], *op["outputs"]):
+                owner, begin = self.root[tensor]
+                used.setdefault(owner, []).append((begin, begin + self.size[tensor], name))
+            for output in op["outputs"]:
+                producer[output] = name
+        return waits
+
+    def _taken_over(self, used: dict[str, list[tuple[int, int, str]]], output: str) -> set[str]:
+        """The ops that used bytes of a tensor that are written now; from now on they do not count there."""
+        owner, first = self.root[output]
+        last = first + self.size[output]
+        before, rest = set(), []
+        for begin, end, op in used.get(owner, ()):
+            if max(begin, first) < min(end, last):
+                before.add(op)
+                rest += [(b, e, op) for b, e in ((begin, min(end, first)), (max(begin, last), end)) if b < e]
+            else:
+                rest.append((begin, end, op))
+        used[owner] = rest
+        return before
+
+    # Contents
+
+    def _choices(self) -> Iterator[tuple[str, str, str, str, int]]:
+        """All that may share bytes by choice in some order, as (relation, op, output, input, offset)."""
+        for name, op in self.ops.items():
+            listed = self.options.disable_inplace_ops
+            kind = op.get("type", "")
+            if self.options.inplace and not any(kind == other or kind.startswith(f"{other}.") for other in listed):
+                for output, source, offset in _views(op, "inplace"):
+                    brought = self.kind[source] == "weight" or (
+                        self.kind[source] == "input" and source not in self.options.donate
+                    )
+                    if not brought and source not in self.results:
+                        yield "inplace", name, output, source, offset
+            if self.options.zero_copy:
+                for relation in ("slice", "concat"):
+                    for view in _views(op, relation):
+                        yield (relation, name, *view)
+
+    def _pieces(self) -> dict[str, list[Piece] | None]:
+        """Per root that may show bytes of others, which; None where that is not known."""
+        pieces: dict[str, list[Piece] | None] = {}
+        outputs: dict[str, list[tuple[str, str, int]]] = {}
+        for relation, _, output, source, offset in self.choices:
+            if relation != "inplace":
+                outputs.setdefault(output, []).append((relation, source, offset))
+        count = 0
+        for output, shown in outputs.items():
+            found: list[Piece] | None = []
+            for relation, source, offset in shown:
+                begin, inside = (0, offset) if relation == "slice" else (offset, 0)
+                size = self.size[output if relation == "slice" else source]
+                owner, at = self.root[source]
+                if found is None or pieces.get(owner, []) is None:
+                    found = None
+                    continue
+                for origin, first, last in self._shown(pieces, owner, at + inside, at + inside + size):
+                    found.append(Piece(begin, begin + last - first, origin, first))
+                    begin += last - first
+            if found is not None:
+                found.sort()
+                count += len(found)
+                apart = all(one.end <= other.begin for one, other in itertools.pairwise(found))
+                found = found if apart and count <= MOST_PIECES else None
+            pieces[self.root[output][0]] = found
+        return pieces
+
+    def _shown(
+        self, pieces: Mapping[str, list[Piece] | None], owner: str, begin: int, end: int
+    ) -> Iterator[tuple[str, int, int]]:
+        """Whose bytes are shown by bytes [begin, end) of a root: (origin, first, last)."""
+        for piece in pieces.get(owner, ()) or ():
+            first, last = max(begin, piece.begin), min(end, piece.end)
+            if first >= last:
+                continue
+            if begin < first:
+                yield owner, begin, first
+            yield piece.origin, piece.at + first - piece.begin, piece.at + last - piece.begin
+            begin = last
+        if begin < end:
+            yield owner, begin, end
+
+    def _outside(self) -> set[str]:
+        """The roots whose bytes may lie outside of the arena, since a choice may put them into what lies there."""
+        guests: dict[str, list[tuple[str, bool]]] = {}  # per root, what may be put into it, and whether in place
+        for relation, _, output, source, _ in self.choices:
+            result, origin = self.root[output][0], self.root[source][0]
+            host, guest = (result, origin) if relation == "concat" else (origin, result)
+            guests.setdefault(host, []).append((guest, relation == "inplace"))
+        members = {self.root[name][0] for name in self.results}
+        found: set[tuple[str, str]] = set()
+        waiting = [(owner, where) for owner, _ in self.root.values() if (where := self._alone(owner, members))]
+        while waiting:
+            if waiting[-1] in found:
+                waiting.pop()
+                continue
+            owner, where = waiting.pop()
+            found.add((owner, where))
+            waiting += [(g, where) for g, inplace in guests.get(owner, ()) if not (inplace and where == BROUGHT)]
+        return {owner for owner, _ in found}
+
+    def _alone(self, owner: str, members: set[str]) -> str | None:
+        """Where a root lies outside of the arena if nothing is shared by choice; None: inside."""
+        kind = self.kind[owner]
+        if kind in GIVEN:
+            return None if kind in self.options.place else DONATED if owner in self.options.donate else BROUGHT
+        kind = "output" if kind == "intermediate" and owner in members else kind
+        inside = kind in self.options.place and (kind != "intermediate" or "output" in self.options.place)
+        return None if inside else ELSEWHERE
+
+    def _contents(self, outside: set[str]) -> dict[tuple[str, int], Content]:
+        users: dict[str, set[str]] = {name: set() for name in self.size}
+        producer: dict[str, str] = {}
+        for name, op in self.ops.items():
+            for tensor in (*op["inputs"], *op["outputs"]):
+                users[tensor].add(name)
+            producer.update((output, name) for output in op["outputs"])
+        shown: dict[str, list[tuple[int, int, str]]] = {}
+        for tensor, (owner, offset) in self.root.items():
+            if owner in outside or self.pieces.get(owner, []) is None:
+                continue
+            for origin, begin, end in self._shown(self.pieces, owner, offset, offset + self.size[tensor]):
+                shown.setdefault(origin, []).append((begin, end, tensor))
+        contents: dict[tuple[str, int], Content] = {}
+        for origin, members in shown.items():
+            first: dict[Content, int] = {}
+            for begin, end, tensors in _sections(members):
+                if origin in outside:  # copies of what lies outside: one of them counts
+                    tensors = tensors[:1]
+                self.counted.update(tensors)
+                maker = producer.get(tensors[0] if origin in outside else origin)
+                by = frozenset().union(*(users[t] for t in tensors)) - {maker}
+                kept = any(t in self.results or self.kind[t] == "weight" for t in tensors)
+                key = (origin, first.setdefault(Content(0, maker, by, kept), begin))
+                known = contents.get(key, Content(0, maker, by, kept))
+                contents[key] = known._replace(bytes=known.bytes + end - begin)
+        return contents
+
+    def _made(self) -> dict[str, int]:
+        """Per op, the contents that it makes, and its workspace; less the bytes of inputs that it may write over."""
+        outputs: dict[str, set[str]] = {name: set() for name in self.ops}
+        inputs: dict[str, set[str]] = {name: set() for name in self.ops}
+        for relation, name, output, source, _ in self.choices:
+            if relation == "inplace" and {output, source} <= self.counted:
+                outputs[name].add(output)
+                inputs[name].add(source)
+        made = dict.fromkeys(self.ops, 0)
+        if "workspace" in self.options.place:
+            made = {name: int(op.get("workspace", 0)) for name, op in self.ops.items()}
+        for content in self.contents.values():
+            if content.maker is not None:
+                made[content.maker] += content.bytes
+        over = {name: min(sum(self.size[t] for t in ends[name]) for ends in (outputs, inputs)) for name in self.ops}
+        return {name: max(0, made[name] - over[name]) for name in self.ops}
+
+
+def _sections(members: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, list[str]]]:
+    """The bytes between neighbouring ends of members that some of them show, and which show them, as listed."""
+    begins: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    for k, (begin, end, _) in enumerate(members):
+        begins.setdefault(begin, []).append(k)
+        ends.setdefault(end, []).append(k)
+    showing: set[int] = set()
+    at = sorted({*begins, *ends})
+    for begin, end in itertools.pairwise(at):
+        showing.update(begins.get(begin, ()))
+        showing.difference_update(ends.get(begin, ()))
+        if showing:
+            yield begin, end, [members[k][2] for k in sorted(showing)]
