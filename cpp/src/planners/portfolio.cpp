@@ -24,6 +24,7 @@
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
+#include "search/order_search.hpp"
 #include "search/pair_squeeze.hpp"
 #include "search/squeaky_search.hpp"
 #include "search/squeeze.hpp"
@@ -151,6 +152,27 @@ class PairMember : public Member {
   PairSqueeze squeeze_;
 };
 
+// For conflicts beyond lifetimes: orders, changed where the peak is made.
+class OrderMember : public Member {
+ public:
+  OrderMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    if (!search_) search_.emplace(problem_, seed_, deadline);
+    return search_->step(best.placement.offsets, enough, work, deadline);
+  }
+  bool is_done(const Incumbent&) const override { return false; }
+  std::string_view name() const override { return "orders"; }
+  std::vector<Bytes> offsets() const override { return search_->offsets(); }
+  Bytes lower_bound() const override { return 0; }
+  std::int64_t work() const override { return search_ ? search_->work() : 0; }
+
+ private:
+  const Problem& problem_;
+  const std::uint64_t seed_;
+  std::optional<OrderSearch> search_;
+};
+
 class Portfolio {
  public:
   // Puts the best placement into `best`, which is that of first_plan at first.
@@ -191,6 +213,8 @@ class Portfolio {
     if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
     if (problem_.conflicts() != nullptr || problem_.has_shapes()) add_pairs();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
+    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
+      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
     if (sections_ && has_long_lives()) std::swap(members_[members_.size() - 2], members_.back());
