@@ -17,7 +17,18 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a pool of process
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_WORKERS = 8  # each imports torch
-FIRST = ("test_cpp_package", "test_inductor", "test_contract", "test_inductor_torch")  # files that take longest
+FIRST = (  # files that take longest
+    "test_page",
+    "test_inductor",
+    "test_run_inductor",
+    "test_contract",
+    "test_cpp_package",  # if it has to compile
+    "test_searches",
+    "test_cli",
+    "02_compare_planners",
+    "03_from_torch_and_onnx",
+    "test_inductor_torch",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -32,6 +32,7 @@ UPSTREAM: dict[str, set[str]] = {
     "conflicts": set(),
     "problem": {"conflicts"},
     "buffers": {"graph", "storage", "liveness", "problem"},
+    "storage/choosing": {"graph", "storage", "buffers", "bounds"},
     "bounds": {"problem", "problem/sorting"},
     "problem/clique_search": {"search/chance"},
     "problem/antichain": {"problem/clique_search"},
@@ -131,6 +132,7 @@ UPSTREAM: dict[str, set[str]] = {
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
     "plan/attempt": {"plan", "planner", "problem", "registry", "solve", "verify"},
     "plan/solve_graph": {
+        "storage/choosing",
         "graph",
         "storage",
         "happens_before",

@@ -131,10 +131,24 @@ def test_what_the_caller_keeps_bounds_every_order() -> None:
     ops = [{"name": f"make_{name}", "inputs": [], "outputs": [name]} for name in "ab"]
     e = memplan.plan({"tensors": tensors, "ops": ops, "outputs": ["a", "b"]}).explain()
     assert e.orders is not None
-    assert (e.orders.op, e.orders.bound, e.orders.load) == ("", 16, 16)
-    expected = "No order of the ops needs less: what the caller keeps and the op that runs last need that much."
-    assert e.sentences[-1] == expected
+    assert (e.orders.ops, e.orders.op, e.orders.bound, e.orders.load) == ((), "", 16, 16)
+    assert e.sentences[-1] == "No order of the ops needs less: the caller keeps that much."
     assert "Why no order" not in str(e)
+
+
+def test_several_ops_may_bound_every_order_together() -> None:
+    """Whichever of two ops runs last, the other's output is kept beside its input and output."""
+    tensors = [{"name": name, "bytes": 4} for name in "pq"]
+    tensors += [{"name": name, "bytes": 8, "kind": "output"} for name in "ab"]
+    ops = [
+        {"name": "begin", "inputs": [], "outputs": ["p", "q"]},
+        *({"name": f"make_{out}", "inputs": [given], "outputs": [out]} for given, out in ("pa", "qb")),
+    ]
+    e = memplan.plan({"tensors": tensors, "ops": ops, "outputs": ["a", "b"]}).explain()
+    assert e.orders is not None
+    assert (e.orders.bound, e.orders.load, e.orders.op) == (20, 20, "")
+    expected = "in whatever sequence make_a, make_b run, one of them needs that much."
+    assert e.sentences[-1] == f"No order of the ops needs less: {expected}"
 
 
 def test_several_streams_and_problems_have_no_orders(tmp_path: Path) -> None:

@@ -171,9 +171,11 @@ def test_json_keeps_the_order_and_the_bound_of_all_orders(tmp_path: Path) -> Non
     found.to_json(tmp_path / "plan.json")
     back = memplan.read_plan(tmp_path / "plan.json")
     assert (back.order, back.order_bound, back.order_optimal) == (found.order, found.peak, True)
+    assert back.ordered_by == found.ordered_by == "best"
     assert pickle.loads(pickle.dumps(back)).order == found.order
     spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     wrong = {
+        "ordered_by must be the name of an order, got 7": {"ordered_by": 7},
         "order must be a list, got str": {"order": "conv"},
         "order[1] must be the name of an op, got 7": {"order": ["conv", 7]},
         "order names 'a' 2 times; each op runs once": {"order": ["a", "b", "a"]},
@@ -194,7 +196,7 @@ def test_json_of_a_problem_has_no_order(plan: memplan.Plan, tmp_path: Path) -> N
     spec = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     assert not {"order", "order_bound", "tensors"} & set(spec)
     back = memplan.read_plan(tmp_path / "plan.json")
-    assert (back.order, back.order_bound, back.order_optimal) == ((), None, False)
+    assert (back.order, back.order_bound, back.order_optimal, back.ordered_by) == ((), None, False, "given")
 
 
 def test_json_of_shapes_and_conflicts(tmp_path: Path) -> None:

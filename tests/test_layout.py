@@ -11,6 +11,7 @@ import pytest
 
 import memplan
 from memplan import generate
+from memplan.facts.plan import FiledOrder
 from memplan.present.layout import HEADER, layout_rows, summary_rows
 from memplan.present.units import format_bytes, unit_of
 
@@ -178,6 +179,19 @@ def test_the_proof_says_what_was_proven() -> None:
     assert (
         figures(between)["proof"] == "gap 9.091% at most, not proven optimal: from the proven lower bound of 11 bytes"
     )
+
+
+def test_the_summary_says_what_is_proven_of_all_orders() -> None:
+    given = memplan.plan("example:resnet50_train")
+    best = memplan.plan("example:resnet50_train", order="best")
+    assert "order" not in figures(given)
+    assert figures(given)["proof"] == "optimal in this order: the peak equals the load"
+    assert figures(best)["order"] == "best: no order needs less"
+    assert figures(best)["proof"] == "optimal in any order: the peak equals the load"
+    below = dataclasses.replace(best, peak=best.peak + 1)
+    assert figures(below)["order"] == f"best: no order needs less than {best.peak:,} bytes"
+    streams = dataclasses.replace(best, filed_order=FiledOrder(best.order, 0))
+    assert figures(streams)["order"] == "best"
 
 
 def test_text_of_the_whole() -> None:

@@ -20,6 +20,7 @@ import memplan
 from memplan import cli, generate
 from memplan.present.colours import PALETTE, colouring
 from test_buffer_info import GRAPH
+from test_order import two_branches
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
 
@@ -223,6 +224,22 @@ def test_the_heading_has_the_figures(opened: Opened) -> None:
     heading = opened(plan).inner_text("table")
     for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
         assert figure in heading
+
+
+def test_plans_in_two_orders_are_told_apart_and_a_tensor_has_one_colour(opened: Opened) -> None:
+    plans = [memplan.plan(two_branches(), "first_fit", order=order) for order in ("given", "best")]
+    page = opened(plans)
+    heading = [row.split("\t") for row in page.inner_text("table").splitlines()]
+    assert [row[1] for row in heading if len(row) > 1] == ["order", "given", "best"]
+    assert "none: proven optimal in this order" in page.inner_text("table")
+    for name in "abrsy":
+        colours = {colour_at(page, f"gantt{k}", *corner(plan[name])) for k, plan in enumerate(plans)}
+        assert len(colours) == 1
+    assert plans[0]["b"].first != plans[1]["b"].first
+    page.get_by_role("button", name="order", exact=True).click()
+    settle(page)
+    late = {colour_at(page, f"gantt{k}", *corner(plan["b"])) for k, plan in enumerate(plans)}
+    assert len(late) == 1
 
 
 def test_a_tooltip_tells_of_the_box_under_the_pointer(opened: Opened) -> None:

@@ -49,13 +49,16 @@ def check(seed: int) -> str:
     for capacity in {best, plan.peak}:
         error = refusal(graph, options, capacity)
         assert error is None or (not error.proven and capacity < plan.peak), story
+    if plan.peak > best:
+        return "worse"
     return "optimal" if plan.optimal else "open"
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_choice_of_sharing_beats_the_bound(part: int) -> None:
     came = [check(seed) for seed in range(part * 100, part * 100 + 100)]
-    assert came.count("optimal") > 60
+    assert came.count("optimal") > 85
+    assert came.count("worse") <= 2  # on streams, and where shapes are hard to place
 
 
 def test_no_choice_of_sharing_beats_the_bound_of_other_planners() -> None:
@@ -86,3 +89,17 @@ def test_a_slice_may_lie_where_later_bytes_are_written_once_it_is_dead(reads: li
     assert [(shared.how, shared.output) for shared in plan.sharing] == [("slice", "s")]
     late = {**graph, "ops": [*graph["ops"][:4], {"name": "end", "inputs": ["u", "r", "s"], "outputs": ["z"]}]}
     assert memplan.plan(late).sharing == ()
+
+
+def test_sharing_chosen_for_the_whole_graph_lowers_loads() -> None:
+    """Beside what is decided op by op, which is all that other planners than auto get."""
+    found = [(memplan.plan(graph), memplan.plan(graph, "valley")) for graph in map(crowded, range(20))]
+    assert all(chosen.peak <= by_op.peak for chosen, by_op in found)
+    assert sum(chosen.load < by_op.load for chosen, by_op in found) > 5
+    assert all(chosen.lower_bound <= chosen.peak for chosen, _ in found)
+
+
+def crowded(seed: int) -> dict[str, Any]:
+    """More that may be shared than there is time to try every subset of it."""
+    graph = small_graph(random.Random(seed), streams=False, ops=40)
+    return graph if len(graph["ops"]) > 15 else crowded(seed + 1000)

@@ -56,7 +56,7 @@ class Solver:
         begin = time.perf_counter()
         found = _core.order_of(graph, order, storage, time_limit=self.time_limit)
         plan = self._of_order(graph, storage, found, order.partition(":")[0] == "best", begin)
-        return replace(plan, interrupted=True) if found.interrupted else plan
+        return replace(plan, ordered_by=order, interrupted=plan.interrupted or found.interrupted)
 
     def _of_order(
         self, graph: _core.Graph, storage: _core.StorageOptions, order: _core.Order, or_given: bool, begin: float

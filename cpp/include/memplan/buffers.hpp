@@ -25,7 +25,8 @@ struct Buffers {
   Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
 };
 
-// Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. Throws as its stages do.
-Buffers buffers_of(const Graph& graph, const StorageOptions& options = {});
+// Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. Of `wanted`, those that are
+// safe share bytes, and no others. Throws as its stages do.
+Buffers buffers_of(const Graph& graph, const StorageOptions& options = {}, const Wanted& wanted = {});
 
 }  // namespace memplan

@@ -25,6 +25,8 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,9 @@ struct Shared {
   View view;  // as the op has it
 };
 
+// Who shall share bytes by choice; nothing: decided op by op, so that the load does not rise.
+using Wanted = std::optional<std::span<const Shared>>;
+
 struct Storages {
   std::vector<Storage> storages;  // in the order of their roots in the graph
   std::vector<Index> storage_of;  // per tensor
@@ -86,8 +91,9 @@ struct Storages {
 
 // Groups the tensors of a graph into storages. O((reads + writes) log ops), and for each choice, a look at the members
 // of the storages concerned that are still in use. Throws GraphError for a donated name that is no input, and
-// ProblemError for an alignment below 1.
-Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {});
+// ProblemError for an alignment below 1. Of `wanted`, those that are safe share bytes, and no others.
+Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {},
+                     const Wanted& wanted = {});
 
 // Every sharing by choice that some plan may have, by op; what is not among them is safe in none. Throws as
 // storages_of.

@@ -8,6 +8,7 @@
 #include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
 #include "plan/attempt.hpp"
+#include "storage/choosing.hpp"
 
 namespace memplan {
 
@@ -36,6 +37,7 @@ class GraphSolver {
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
     consider(first, load(first.problem));
     if (several && !first.shared.empty()) try_sharing_less(load(first.problem));
+    if (several && !one_choice_ && on_one_stream(graph_)) try_other_sharing(first.shared);
     if (!best_) attempt(first);
     if (fits(best_->plan, options_)) return std::move(*best_);
     const Problem problem = best_->buffers.problem;
@@ -46,9 +48,9 @@ class GraphSolver {
   // What holds whatever is shared. Where nothing may share bytes by choice, what is proven of the one problem does.
   void find_bound(const Buffers& buffers) {
     const HappensBefore order(graph_);
-    const std::vector<Shared> possible = possible_sharing(graph_, order, storage_);
-    one_choice_ = possible.empty();
-    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible);
+    possible_ = possible_sharing(graph_, order, storage_);
+    one_choice_ = possible_.empty();
+    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible_);
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may
@@ -68,10 +70,37 @@ class GraphSolver {
     }
   }
 
+  // What is chosen for the whole graph, the lowest loads first, until some plans are not proven to be the best of their
+  // choice. Where no other choice is safe, what they need at least is what the graph does.
+  void try_other_sharing(std::span<const Shared> start) {
+    if (best_ && !may_go_on()) return;
+    const Choices choices = choose_sharing(graph_, storage_, possible_, start, kWorkOfChoosing);
+    Bytes least = kMaxBytes;
+    int open = 0;
+    for (const Choice& choice : choices.lowest) {
+      if (best_ && (choice.load >= best_->plan.peak || open == kMostOpen || !may_go_on())) {
+        least = std::min(least, choice.load);
+        break;
+      }
+      const std::optional<Attempted> found = consider(buffers_of(graph_, storage_, choice.shared), choice.load);
+      least = std::min(least, found ? found->bound : choice.load);
+      if (found && found->bound < found->peak) ++open;
+    }
+    if (!choices.all || !best_) return;
+    bound_ = std::max(bound_, std::min(least, best_->plan.peak));
+    best_->plan.lower_bound = bound_;
+    best_->plan.optimal = best_->plan.peak == bound_;
+  }
+
+  struct Attempted {
+    Bytes bound, peak;  // of the one choice of sharing
+  };
+
   // Plans the graph with these tensors sharing bytes, unless what they need rules out that it helps.
-  void consider(Buffers buffers, Bytes needed) {
+  std::optional<Attempted> consider(Buffers buffers, Bytes needed) {
     const bool too_large = options_.capacity && needed > *options_.capacity;
-    if (!too_large && (!best_ || needed < best_->plan.peak)) attempt(std::move(buffers));
+    if (too_large || (best_ && needed >= best_->plan.peak)) return std::nullopt;
+    return attempt(std::move(buffers));
   }
 
   bool may_go_on() const {
@@ -80,7 +109,7 @@ class GraphSolver {
   }
 
   // Keeps the plan if it is better than those before.
-  void attempt(Buffers buffers) {
+  Attempted attempt(Buffers buffers) {
     const auto bounded = [&](Plan& plan) {
       plan.lower_bound = one_choice_ ? std::max(bound_, plan.placement_bound) : bound_;
       plan.optimal = plan.peak == plan.lower_bound;
@@ -99,16 +128,21 @@ class GraphSolver {
     bounded(plan);
     check(buffers, plan);
     seconds_ = plan.seconds;
+    const Attempted found{plan.placement_bound, plan.peak};
     if (one_choice_) bound_ = plan.lower_bound;
     const bool interrupted = plan.interrupted;
     if (!best_ || plan.peak < best_->plan.peak) best_ = GraphPlan{std::move(buffers), std::move(plan)};
     best_->plan.seconds = seconds_;
     best_->plan.interrupted = interrupted;
+    return found;
   }
 
   void check(const Buffers& buffers, const Plan& plan) const {
     throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_.planner);
   }
+
+  static constexpr std::int64_t kWorkOfChoosing = 1'000'000;
+  static constexpr int kMostOpen = 2;  // choices whose plans are not proven
 
   const Graph& graph_;
   const ChosenPlanner& planner_;
@@ -116,6 +150,7 @@ class GraphSolver {
   const PlanOptions& options_;
   const OnGraphPlan& tell_;
   Listener listener_ = {};
+  std::vector<Shared> possible_ = {};
   bool one_choice_ = true;  // nothing may share bytes by choice: the graph has one problem
   Bytes bound_ = 0;         // no plan of the graph in its order peaks below
   double seconds_ = 0;      // of all attempts

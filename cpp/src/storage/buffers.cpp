@@ -104,9 +104,9 @@ Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const Happens
 
 }  // namespace
 
-Buffers buffers_of(const Graph& graph, const StorageOptions& options) {
+Buffers buffers_of(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
   const HappensBefore order(graph);
-  Storages storages = storages_of(graph, order, options);
+  Storages storages = storages_of(graph, order, options, wanted);
   Columns columns;
   const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, options.place, columns);
   std::vector<Index> buffer_of_workspace = add_workspaces(graph, options.place, columns);

@@ -1,6 +1,7 @@
 #include "storage/sharing.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "memplan/errors.hpp"
 #include "problem/max_tree.hpp"
@@ -26,24 +27,33 @@ std::vector<bool> donated_inputs(const Graph& graph, const std::vector<std::stri
   return donated;
 }
 
+auto key(Sharing how, Index op, const View& view) { return std::tuple(op, how, view.output, view.input, view.offset); }
+
 class Sharer {
  public:
-  Sharer(FormingStorages& storages, const Graph& graph, const HappensBefore& order, const StorageOptions& options)
+  Sharer(FormingStorages& storages, const Graph& graph, const HappensBefore& order, const StorageOptions& options,
+         const Wanted& wanted = {})
       : storages_(storages),
         graph_(graph),
         order_(order),
         options_(options),
         donated_(donated_inputs(graph, options.donate)),
-        load_(std::vector<Bytes>(graph.ops().size(), 0)) {}
+        load_(std::vector<Bytes>(wanted ? 0 : graph.ops().size(), 0)),
+        any_load_(wanted.has_value()) {
+    if (!wanted) return;
+    for (const Shared& shared : *wanted) wanted_.push_back(key(shared.how, shared.op, shared.view));
+    std::sort(wanted_.begin(), wanted_.end());
+  }
 
   std::vector<Shared> share() {
     if (!(options_.inplace || options_.zero_copy) || !total_bytes(graph_)) return {};
-    count_load();
+    if (!any_load_) count_load();
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
       if (options_.inplace && !op.inplace.empty() && !is_disabled(op, options_)) share_in_place(k, op.inplace);
       if (!options_.zero_copy) continue;
-      for (const View& view : op.slices) share_slice(k, view);
+      for (const View& view : op.slices)
+        if (is_wanted(Sharing::slice, k, view)) share_slice(k, view);
       if (!op.concats.empty()) share_concats(k, op.concats);
     }
     return std::move(shared_);
@@ -88,6 +98,7 @@ class Sharer {
   // Whether the load does not rise when these storages become one with the first one's root. If so, they count as one
   // from now on.
   bool does_no_harm(const std::vector<const Group*>& parts) {
+    if (any_load_) return true;
     const Bytes before = load_.max(0, load_.size());
     Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, {}};
     for (const Group* part : parts) {
@@ -103,14 +114,20 @@ class Sharer {
     return false;
   }
 
+  bool is_wanted(Sharing how, Index k, const View& view) const {
+    return !any_load_ || std::binary_search(wanted_.begin(), wanted_.end(), key(how, k, view));
+  }
+
   void note(Sharing how, Index k, const View& view) { shared_.push_back({how, k, view}); }
 
   bool aligned(Bytes offset) const { return offset % options_.alignment == 0; }
 
-  // The members of a storage that may be used at or after op k; on one stream those that are not are forgotten.
+  // The members of a storage that may be used at or after op k; on one stream those that are not are forgotten, unless
+  // all that is wanted is to be shared.
   const std::vector<Index>& members(Index t, Index k) {
     std::vector<Index>& members = group_of(t).members;
-    if (order_.total()) std::erase_if(members, [&](Index m) { return !uses_of(m).endless && uses_of(m).last < k; });
+    if (order_.total() && !any_load_)
+      std::erase_if(members, [&](Index m) { return !uses_of(m).endless && uses_of(m).last < k; });
     return members;
   }
 
@@ -140,7 +157,9 @@ class Sharer {
 
   // The outputs of the op, the largest first, each into the input whose storage it fits best.
   void share_in_place(Index k, std::vector<View> views) {
-    std::erase_if(views, [&](const View& view) { return !storages_.is_root(view.output) || bytes(view.output) == 0; });
+    std::erase_if(views, [&](const View& view) {
+      return !is_wanted(Sharing::inplace, k, view) || !storages_.is_root(view.output) || bytes(view.output) == 0;
+    });
     const auto waste = [&](const View& view) { return bytes(group_of(view.input).root) - bytes(view.output); };
     std::stable_sort(views.begin(), views.end(), [&](const View& a, const View& b) {
       if (bytes(a.output) != bytes(b.output)) return bytes(a.output) > bytes(b.output);
@@ -169,7 +188,16 @@ class Sharer {
     return std::all_of(used.begin(), used.end(), [&](Index m) {
       if (!share_bytes(m, begin, begin + bytes(view.output)) || done_before(m, k)) return true;
       const bool same_view = storages_.offset_of(m) == input && bytes(m) == bytes(view.input);
-      return same_view && done_after_reading(m, k);
+      return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);
+    });
+  }
+
+  // Whether op k says that the output may be written over t while it reads t, if the output is where byte `begin` of
+  // t's storage is.
+  bool may_be_over(Index k, Index output, Index t, Bytes begin) {
+    const auto& views = graph_.op(k).inplace;
+    return std::any_of(views.begin(), views.end(), [&](const View& view) {
+      return view.output == output && view.input == t && storages_.offset_of(t) + view.offset == begin;
     });
   }
 
@@ -197,7 +225,8 @@ class Sharer {
   // Whether the caller lends its bytes only to be read, and something is written over those that they share.
   bool writes_to_given(Index k, Index whole, Index inside) {
     const Index root = group_of(whole).root;
-    if (!is_given(graph_.tensor(root).kind) || donated_[at(root)]) return false;
+    const TensorKind kind = graph_.tensor(root).kind;
+    if (!is_given(kind) || donated_[at(root)] || options_.place.contains(kind)) return false;
     const std::vector<Index>& overwriting = group_of(inside).overwriting;
     return std::any_of(overwriting.begin(), overwriting.end(), [&](Index m) { return uses_of(m).first >= k; });
   }
@@ -221,6 +250,7 @@ class Sharer {
 
   // All parts of each whole if that does no harm, else one by one, those born last first.
   void share_concats(Index k, std::vector<View> parts) {
+    std::erase_if(parts, [&](const View& part) { return !is_wanted(Sharing::concat, k, part); });
     std::stable_sort(parts.begin(), parts.end(), [&](const View& a, const View& b) {
       if (a.output != b.output) return a.output < b.output;
       return uses_of(a.input).first > uses_of(b.input).first;
@@ -272,12 +302,29 @@ class Sharer {
     }
     std::vector<Move> possible;
     for (Move& move : moves) {
-      const bool apart = std::none_of(possible.begin(), possible.end(), [&](const Move& other) {
-        return std::max(move.begin, other.begin) < std::min(move.end, other.end);
-      });
+      const bool apart =
+          std::none_of(possible.begin(), possible.end(), [&](const Move& other) { return collide(move, other); });
       if (apart && may_move(k, whole, move)) possible.push_back(std::move(move));
     }
     return possible;
+  }
+
+  // Whether two storages use a byte of the whole at once. Where the members that are dead have been forgotten, they do
+  // wherever they share bytes.
+  bool collide(const Move& one, const Move& other) {
+    if (std::max(one.begin, other.begin) >= std::min(one.end, other.end)) return false;
+    if (!any_load_) return true;
+    const auto dead_before = [&](Index a, Index b) {
+      return !uses_of(a).endless && uses_of(a).last < uses_of(b).first;
+    };
+    const auto lives_with = [&](Index a, Index b) { return !dead_before(a, b) && !dead_before(b, a); };
+    const std::vector<Index>& members = group_of(one.parts.front().input).members;
+    const std::vector<Index>& others = group_of(other.parts.front().input).members;
+    return std::any_of(members.begin(), members.end(), [&](Index a) {
+      const Bytes begin = one.begin + storages_.offset_of(a) - other.begin;
+      return std::any_of(others.begin(), others.end(),
+                         [&](Index b) { return share_bytes(b, begin, begin + bytes(a)) && lives_with(a, b); });
+    });
   }
 
   // Whether a part's storage may move into the whole, if all of it that is still used is among the parts.
@@ -315,14 +362,16 @@ class Sharer {
   const StorageOptions& options_;
   std::vector<bool> donated_;  // per tensor
   MaxTree load_;               // with every storage whole from its first use to its last
+  bool any_load_;              // what is wanted is shared whatever it does to the load
+  std::vector<std::tuple<Index, Sharing, Index, Index, Bytes>> wanted_ = {};  // ascending
   std::vector<Shared> shared_;
 };
 
 }  // namespace
 
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
-                          const StorageOptions& options) {
-  return Sharer(storages, graph, order, options).share();
+                          const StorageOptions& options, const Wanted& wanted) {
+  return Sharer(storages, graph, order, options, wanted).share();
 }
 
 bool is_disabled(const Op& op, const StorageOptions& options) {

@@ -3,6 +3,8 @@
 // memplan/storage.hpp.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "memplan/graph.hpp"
@@ -12,9 +14,10 @@
 
 namespace memplan {
 
-// Joins storages by choice, op by op; returns what was chosen. Throws GraphError for a donated name that is no input.
+// Joins storages by choice, op by op; returns what was chosen. Of `wanted`, if it is given: those that are safe, and no
+// others, whatever that does to the load. Throws GraphError for a donated name that is no input.
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
-                          const StorageOptions& options);
+                          const StorageOptions& options, const Wanted& wanted = {});
 
 // Whether the options say that an op of this type may not write in place.
 bool is_disabled(const Op& op, const StorageOptions& options);

@@ -24,7 +24,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
     are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
     of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
-    how ("inplace", "slice", "concat") and with which tensor's bytes. ``order`` has the names of its ops as they run,
+    how ("inplace", "slice", "concat") and with which tensor's bytes. ``ordered_by`` is the order that was asked for,
+    left out if it is the given one. ``order`` has the names of its ops as they run,
     and ``order_bound`` the bytes below which no plan can peak in any order of them.
     """
     spec: dict[str, Any] = {
@@ -51,6 +52,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     if plan.graph is not None:
         spec["tensors"] = _tensors(plan)
     if plan.order_bound is not None:
+        if plan.ordered_by != "given":
+            spec["ordered_by"] = plan.ordered_by
         spec["order"] = list(plan.order)
         spec["order_bound"] = plan.order_bound
     return spec

@@ -1,4 +1,7 @@
-"""Plan: an offset for every buffer of a problem, and what is known about it."""
+"""Plan: an offset for every buffer of a problem, and what is known about it.
+
+The file is long because all that a plan can be asked is documented here; what answers is in the files around it.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,8 @@ class Plan:
         and is left out of pickles and of comparisons.
     placed : mapping of str to (int, int, int) or None
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
+    ordered_by : str
+        The order of the ops that was asked for, with its parameters. "given" for the plan of a problem.
     filed_order : FiledOrder or None
         For a plan from a JSON file, if it was of a graph: the order of its ops, and the bound of all orders.
     notes : tuple of str
@@ -104,6 +109,7 @@ class Plan:
     placement_bound: int = -1  # that of `lower_bound`
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
+    ordered_by: str = "given"
     filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
 

@@ -56,6 +56,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         unshared=found.unshared,
         found_after=found.found_after,
         placed=found.placed,
+        ordered_by=found.ordered_by,
         filed_order=found.order,
     )
 

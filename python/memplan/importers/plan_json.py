@@ -34,6 +34,7 @@ class PlanRows(NamedTuple):
     seconds: float = 0.0
     found_after: float = 0.0
     order: FiledOrder | None = None
+    ordered_by: str = "given"
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -74,7 +75,10 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     winner = _text(spec.get("winner", planner), f"{path}: winner")
     seconds = [_seconds(spec.get(key, 0.0), f"{path}: {key}") for key in ("seconds", "found_after")]
     order = _order(spec, path) if "order" in spec else None
-    return PlanRows(rows, planner, pools, interrupted, unshared, placed, winner, seconds[0], seconds[1], order)
+    ordered_by = _text(spec.get("ordered_by", "given"), f"{path}: ordered_by", "an order")
+    return PlanRows(
+        rows, planner, pools, interrupted, unshared, placed, winner, seconds[0], seconds[1], order, ordered_by
+    )
 
 
 def _placed(entries: Any, count: int, where: str) -> dict[str, tuple[int, int, int]]:
@@ -120,9 +124,9 @@ def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
     return value[0], value[1]
 
 
-def _text(value: Any, where: str) -> str:
+def _text(value: Any, where: str, what: str = "a planner") -> str:
     if not isinstance(value, str):
-        raise SourceError(f"{where} must be the name of a planner, got {value!r}")
+        raise SourceError(f"{where} must be the name of {what}, got {value!r}")
     return value
 
 

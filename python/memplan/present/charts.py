@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..text import printable
-from .units import format_bytes, optimal
+from .units import format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -118,8 +118,8 @@ def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
 
 
 def _title(plan: Plan) -> str:
-    state = optimal(bool(plan.order)) if plan.optimal else f"gap {plan.gap:.3%} at most"
-    return f"{plan.planner}: peak {format_bytes(plan.peak)}, {state}"
+    state = optimal(plan) if plan.optimal else f"gap {plan.gap:.3%} at most"
+    return f"{planned_by(plan.planner, plan.ordered_by)}: peak {format_bytes(plan.peak)}, {state}"
 
 
 def _frame() -> dict[str, Any]:

@@ -120,8 +120,10 @@ def _other_orders(e: Explanation) -> list[str]:
     else:
         text = found if best < e.load else "No better order of the ops was found"
         text += f"; none needs less than {format_bytes(bound)}, {percent(1 - bound / best)} below that"
+    if not e.orders.ops:
+        return [f"{text}: the caller keeps that much."]
     if not e.orders.op:
-        return [f"{text}: what the caller keeps and the op that runs last need that much."]
+        return [f"{text}: in whatever sequence {_few(e.orders.ops)} run, one of them needs that much."]
     op = op_label(e.orders.op, e.orders.op_type)
     return [f"{text}: {op} needs that much, whatever has run before it.{_beside(e.orders)}"]
 

@@ -134,6 +134,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         ("proof", _proof(plan)),
+        ("order", _order(plan)),
         *(("note", note) for note in plan.notes),
         ("planner", f"{winner}, {plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}"),
     ]
@@ -156,16 +157,26 @@ def _shared(plan: Plan) -> str:
 def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
-        return f"{optimal(bool(plan.order))}: the peak equals {bound}"
+        return f"{optimal(plan)}: the peak equals {bound}"
     text = f"gap {plan.gap:.3%} at most, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
 
 
+def _order(plan: Plan) -> str:
+    """Another order than the given one, and what is proven of all orders; empty for the given order."""
+    if plan.ordered_by == "given":
+        return ""
+    if plan.order_optimal:
+        return f"{plan.ordered_by}: no order needs less"
+    bound = plan.order_bound
+    return f"{plan.ordered_by}: no order needs less than {bound:,} bytes" if bound else plan.ordered_by
+
+
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line."""
-    state = optimal(bool(plan.order)) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"

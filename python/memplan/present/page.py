@@ -118,13 +118,14 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
         code="memplan.start(views, fills, search, paint, marked)",
     )
     document.js_on_event("document_ready", start)
+    orders = any(plan.ordered_by != "given" for plan in plans)
     html: str = file_html(
         document,
         Resources(mode="inline"),
         title,
         template=Environment(autoescape=True).from_string(_beside("page.html")),
         template_variables={
-            "figures": [_figures(plan) for plan in plans],
+            "figures": [_figures(plan, orders) for plan in plans],
             "legends": known,
             "first": first,
             "script": _beside("page.js"),
@@ -228,14 +229,15 @@ def _beside(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _figures(plan: Plan) -> list[tuple[str, str, str]]:
-    """The figures of the heading: label, value, and the exact value where that is rounded."""
+def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
+    """The figures of the heading, with the order if asked: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     sizes = (("peak", plan.peak), ("lower bound", plan.lower_bound), ("load", plan.load), ("naive", plan.naive))
     return [
         ("planner", winner, ""),
+        *([("order", plan.ordered_by, "")] if orders else []),
         *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", f"none: proven {optimal(bool(plan.order))}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        ("gap", f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from ..text import printable
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
 
 SHARES = {
     "inplace": "in place of",
@@ -26,9 +30,19 @@ def format_bytes(size: int) -> str:
     return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
 
 
-def optimal(of_graph: bool) -> str:
-    """What a peak is that equals its lower bound, which holds for one order of a graph's ops."""
-    return "optimal in this order" if of_graph else "optimal"
+def optimal(plan: Plan) -> str:
+    """What the peak of a plan is if it equals its lower bound, which holds for one order of a graph's ops.
+
+    All orders are looked at only if another than the given one was asked for: it takes a while.
+    """
+    if not plan.order:
+        return "optimal"
+    return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
+
+
+def planned_by(planner: str, order: str) -> str:
+    """The planner of a plan, and the order of the ops where another than the given one was asked for."""
+    return planner if order == "given" else f"{planner}, order {order}"
 
 
 def counted(count: int, things: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .. import _core
@@ -57,6 +58,16 @@ class Draft:
 
     def in_order(self, order: str) -> list[int] | None:
         """The positions of the ops in an order that a rule or search gives; None if it is the given one."""
+        found = _core.order_of(self._graph, order, _STORAGE, interruptible=False)
+        return None if found.found_by == "given" else list(found.ops)
+
+    def load(self, order: Sequence[int] | None = None) -> int:
+        """The most bytes that are alive at once, in the given order or in another."""
+        graph = self._graph if order is None else _core.reordered(self._graph, order)
+        return _core.buffers_of(graph, _STORAGE).problem.load
+
+    @cached_property
+    def _graph(self) -> _core.Graph:
         touched = [key for key in self._sizes if key in self._given or key in self._writer]
         spec: Mapping[str, Any] = {
             "tensors": [
@@ -70,6 +81,4 @@ class Draft:
             "ops": self._ops,
             "outputs": [self._names[key] for key in touched if key in self.kept],
         }
-        graph = graph_of(spec, measured=True)
-        found = _core.order_of(graph, order, _STORAGE, interruptible=False)
-        return None if found.found_by == "given" else list(found.ops)
+        return graph_of(spec, measured=True)

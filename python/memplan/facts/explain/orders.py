@@ -41,9 +41,11 @@ class Orders:
         Bytes that every order needs, whatever shares bytes.
     at_op : int
         The load in that order while the op runs that makes the load of the plan.
+    ops : tuple of str
+        The ops that the proof of the bound speaks of: one of them needs so much, in whatever sequence they run. None if
+        the caller keeps so much.
     op, op_type : str
-        An op that needs so much, whatever has run before it. Empty if the bound is of the end: what the caller keeps,
-        and the op that runs last.
+        The op, if it is one alone: it needs so much, whatever has run before it. Empty otherwise.
     alive : tuple of Needed
         What is alive beside that op where it needs least, the largest first. Empty too if no such state is known.
     made : int
@@ -54,6 +56,7 @@ class Orders:
     found_by: str
     bound: int
     at_op: int
+    ops: tuple[str, ...] = ()
     op: str = ""
     op_type: str = ""
     alive: tuple[Needed, ...] = ()
@@ -67,14 +70,15 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
     """
     best = _core.best_order(graph, storage, interruptible=False)
     ordered = graph if best.found_by == "given" else _core.reordered(graph, best.ops)
-    bound, _, needs = _core.order_bound(ordered, storage)
+    bound, ops, needs = _core.order_bound(ordered, storage)
     if not needs:
         return None
     problem = _core.buffers_of(ordered, storage).problem
     at_op = load_at(problem, best.ops.index(step))
-    found = Orders(problem.load, best.found_by, max(bound, best.bound), at_op)
+    names = tuple(ordered.ops[k].name for k in ops)
+    found = Orders(problem.load, best.found_by, bound, at_op, names)
     op, _, _, need, held, _, alive = needs[0]
-    if len(needs) > 1 or op < 0 or need < found.bound:
+    if len(ops) != 1:
         return found
     named = replace(found, op=ordered.ops[op].name, op_type=ordered.ops[op].type)
     if held and not alive:  # the search for a state in which it needs so little has ended before

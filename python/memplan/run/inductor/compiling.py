@@ -1,8 +1,9 @@
 """Inductor with planned arenas: its compiler, and what changes in the wrappers that it writes.
 
 A wrapper is a list of lines before it is code: some allocate, free or take over a buffer, the others call kernels.
-Inductor plans memory by changing the lines (`PythonWrapperCodegen.run_wrapper_ir_passes`). That method is replaced
-here, once and for good; it does as before unless the thread is compiling for the backend of memplan.
+Inductor plans memory by changing the lines (`PythonWrapperCodegen.run_wrapper_ir_passes`). Before, it puts the nodes of
+its scheduler into an order (`torch._inductor.memory.reorder_for_peak_memory`). Both functions are replaced here, once
+and for good; they do as before unless the thread is compiling for the backend of memplan.
 
 All of this is private to torch, and may look different in any other version.
 """
@@ -22,11 +23,12 @@ from typing import Any
 
 import torch._inductor.config
 from torch._inductor import compile_fx as compile_fx_of_torch
-from torch._inductor import list_mode_options
+from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
+from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
 
@@ -86,6 +88,26 @@ def _install() -> None:
         owner: Any = wrapper.PythonWrapperCodegen
         if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
             owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
+            memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
+
+
+def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    @functools.wraps(by_torch)
+    def reorder_for_peak_memory(
+        nodes: list[Any], name_to_buf: Any, name_to_fused_node: Any, inputs: Any, outputs: Any, *more: Any, **named: Any
+    ) -> list[Any]:
+        chosen = by_torch(nodes, name_to_buf, name_to_fused_node, inputs, outputs, *more, **named)
+        settings = _SETTINGS.get()
+        if settings is None or settings.order == "given":
+            return chosen
+        try:
+            return in_order(chosen, settings.order, list(outputs))
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            warnings.warn(f"torch's order is kept, for memplan fails: {what}", RuntimeWarning, stacklevel=2)
+            return chosen
+
+    return reorder_for_peak_memory
 
 
 def _in_place_of(by_torch: _Pass) -> _Pass:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import _core
+from ...planning.orders import check_order
 from ...planning.registry import IN_PYTHON, find, solve_problem
 from ...sizes import in_bytes
 
@@ -33,12 +34,15 @@ class Settings:
         Bytes, a power of two; None for 512 on CUDA and 64 elsewhere.
     split : bool
         Whether a graph may have several arenas, one after another, where that holds less.
+    order : str
+        In which order kernels run, as in `memplan.plan`; "given" is Inductor's.
     """
 
     planner: str = "auto"
     place: tuple[str, ...] = ("intermediate",)
     alignment: int | None = None
     split: bool = True
+    order: str = "given"
 
     def alignment_on(self, device_type: str) -> int:
         """Bytes, of every buffer on devices of that type."""
@@ -71,7 +75,7 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split}
+    own = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split, "order": check_order}
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
     for name, value in options.items():

@@ -1,0 +1,31 @@
+// Choosing: which tensors share bytes, so that the load is least.
+//
+// Op by op (sharing.hpp), each tensor shares bytes if that raises no load at once. So what helps only together is not
+// found, and what is shared early may rule out what would help more. Here the choice is made for the whole graph: all
+// subsets of what may be shared, if they are few; else changes of one tensor at a time that lower the highest step.
+//
+// For graphs on one stream: with several, the load is not what a plan needs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memplan/buffers.hpp"
+
+namespace memplan {
+
+struct Choice {
+  std::vector<Shared> shared;
+  Bytes load = 0;
+};
+
+struct Choices {
+  std::vector<Choice> lowest;  // different ones, those of the lowest load first
+  bool all = false;            // no others are safe
+};
+
+// Choices among `possible`, from `start` on. O(work), in steps of some ten nanoseconds, but for one look at each start.
+Choices choose_sharing(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible,
+                       std::span<const Shared> start, std::int64_t work);
+
+}  // namespace memplan
