@@ -32,6 +32,7 @@ UPSTREAM: dict[str, set[str]] = {
     "conflicts": set(),
     "problem": {"conflicts"},
     "buffers": {"graph", "storage", "liveness", "problem"},
+    "partial_order": {"problem"},
     "storage/choosing": {"graph", "storage", "buffers", "bounds"},
     "bounds": {"problem", "problem/sorting"},
     "problem/clique_search": {"search/chance"},

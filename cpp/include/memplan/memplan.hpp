@@ -16,6 +16,7 @@
 #include "memplan/order_info.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/parameters.hpp"
+#include "memplan/partial_order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
