@@ -53,6 +53,9 @@ def check(seed: int, ops: int = 5) -> str:
     assert best.load <= _core.buffers_of(captured, storage).problem.load, story
     assert best.load == _core.buffers_of(_core.reordered(captured, best.ops), storage).problem.load, story
     assert _core.order_bound(captured, storage)[0] <= least, story
+    exact = _core.order_of(captured, "exact", storage)
+    assert list(exact.ops) in orders, story
+    assert best.bound <= exact.bound <= least, story
     plan = memplan.plan(graph, order="best", place=sorted(place), donate=donate)
     assert plan.peak <= memplan.plan(graph, place=sorted(place), donate=donate).peak, story
     assert plan.order_bound is not None, story
@@ -142,6 +145,25 @@ def test_real_networks_are_proven() -> None:
     assert plan.peak == given.order_bound
     assert plan.peak < given.peak
     assert sorted(plan.order) == sorted(given.order)
+
+
+def test_a_search_proves_what_cuts_do_not() -> None:
+    """Only the last of two readers may write over what both read; for the cuts, either may."""
+    graph = {
+        "tensors": [{"name": "x", "bytes": 1, "kind": "input"}, *({"name": name, "bytes": 10} for name in "abc")],
+        "ops": [
+            {"name": "make", "inputs": ["x"], "outputs": ["a"]},
+            {"name": "left", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
+            {"name": "right", "inputs": ["a"], "outputs": ["c"], "inplace": [{"output": "c", "input": "a"}]},
+        ],
+        "outputs": [],
+    }
+    captured = graph_of(graph)
+    assert _core.order_bound(captured)[0] == 10
+    assert (_core.order_of(captured, "exact").bound, _core.order_of(captured, "exact").load) == (20, 20)
+    assert _core.order_of(captured, "exact:work=0").bound == 10
+    plan = memplan.plan(graph, order="best")
+    assert (plan.peak, plan.order_bound, plan.order_optimal) == (20, 20, True)
 
 
 def test_a_graph_without_ops() -> None:

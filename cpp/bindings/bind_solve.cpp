@@ -148,9 +148,9 @@ void bind_best_order(py::module_& m) {
       [](const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
          bool interruptible) {
         const ChosenOrder best = choose_order("best:work=" + std::to_string(work));
-        return order_by(graph, best, storage, {work, time_limit, {}}, interruptible);
+        return order_by(graph, best, storage, {time_limit, {}}, interruptible);
       },
-      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = OrderOptions().work,
+      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = 100'000'000,
       py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
 }

@@ -23,7 +23,6 @@
 namespace memplan {
 
 struct OrderOptions {
-  std::int64_t work = 100'000'000;        // of the bound, in steps of some nanoseconds
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
 };

@@ -38,6 +38,7 @@ ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
       makes(waits.size()),
       uses(waits.size()),
       overs(waits.size()),
+      over_items(waits.size()),
       making(waits.size(), 0),
       over_at_most(waits.size(), 0),
       items_of_(graph.tensors().size()) {
@@ -116,21 +117,26 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
 }
 
 void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
-  std::vector<std::set<Index>> outputs(waits.size()), inputs(waits.size());
+  std::vector<std::set<Index>> inputs(waits.size());
+  std::vector<std::map<Index, std::vector<Index>>> by_output(waits.size());  // per op: output -> items
   for (const Shared& shared : possible) {
-    const auto& [output, input, offset] = shared.view;
-    if (shared.how != Sharing::inplace || items_of_[at(output)].empty() || items_of_[at(input)].empty()) continue;
-    std::vector<Index> found = items_of_[at(input)];
-    sort_unique(found);
-    outputs[at(shared.op)].insert(output);
-    inputs[at(shared.op)].insert(input);
-    const Bytes bytes = std::min(graph.tensor(output).bytes, graph.tensor(input).bytes);
-    overs[at(shared.op)].push_back({bytes, output, input, std::move(found)});
+    const auto k = at(shared.op);
+    const std::vector<Index>& found = items_of_[at(shared.view.input)];
+    if (shared.how != Sharing::inplace || items_of_[at(shared.view.output)].empty() || found.empty()) continue;
+    inputs[k].insert(shared.view.input);
+    std::vector<Index>& items_of_output = by_output[k][shared.view.output];
+    items_of_output.insert(items_of_output.end(), found.begin(), found.end());
+    over_items[k].insert(over_items[k].end(), found.begin(), found.end());
   }
   for (std::size_t k = 0; k < waits.size(); ++k) {
     Bytes out = 0, in = 0;
-    for (const Index t : outputs[k]) out += graph.tensor(t).bytes;
+    for (auto& [output, over] : by_output[k]) {
+      out += graph.tensor(output).bytes;
+      sort_unique(over);
+      overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
+    }
     for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
+    sort_unique(over_items[k]);
     over_at_most[k] = std::min({out, in, making[k]});
   }
 }
@@ -143,17 +149,7 @@ OrderState::OrderState(const ContentsModel& model) : model_(model) {
 }
 
 Bytes OrderState::need(Index op) const {
-  Bytes need = alive_ + model_.making[at(op)];
-  const std::vector<Over>& overs = model_.overs[at(op)];
-  for (std::size_t k = 0; k < overs.size(); ++k) {
-    const auto taken = [&](const Over& other) {
-      return other.output == overs[k].output || other.input == overs[k].input;
-    };
-    if (std::any_of(overs.begin(), overs.begin() + static_cast<std::ptrdiff_t>(k), taken)) continue;
-    if (std::all_of(overs[k].items.begin(), overs[k].items.end(), [&](Index i) { return is_last_use(i); }))
-      need -= overs[k].bytes;
-  }
-  return need;
+  return alive_ + model_.making[at(op)] - model_.written_over(op, [&](Index i) { return is_last_use(i); });
 }
 
 Bytes OrderState::growth(Index op) const {

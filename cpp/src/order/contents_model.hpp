@@ -6,9 +6,12 @@
 //
 //     alive(S) + bytes that v makes + workspace of v - bytes of inputs that v is the last to use and may write over
 //
+// No plan whose ops run in that order needs less, whatever tensors share bytes.
+//
 // Bytes are counted as in sharing_bound: a slice and what it is cut from, or a part and its whole, count once.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -27,12 +30,10 @@ struct Content {
   Bytes begin = 0;           // ... and the first of them
 };
 
-// An output that may be written over an input: the items of the input, which have to be dead.
+// An output that may be written over inputs: the items of these, of which it takes the bytes of some that die.
 struct Over {
-  Bytes bytes;  // of the smaller one
-  Index output;
-  Index input;
-  std::vector<Index> items;
+  Bytes bytes;               // of the output
+  std::vector<Index> items;  // ascending
 };
 
 // Whether there is a model: of ops, all on one stream, and few enough bytes for sums of them.
@@ -45,14 +46,29 @@ class ContentsModel {
 
   Index op_count() const { return static_cast<Index>(waits.size()); }
 
+  // Bytes of inputs that an op writes over, at most, where dies(item) says which items it is the last to use.
+  template <class Dies>
+  Bytes written_over(Index op, Dies&& dies) const {
+    if (overs[at(op)].empty()) return 0;
+    Bytes outputs = 0, inputs = 0;
+    for (const Over& over : overs[at(op)]) {
+      Bytes dying = 0;
+      for (const Index i : over.items) dying += dies(i) ? items[at(i)].bytes : 0;
+      outputs += std::min(over.bytes, dying);
+    }
+    for (const Index i : over_items[at(op)]) inputs += dies(i) ? items[at(i)].bytes : 0;
+    return std::min({outputs, inputs, making[at(op)]});
+  }
+
   std::vector<Content> items;
-  std::vector<std::vector<Index>> waits;      // per op, those that it waits for; ascending
-  std::vector<std::vector<Index>> followers;  // per op, those that wait for it; ascending
-  std::vector<std::vector<Index>> makes;      // per op, items
-  std::vector<std::vector<Index>> uses;       // per op, items of other makers
-  std::vector<std::vector<Over>> overs;       // per op
-  std::vector<Bytes> making;                  // per op, bytes that it makes, with its workspace
-  std::vector<Bytes> over_at_most;            // per op, bytes of inputs that it may write over in some order
+  std::vector<std::vector<Index>> waits;       // per op, those that it waits for; ascending
+  std::vector<std::vector<Index>> followers;   // per op, those that wait for it; ascending
+  std::vector<std::vector<Index>> makes;       // per op, items
+  std::vector<std::vector<Index>> uses;        // per op, items of other makers
+  std::vector<std::vector<Over>> overs;        // per op, outputs
+  std::vector<std::vector<Index>> over_items;  // per op, items of all its overs; ascending
+  std::vector<Bytes> making;                   // per op, bytes that it makes, with its workspace
+  std::vector<Bytes> over_at_most;             // per op, bytes of inputs that it may write over in some order
 
  private:
   void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);

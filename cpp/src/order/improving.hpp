@@ -2,7 +2,7 @@
 //
 //     1. the cut of the op at the peak: if its bound is as high as its need, no order is better, and it ends
 //     2. what the cut holds runs first, then the op
-//     3. windows around the peak are put in their best order
+//     3. windows of blocks around the peak are put in their best order
 //
 // What lowers the peak, or the number of ops that need as much, is kept.
 #pragma once
@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/cuts.hpp"
 #include "placing/deadline.hpp"
@@ -30,7 +31,7 @@ Height height_of(std::span<const Bytes> needs);
 class Improving {
  public:
   // All outlive it. It ends when no work is left.
-  Improving(const ContentsModel& model, const Deadline& deadline, std::int64_t& work_left);
+  Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left);
 
   // Makes the order better. When the deadline throws, it is as good as it was by then.
   void improve(std::vector<Index>& order);
@@ -38,9 +39,10 @@ class Improving {
  private:
   bool take_if_better(std::vector<Index>& order, std::vector<Index> other);
   bool change_by_cut(std::vector<Index>& order, Index op, const Cut& cut);
-  bool change_by_window(std::vector<Index>& order, std::span<const Bytes> needs, std::size_t peak);
+  bool change_by_window(std::vector<Index>& order, std::span<const Bytes> needs, std::size_t peak, Bytes enough);
 
   const ContentsModel& model_;
+  const Blocks& blocks_;
   const Deadline& deadline_;
   Cuts cuts_;
   std::int64_t& work_left_;

@@ -8,7 +8,6 @@
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
-#include "order/bound.hpp"
 #include "order/contents_model.hpp"
 #include "order/rules.hpp"
 #include "placing/deadline.hpp"
@@ -82,7 +81,6 @@ OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOpt
     const FoundOrder& only = found.best_first.front();
     take(order, only, load_of(reordered(graph, only.ops), storage));
   } else {
-    order.bound = std::max(found.bound, bound_of(model, found.best_first.front().ops, options.work, deadline).bytes);
     take_best(order, found.best_first, model, graph, storage);
   }
   return order;

@@ -21,9 +21,9 @@ constexpr std::string_view kInductor = "PyTorch's Inductor, memory.py";
 constexpr std::string_view kListCost = "O((n + m) log n)";
 
 // name, title, complexity, source, function, parameters.
-constexpr OrderInfo kOrders[] = {
+constexpr OrderInfo kOrderTable[] = {
     {"given", "the ops as the source lists them", "O(n)", "the baseline of every comparison", given_order},
-    {"best", "the best of all lists, made better by windows; never worse than given, with a bound",
+    {"best", "lists, exact search, windows; never worse than given, and with a bound of all orders",
      "that of its members", "memplan", best_orders, kOrderWork},
     {"lpmf", "what fits below the peak so far and adds least; else what makes least", "O((n + m) log n)", kInductor,
      lpmf_order},
@@ -43,20 +43,22 @@ constexpr OrderInfo kOrders[] = {
      by_list<6>},
     {"oldest_backwards", "from the end: the op before that could run there first of all", kListCost, "list scheduling",
      by_list<7>},
+    {"exact", "the best list, made better by a search that ends with a proof, or with its work", "exponential",
+     "memplan; Liu 1987", exact_order, kExactWork},
     {"windows", "the given order, or a list, made better by windows around the peak in their best order", "by its work",
      "memplan; large neighbourhood search", windows_order, kWindowsParameters},
 };
 
 }  // namespace
 
-std::span<const OrderInfo> orders() { return kOrders; }
+std::span<const OrderInfo> orders() { return kOrderTable; }
 
 ChosenOrder choose_order(std::string_view text) {
   const std::string_view name = text.substr(0, text.find(':'));
-  for (const OrderInfo& order : kOrders)
+  for (const OrderInfo& order : kOrderTable)
     if (order.name == name)
       return {order, std::string(text), settings_in(text, order.parameters, "order " + quoted(name))};
-  throw std::invalid_argument("order must be one of " + listed(kOrders, [](const auto& row) { return row.name; }) +
+  throw std::invalid_argument("order must be one of " + listed(kOrderTable, [](const auto& row) { return row.name; }) +
                               ", got " + quoted(name));
 }
 

@@ -27,8 +27,12 @@ inline constexpr std::string_view kStartsOfWindows[] = {
 inline constexpr Parameter kWindowsParameters[] = {
     kOrderWork[0], {"start", "the order that is made better", 0, 0, 0, kStartsOfWindows}};
 
+inline constexpr Parameter kExactWork[] = {
+    {"work", "steps of some nanoseconds, after which the search ends", 1'000'000'000, 0, 1'000'000'000'000'000}};
+
 FoundOrders given_order(const OrderTask& task);
 FoundOrders best_orders(const OrderTask& task);
+FoundOrders exact_order(const OrderTask& task);
 FoundOrders windows_order(const OrderTask& task);
 
 // Inductor's. What torch calls a buffer is a content here, and a workspace a buffer of its op alone.

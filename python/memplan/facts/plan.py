@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .explain.reuse import Reuse
     from .tensors import Tensors
 
+_WORK_OF_BOUND = 25_000_000  # of a search for the bound of all orders: tenths of a second
+
 
 @dataclass(frozen=True)
 class FiledOrder:
@@ -163,14 +165,18 @@ class Plan:
     def order_bound(self) -> int | None:
         """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
 
-        It is found by minimum cuts when it is asked for; for a plan from a file, it is what the file says. None for the
-        plan of a problem; 0 for a graph on several streams, of which nothing is known.
+        It is found when it is asked for: by minimum cuts, and where these do not reach the peak, by a search through
+        the sets of ops that may have run. For a plan from a file, it is what the file says. None for the plan of a
+        problem; 0 for a graph on several streams, of which nothing is known.
         """
         if self.filed_order is not None:
             return self.filed_order.bound
         if self.graph is None or self.storage is None:
             return None
-        return _core.order_bound(self.graph, self.storage)[0]
+        bound = int(_core.order_bound(self.graph, self.storage)[0])
+        if bound in (0, self.peak):
+            return bound
+        return max(bound, _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage).bound)
 
     @property
     def order_optimal(self) -> bool:
@@ -401,7 +407,9 @@ class Plan:
 
         The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
         """
-        return getattr(self.program, "optimizer", None)
+        from ..run.plans import program_of
+
+        return getattr(program_of(self), "optimizer", None)
 
     def plot(
         self,

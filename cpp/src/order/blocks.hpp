@@ -1,0 +1,36 @@
+// Blocks: ops that run one right after another in some best order, whatever the others do.
+//
+//     a ─▶ b ─▶ c      b frees at least what it makes, and needs no more than a: b runs right after a
+//                      b makes at least what it frees, and needs no more than c: b runs right before c
+//
+// The bytes of an op depend on what has run before. So what is said of a block holds after all sets of ops after which
+// it may run: between those that it waits for, and all that do not wait for it. docs/order.md has the proof.
+//
+// Complexity: O(m (b + u)) for blocks of b ops that use u contents, and n^2 / 8 bytes. Guarantee: of the orders of
+// least load, as the model counts it, one runs the ops of each block together.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+inline constexpr Index kMostOpsInBlocks = 20'000;  // of a graph; beyond, each op is a block
+
+struct Blocks {
+  std::vector<std::vector<Index>> ops;  // per block, in the order in which they run
+  std::vector<Index> anchor;            // per block, the op that the others are moved to
+};
+
+Blocks blocks_of(const ContentsModel& model, const Deadline& deadline);
+
+// The ops of each block together, where its anchor is. Of no higher load.
+std::vector<std::vector<Index>> in_blocks(const Blocks& blocks, std::span<const Index> order);
+
+// The ops of blocks that follow one another.
+std::vector<Index> joined(std::span<const std::vector<Index>> blocks);
+
+}  // namespace memplan

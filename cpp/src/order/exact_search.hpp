@@ -1,0 +1,30 @@
+// Exact search: the order that needs least at most, by a search through the ideals of blocks, part by part, from both
+// ends.
+//
+//     blocks  a b │ v c d │ w e      all others come before or after v, and w: each part has its own best order
+//
+// Complexity: exponential; ends when the work is done. Guarantee: its bound holds for every order and every sharing,
+// and its order needs as much as the bound if the search is over.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "order/blocks.hpp"
+#include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+struct ExactOrder {
+  std::vector<Index> ops;  // the order to begin with, where no better one was found
+  Bytes bound = 0;         // no order and no sharing needs less
+  bool interrupted = false;
+};
+
+// Begins with an order, and a bound that is known. What the order needs is the limit of the search.
+ExactOrder search_exactly(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
+                          std::int64_t work, const Deadline& deadline);
+
+}  // namespace memplan

@@ -1,0 +1,40 @@
+// Ideals: blocks of ops in the order that needs least at most, by a search through the sets of blocks that may have
+// run.
+//
+//     blocks  a b c d      states: {} {a} {b} {ab} … {abcd}; the way from none to all whose largest need is least
+//
+// The search takes the state first whose way has needed least, and of those the one that is furthest. So what a state
+// has needed when the search takes it is needed by every order. A block that frees at least what it makes, and needs no
+// more than the way so far, runs at once: no other way is better.
+//
+// Complexity: O(states x blocks that may run next). Guarantee: the best order of the blocks, if it ends by itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+struct IdealSearch {
+  std::int64_t work = 0;    // steps of some nanoseconds, after which it ends
+  Bytes enough = 0;         // a need that is as good as none
+  Bytes limit = kMaxBytes;  // all needs are below it
+  bool backwards = false;   // from the end: states are what has to run before
+};
+
+struct BestWay {
+  std::optional<std::vector<Index>> ops;  // none if there is none below the limit, or the search was not over
+  Bytes bound = 0;                        // what every order of the blocks needs, or the limit
+};
+
+// `state` is what has run before the blocks, which are in an order. Takes its work off what is left. The deadline
+// throws.
+BestWay best_way(const ContentsModel& model, const OrderState& state, std::span<const std::vector<Index>> blocks,
+                 const IdealSearch& search, const Deadline& deadline, std::int64_t& work_left);
+
+}  // namespace memplan
