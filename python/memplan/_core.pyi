@@ -35,6 +35,7 @@ __all__: list[str] = [
     "buffers_of",
     "check_order",
     "fit_graph",
+    "heaviest_clique",
     "lives_of",
     "order_bound",
     "order_of",
@@ -262,6 +263,8 @@ class Problem:
     ----------
     size, first, last : (n,) int64
         Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.
+        first and last may be (n, k): the vector clocks, of k numbers, of the events at which a buffer begins and
+        ends. An event happens before another if none of its numbers is above the other's, and one is below.
     alignment : int or (n,) int64
         Bytes, >= 1.
     names : sequence of str, optional
@@ -271,6 +274,11 @@ class Problem:
         [begin, end) in the steps [first, last). They lie within its size and life and do not overlap.
     conflicts : (m, 2) int64, optional
         Pairs of buffers that may not share bytes whatever their lifetimes.
+    happens_before : (m, 2) int64, optional
+        Pairs of steps (earlier, later), the earlier with the lower number. Then steps are events in a partial
+        order: what these pairs and all that follows from them say. A buffer takes another's bytes only if its
+        first event is the other's last, or comes after that. What else is apart becomes `conflicts`. So it does
+        with vector clocks, and `first` and `last` are then ranks of the clocks.
 
     Raises
     ------
@@ -301,6 +309,7 @@ class Problem:
         names: typing.Any = None,
         parts: typing.Any = None,
         conflicts: typing.Any = None,
+        happens_before: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -685,6 +694,13 @@ def fit_graph(
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = False,
 ) -> Fitted: ...
+def heaviest_clique(
+    problem: Problem, work: typing.SupportsInt | typing.SupportsIndex = 40000000
+) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
+    """
+    Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.
+    """
+
 def lives_of(graph: Graph) -> list[tuple[int, int]]:
     """
     Per tensor, the steps [first, last) from its write to its last read.
