@@ -24,7 +24,7 @@ FIRST = (  # files that take longest
     "test_contract",
     "test_cpp_package",  # if it has to compile
     "test_searches",
-    "test_cli",
+    "test_cli_plan",
     "02_compare_planners",
     "03_from_torch_and_onnx",
     "test_inductor_torch",

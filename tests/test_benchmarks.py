@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,3 +97,27 @@ def test_the_suite_of_planners() -> None:
     assert run.returncode == 0, run.stdout
     assert "2 passed" in run.stdout
     assert "`first_fit`" in run.stdout
+
+
+def test_training_steps_and_eager_updates_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    torch = pytest.importorskip("torch")
+    steps, eager = pytest.importorskip("training_steps"), pytest.importorskip("as_you_go")
+    module = steps.Loss(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 64), torch.nn.Linear(64, 64)))
+    inputs = {"pixel_values": torch.ones(1, 3, 2, 2), "labels": torch.zeros(1, dtype=torch.long)}
+    row = steps.measured(module, inputs, "AdamW")
+    assert row["bound"] <= row["best"] < row["given"]
+    assert steps.cells_of({"network": "n", "optimizer": "AdamW", **row})[:2] == ["n", "AdamW"]
+
+    class Result(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, **inputs: Any) -> Any:
+            return SimpleNamespace(loss=self.module(**inputs))
+
+    row = eager.measured(lambda: (Result(), inputs), torch.optim.SGD, 1)
+    assert row["equal"]
+    assert row["peaks"][1] < row["peaks"][0]
+    assert eager.cells_of({"network": "n", "optimizer": "SGD", **row})[-1] == "yes"

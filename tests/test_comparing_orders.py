@@ -16,12 +16,12 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import memplan
+from commands import run
 from memplan import _core
 from memplan.comparing import comparison, ordered
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.present.units import percent
-from test_cli import run
 from test_order import two_branches
 from test_sweep import Here
 

@@ -119,7 +119,6 @@ def test_planners_of_ones_own_are_told_apart_by_their_source(monkeypatch: pytest
 # The text of a wrapper
 
 ARENA = re.compile(r"(arena\d+)_(\w+) = empty_strided_cpu\(\((\d+), \), \(1, \), torch\.(\w+)\)")
-VIEW = re.compile(r"(arena\d+)_(\w+) = arena\d+_\w+\.view\(torch\.(\w+)\)")
 CUT = re.compile(r"(\w+) = reinterpret_tensor\((arena\d+)_(\w+), \((.*?)\), \((.*?)\), (\d+)\)$")
 TAKEN = re.compile(r"(\w+) = (?:reinterpret_tensor\()?(\w+)\b.*; del (\w+)  # reuse")
 FREED = re.compile(r"del (.*)$")

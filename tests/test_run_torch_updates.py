@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn, optim
 
 import memplan
+from memplan import cli
+from running import shuffled
 
 Make = Callable[..., Any]
 OPTIMIZERS: dict[str, Make] = {
@@ -126,6 +128,25 @@ def test_weights_that_are_tied_frozen_or_unused(options: dict[str, Any]) -> None
     check(Tied, words, OPTIMIZERS["adam"], **options)
 
 
+@pytest.mark.parametrize("name", ["momentum", "adam", "nadam", "adagrad"])
+def test_any_legal_order_trains_alike(name: str) -> None:
+    """Ops in random orders that data and `after` allow: numbers are read, and weights overwritten, when they may be."""
+    make, x = OPTIMIZERS[name], words()
+    graph = memplan.capture(Tied(), args=(x,), train=True, optimizer=make)
+    assert isinstance(graph, memplan.Graph)
+    other = Tied()
+    theirs = make(list(other.parameters()))
+    losses = [eager_step(other, theirs, x) for _ in range(2)]
+    for seed in range(4):
+        net = Tied()
+        optimizer = make(list(net.parameters()))
+        plan = memplan.plan(shuffled(graph, seed), "first_fit", alignment=64)
+        runs = [plan.run(x, source=net, train=True, optimizer=optimizer, check=True) for _ in range(2)]
+        assert [run.loss for run in runs] == losses
+        assert same_weights(net, other)
+        assert same_states(optimizer, theirs)
+
+
 def test_a_language_model() -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(
@@ -206,6 +227,24 @@ def test_an_optimizer_that_is_no_longer_what_was_planned() -> None:
         plan.run(x)
 
 
+def test_graphs_of_fx_and_weights_that_are_given() -> None:
+    x = torch.ones(2, 4)
+    nets = [nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(2)]
+    graph = torch.fx.symbolic_trace(nets[0])
+    optimizer = optim.SGD(nets[0].parameters(), lr=0.1, momentum=0.9)
+    plan = planned(graph, x, optimizer)
+    given = {name: t.detach().clone() for name, t in nets[1].state_dict().items()}
+    kept = nets[0][0].weight.detach().clone()
+    run = plan.run(x, weights=given, check=True)
+    assert torch.equal(run.loss, eager_step(nets[1], optim.SGD(nets[1].parameters(), lr=0.1), x))
+    assert all(torch.equal(given[name], tensor) for name, tensor in nets[1].state_dict().items())
+    assert torch.equal(nets[0][0].weight, kept)
+    with torch.device("meta"):
+        empty = nn.Linear(4, 4)
+    with pytest.raises(memplan.SourceError, match=r"weight 'weight.momentum_buffer' has no data: it is a meta tensor"):
+        planned(empty, x, partial(optim.SGD, momentum=0.9)).run(x, weights=nn.Linear(4, 4).state_dict())
+
+
 def test_programs_and_files(tmp_path: Path) -> None:
     module, x = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), torch.ones(2, 4)
     other = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
@@ -218,6 +257,15 @@ def test_programs_and_files(tmp_path: Path) -> None:
         plan = memplan.plan(source, train=True, optimizer="Adam", alignment=64, **options)  # type: ignore[arg-type]
         assert [plan.run(x).loss for _ in range(2)] == losses
     assert same_weights(module, other)
+
+
+def test_the_command_line_takes_the_name_of_an_optimizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.pt2"
+    torch.export.save(torch.export.export(nn.Linear(4, 4), (torch.ones(2, 4),)), path)
+    assert cli.main(["plan", str(path), "--train", "--optimizer", "AdamW", "--order", "best"]) == 0
+    assert "peak" in capsys.readouterr().out
+    assert cli.main(["plan", str(path), "--train", "--optimizer", "adamw"]) == 2
+    assert "must be a name in torch.optim, one of" in capsys.readouterr().err
 
 
 def test_a_plan_from_a_file_is_run_with_its_network_and_optimizer(tmp_path: Path) -> None:

@@ -11,17 +11,10 @@
 
 class RandomGraph {
  public:
-  explicit RandomGraph(std::mt19937_64& generator) : generator_(generator) {
-    const int inputs = 1 + below(3);
-    for (int i = 0; i < inputs; ++i)
-      add({"x" + std::to_string(i), small(), below(2) ? memplan::TensorKind::input : memplan::TensorKind::weight});
-    streams_ = below(3) ? 1 : 1 + below(3);
-    overwrites_ = below(3) == 0;
-    const int ops = below(24);
-    for (int k = 0; k < ops; ++k) add_op(k);
-    for (std::size_t t = 0; t < spec_.tensors.size(); ++t)
-      if (alive_[t] && below(6) == 0) spec_.outputs.push_back(spec_.tensors[t].name);
-  }
+  explicit RandomGraph(std::mt19937_64& generator) : RandomGraph(generator, 23, false) {}
+
+  // So few ops on one stream, of so few bytes, that all orders can be tried.
+  static RandomGraph tiny(std::mt19937_64& generator) { return RandomGraph(generator, 10, true); }
 
   memplan::GraphSpec spec() && { return std::move(spec_); }
   memplan::GraphSpec spec() const& { return spec_; }
@@ -30,8 +23,23 @@ class RandomGraph {
   using Bytes = memplan::Bytes;
   using View = memplan::BasicView<std::string>;
 
+  RandomGraph(std::mt19937_64& generator, int most_ops, bool tiny) : generator_(generator), tiny_(tiny) {
+    const int inputs = 1 + below(3);
+    for (int i = 0; i < inputs; ++i)
+      add({"x" + std::to_string(i), small(), below(2) ? memplan::TensorKind::input : memplan::TensorKind::weight});
+    streams_ = tiny_ || below(3) ? 1 : 1 + below(3);
+    overwrites_ = below(3) == 0;
+    const int ops = below(most_ops + 1);
+    for (int k = 0; k < ops; ++k) add_op(k);
+    for (std::size_t t = 0; t < spec_.tensors.size(); ++t)
+      if (alive_[t] && below(6) == 0) spec_.outputs.push_back(spec_.tensors[t].name);
+  }
+
   int below(int limit) { return static_cast<int>(generator_() % static_cast<std::uint64_t>(limit)); }
-  Bytes small() { return below(4) ? 16 * below(5) : below(50); }  // often equal, sometimes none
+  Bytes small() {  // often equal, sometimes none
+    if (tiny_) return below(6);
+    return below(4) ? 16 * below(5) : below(50);
+  }
 
   std::size_t add(memplan::Tensor tensor) {
     spec_.tensors.push_back(std::move(tensor));
@@ -58,7 +66,7 @@ class RandomGraph {
     op.name = "op" + std::to_string(k);
     op.type = k % 2 ? "odd.kind" : "even.kind";
     op.stream = below(streams_);
-    op.workspace = below(3) ? 0 : below(30);
+    op.workspace = below(3) ? 0 : below(tiny_ ? 5 : 30);
     if (k > 0 && below(4) == 0) op.after.push_back("op" + std::to_string(below(k)));
     std::vector<std::size_t> inputs;
     const bool again = below(4) == 0;  // like the last concatenation, and more
@@ -131,6 +139,7 @@ class RandomGraph {
   }
 
   std::mt19937_64& generator_;
+  bool tiny_;
   memplan::GraphSpec spec_;
   std::vector<std::size_t> root_;          // per tensor, by what must share bytes
   std::vector<Bytes> offset_;              // per tensor, in its root

@@ -16,7 +16,7 @@ constexpr std::size_t kMostTraces = 100'000;  // that one search looks at
 
 using Trace = std::uint64_t;  // of the named ops, those that have run
 
-constexpr Trace bit(std::size_t k) { return Trace{1} << k; }
+constexpr Trace bit_of(std::size_t k) { return Trace{1} << k; }
 
 // Of a named op: what it costs where all of `before` have run, and none of `after`.
 struct Rule {
@@ -58,7 +58,7 @@ class TraceSearch {
 
  private:
   Bytes made(Index op) const { return model_.making[at(op)] - model_.over_at_most[at(op)]; }
-  Trace all() const { return named_.size() == 64 ? ~Trace{0} : bit(named_.size()) - 1; }
+  Trace all() const { return named_.size() == 64 ? ~Trace{0} : bit_of(named_.size()) - 1; }
 
   std::vector<Index> ops_of(Trace trace) const {
     std::vector<Index> ops;
@@ -75,8 +75,8 @@ class TraceSearch {
     waits_.push_back(0);
     const std::vector<bool> before = reached(op, model_.waits), after = reached(op, model_.followers);
     for (std::size_t other = 0; other < k; ++other) {
-      if (before[at(named_[other])]) waits_[k] |= bit(other);
-      if (after[at(named_[other])]) waits_[other] |= bit(k);
+      if (before[at(named_[other])]) waits_[k] |= bit_of(other);
+      if (after[at(named_[other])]) waits_[other] |= bit_of(k);
     }
     known_.clear();
     for (std::size_t s = 0; s < seen_.size(); ++s) note(s);
@@ -161,8 +161,8 @@ class TraceSearch {
 
   void add(const TraceRule& rule) {
     Rule bits{0, 0, rule.bytes};
-    for (const Index op : rule.before) bits.before |= bit(number_of(op));
-    for (const Index op : rule.after) bits.after |= bit(number_of(op));
+    for (const Index op : rule.before) bits.before |= bit_of(number_of(op));
+    for (const Index op : rule.after) bits.after |= bit_of(number_of(op));
     rules_[number_of(rule.op)].push_back(bits);
   }
 
@@ -170,7 +170,7 @@ class TraceSearch {
   std::optional<Bytes> cost_of(Trace trace, std::size_t k, Bytes already) {
     const auto known = known_.find({trace, k});
     if (known != known_.end() && known->second < bound_) return already;
-    const std::vector<Index> before = ops_of(trace), after = ops_of(all() & ~trace & ~bit(k));
+    const std::vector<Index> before = ops_of(trace), after = ops_of(all() & ~trace & ~bit_of(k));
     std::optional<Cost> found = cost(named_[k], before, after);
     if (!found) return std::nullopt;
     if (found->bytes >= bound_) add(rule_of(named_[k], before, after, found->bytes));
@@ -182,7 +182,7 @@ class TraceSearch {
   void note(std::size_t s) {
     Trace trace = 0;
     for (std::size_t k = 0; k < named_.size(); ++k)
-      if (seen_[s].set[at(named_[k])]) trace |= bit(k);
+      if (seen_[s].set[at(named_[k])]) trace |= bit_of(k);
     const auto [known, is_new] = known_.try_emplace({trace, number_of(seen_[s].op)}, seen_[s].bytes);
     known->second = std::min(known->second, seen_[s].bytes);
   }
@@ -195,13 +195,13 @@ class TraceSearch {
     const auto reach = [&](Trace trace, std::size_t last, Bytes bytes) {
       if (!by.try_emplace(trace, last).second) return;
       for (std::size_t k = 0; k < named_.size(); ++k)
-        if ((trace & bit(k)) == 0 && (waits_[k] & ~trace) == 0)
+        if ((trace & bit_of(k)) == 0 && (waits_[k] & ~trace) == 0)
           queue.emplace(std::max(bytes, least(trace, k)), -std::popcount(trace), true, trace, k);
     };
     reach(0, 0, bound_);
     while (!queue.empty() && by.size() < kMostTraces && work_left_ > 0) {
       const auto [bytes, count, fresh, trace, k] = queue.top();
-      if (by.contains(trace | bit(k))) {
+      if (by.contains(trace | bit_of(k))) {
         queue.pop();
         continue;
       }
@@ -214,10 +214,10 @@ class TraceSearch {
         queue.emplace(std::max(bytes, *cost), count, false, trace, k);
         continue;
       }
-      reach(trace | bit(k), k, bytes);
-      if ((trace | bit(k)) == all()) {
+      reach(trace | bit_of(k), k, bytes);
+      if ((trace | bit_of(k)) == all()) {
         way_.clear();
-        for (Trace t = all(); t != 0; t &= ~bit(by[t])) way_.push_back(named_[by[t]]);
+        for (Trace t = all(); t != 0; t &= ~bit_of(by[t])) way_.push_back(named_[by[t]]);
         std::reverse(way_.begin(), way_.end());
         return true;
       }
@@ -310,7 +310,7 @@ class TraceSearch {
       const Trace trace = waiting.back();
       waiting.pop_back();
       for (std::size_t k = 0; k < named_.size(); ++k) {
-        if ((trace & bit(k)) != 0 || (waits_[k] & ~trace) != 0) continue;
+        if ((trace & bit_of(k)) != 0 || (waits_[k] & ~trace) != 0) continue;
         std::optional<std::size_t> by;
         for (std::size_t r = 0; r < rules_[k].size(); ++r) {
           const Rule& rule = rules_[k][r];
@@ -319,8 +319,8 @@ class TraceSearch {
         }
         if (by) {
           used[k][*by] = true;
-        } else if (reached.try_emplace(trace | bit(k), true).second) {
-          waiting.push_back(trace | bit(k));
+        } else if (reached.try_emplace(trace | bit_of(k), true).second) {
+          waiting.push_back(trace | bit_of(k));
         }
       }
     }

@@ -80,7 +80,6 @@ class Repair {
   void promote(Index i, Chance& chance);
   void spread_ranks();
   void move(Index i, Bytes offset);
-  void push_out_for(Index i, Bytes offset);
   bool place_all(std::vector<Index> waiting, std::size_t allowed);
   void take_back(std::size_t moves);
 

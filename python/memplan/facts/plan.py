@@ -407,7 +407,9 @@ class Plan:
 
         The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
         """
-        return getattr(self.program, "optimizer", None)
+        from ..run.plans import program_of
+
+        return getattr(program_of(self), "optimizer", None)
 
     def plot(
         self,

@@ -19,7 +19,7 @@ class Run:
     loss : tensor or None
         With ``train=True``, the loss.
     gradients : mapping of str to tensor
-        With ``train=True``, the gradients by the names of parameters.
+        With ``train=True``, the gradients by the names of parameters; with an optimizer, if they are kept.
     arena_bytes : int
         Bytes of the arena: the peak of the plan.
     ops : int

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import memplan
+from commands import LIFETIMES, run, shell
 from memplan.cli.arguments import names_with_parameters
-from test_cli import LIFETIMES, run, shell
 
 PLANNERS = ["auto", "naive", "xla_heap:order=spatial,fit=lowest"]
 

@@ -1,0 +1,76 @@
+"""``memplan planners``, ``memplan orders``, help and the version."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import memplan
+from commands import run
+from memplan import cli
+
+PLANNERS = [row.name for row in memplan.planners()]
+
+
+def test_planners_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("planners") == 0
+    out = capsys.readouterr().out
+    first = [line.split()[0] for line in out.splitlines() if line.strip()]
+    assert [word for word in first if word in PLANNERS] == PLANNERS
+    for row in memplan.planners():  # long cells go over several lines
+        assert {*row.title.split(), *row.complexity.split(), *row.source.split()} <= set(out.split())
+        assert set(row.supports) <= set(out.replace(",", " ").split())
+        for parameter in row.parameters:
+            assert {f"{parameter.name}={parameter.standard}", *parameter.title.split()} <= set(out.split())
+            assert set(parameter.words) <= set(re.split(r"[ ,()]+", out))
+
+
+def test_orders_lists_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("orders") == 0
+    out = capsys.readouterr().out
+    for row in memplan.orders():
+        assert {row.name, *row.title.split(), *row.complexity.split(), *row.source.split()} <= set(out.split())
+        assert {f"{parameter.name}={parameter.standard}" for parameter in row.parameters} <= set(out.split())
+
+
+def test_an_order_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "example:resnet50_train", "--planner", "naive", "--order", "windows:start=growth,work=10") == 0
+    assert run("explain", "example:gpt2_infer", "--order", "lpmf") == 0
+    capsys.readouterr()
+    for wrong, message in [("fast", "order must be one of given, best"), ("lpmf:k=1", "order 'lpmf' takes no param")]:
+        assert run("plan", "example:gpt2_infer", "--order", wrong) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_parameters_say_what_they_can_be() -> None:
+    number = SimpleNamespace(name="k", title="kept", standard=16, least=1, most=1024, words=[])
+    word = SimpleNamespace(name="order", title="which first", standard="size", least=0, most=0, words=["size", "birth"])
+    assert cli.planners.parameter_text(number) == "k=16 (1 to 1024): kept"
+    assert cli.planners.parameter_text(word) == "order=size (size, birth): which first"
+
+
+@pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"], ["orders"]], ids=" ".join)
+def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*command, "--help") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("usage: memplan")
+    assert "examples:\n  memplan " in out
+
+
+def test_help_names_options_and_planners(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("plan", "--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    flags = (
+        "planner alignment dims place train inclusive csv csv-form json layout plot time-limit capacity seed threads"
+    )
+    flags += " inplace-ops no-inplace disable-inplace-ops donate no-zero-copy"
+    for flag in flags.split():
+        assert f"--{flag}" in out
+    assert ", ".join(PLANNERS) in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"memplan {memplan.__version__}\n"
