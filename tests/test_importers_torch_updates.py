@@ -14,6 +14,7 @@ from torch import Tensor, nn, optim
 import memplan
 from memplan.importers.torch import import_torch
 from memplan.importers.torch.late import LateNumber, late_numbers, restored, value_of
+from memplan.importers.torch.stepping import Creations
 from torch_nets import names, op, tensor
 
 X = torch.ones(3, 4)
@@ -95,12 +96,21 @@ def test_groups_have_options_of_their_own() -> None:
 def test_rates_may_be_tensors() -> None:
     graph = traced(partial(optim.AdamW, lr=torch.tensor(0.1)))
     assert tensor(graph, "optimizer.0.lr")["bytes"] == 4
-    module = two_layers()
-    module.register_module("optimizer", nn.ParameterDict({"0": nn.ParameterDict({"lr": nn.Parameter(torch.ones(3))})}))
-    graph = import_torch(
-        nn.Sequential(module[0]), args=(X,), train=True, optimizer=partial(optim.AdamW, lr=torch.tensor(0.1))
-    )
-    assert tensor(graph, "optimizer.0.lr")["bytes"] == 4
+
+
+def test_a_tensor_of_the_network_may_have_the_name_of_an_option() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.optimizer = nn.ModuleDict({"0": nn.Module()})
+            self.optimizer["0"].lr = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x.sum() * self.optimizer["0"].get_parameter("lr").sum()
+
+    graph = traced(partial(optim.AdamW, lr=torch.tensor(0.1)), Named())
+    assert tensor(graph, "optimizer.0.lr")["bytes"] == 12
+    assert tensor(graph, "optimizer.0.lr_")["bytes"] == 4
 
 
 def test_a_state_that_is_there_is_the_source() -> None:
@@ -238,6 +248,15 @@ def test_late_numbers_compute_when_they_are_known() -> None:
     assert math.isnan(restored(float("nan")))
     with pytest.raises(TypeError, match="unsupported operand"):
         count + "x"
+
+
+def test_late_numbers_that_are_lost_between_python_and_operators_are_refused() -> None:
+    number, x = LateNumber(lambda: 2.0), torch.ones(2)
+    with Creations() as seen:
+        x.mul(number)
+        with pytest.raises(memplan.SourceError, match=r"only known when it runs is lost on the way to aten.mul.Tensor"):
+            x.mul(float("nan"))
+    assert seen.others == [torch.ops.aten.mul.Tensor]
 
 
 def test_late_numbers_with_a_value_are_compared_and_guarded() -> None:

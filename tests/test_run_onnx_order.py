@@ -167,6 +167,24 @@ def test_a_plan_without_its_model_is_given_it_again(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["best.onnx"]
 
 
+def test_a_plan_from_a_file_has_its_order(tmp_path):
+    source, feeds = wide_first(), fed(wide_first())
+    plan = memplan.plan(source, order="best")
+    plan.to_json(tmp_path / "plan.json")
+    read = memplan.read_plan(tmp_path / "plan.json")
+    assert same(read.run(feeds, source=source, check=True).outputs, wanted(source, feeds))
+    read.to_onnx(tmp_path / "best.onnx", source=source)
+    assert outputs(onnx.load(tmp_path / "best.onnx")) == outputs(plan.program)
+    text = (tmp_path / "plan.json").read_text()
+    (tmp_path / "other.json").write_text(text.replace('"up0"', '"up9"'))
+    with pytest.raises(memplan.SourceError, match="the plan has the op 'up9', the network has none of this name"):
+        memplan.read_plan(tmp_path / "other.json").run(feeds, source=source)
+    more = wide_first()
+    more.graph.node.append(node("Neg", ["x"], ["z"], name="more"))
+    with pytest.raises(memplan.SourceError, match="the plan has 9 ops, the network 10"):
+        read.run(feeds, source=more)
+
+
 def test_the_command_line_writes_the_model(tmp_path, capsys):
     path, best = with_other_files(tmp_path), tmp_path / "best.onnx"
     assert main(["plan", str(path), "--order", "best", "--onnx", str(best), "--dims", "unused=3"]) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +66,25 @@ def with_graph(plan: Plan, graph: _core.Graph) -> Plan:
     """
     if plan.placed is None:
         raise TypeError("the plan does not say where tensors lie: a JSON file of a network's plan does")
+    graph = _in_order(graph, plan.order)
     buffers = _buffers(plan, plan.placed, graph)
     faults = _core.replay(graph, buffers, plan.offsets)
     if faults:
         raise invalid_plan("the plan, on the network that was given,", faults)
     return replace(plan, graph=graph, buffers=buffers)
+
+
+def _in_order(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
+    """The graph with its ops in the order that a file has, if it has one."""
+    if not order:
+        return graph
+    position = {op.name: k for k, op in enumerate(graph.ops)}
+    for name in order:
+        if name not in position:
+            raise SourceError(f"{_ANOTHER}: the plan has the op {name!r}, the network has none of this name")
+    if len(order) != len(position):
+        raise SourceError(f"{_ANOTHER}: the plan has {len(order)} ops, the network {len(position)}")
+    return _core.reordered(graph, [position[name] for name in order])
 
 
 def _buffers(plan: Plan, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:

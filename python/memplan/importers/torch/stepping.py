@@ -131,9 +131,11 @@ class Creations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        given = pytree.tree_map(restored, (args, dict(kwargs or {})))
+        if any(map(is_lost, pytree.tree_leaves(given))):  # torch has computed with it on the way
+            raise SourceError(f"a number that is only known when it runs is lost on the way to {func}")
         result = func(*args, **(kwargs or {}))
         if func in _FILLED or func in LIFTS:
-            given = pytree.tree_map(restored, (args, dict(kwargs or {})))
             self._made.setdefault(address(result), (result, Creation(func, *given)))
         elif func is not _aten.detach.default:
             self.others.append(func)
