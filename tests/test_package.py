@@ -26,13 +26,13 @@ UPSTREAM: dict[str, set[str]] = {
     "sizes": set(),
     "text": set(),
     "generate": set(),
+    "barriers": set(),
     "inplace_ops": set(),
     "kinds": set(),
     "planning": set(),
     "proofs": set(),
-    "facts": {"inplace_ops", "kinds"},
+    "facts": {"inplace_ops", "kinds", "proofs"},
     "importers": {"barriers", "inplace_ops", "kinds", "planning", "facts"},
-    "barriers": set(),
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
     "api": {"barriers", "checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
@@ -71,7 +71,8 @@ class Import(NamedTuple):
     def hands_over(self) -> bool:
         """From facts to what shows them; or, only to be named as a type, from an error or a method's result."""
         later = self.in_function or self.type_only
-        return later and (self.file in HAND_OVER or (self.file == "errors" and part(self.target) == "facts"))
+        held = self.file == "errors" and part(self.target) in ("facts", "proofs")
+        return later and (self.file in HAND_OVER or held)
 
 
 @cache
