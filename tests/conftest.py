@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(slow)]
     rank = {name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+@pytest.fixture(scope="module")
+def kernels_of_this_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """torch compiles kernels once for all tests of a file, with no trial of the processor; nothing is left behind."""
+    import torch._inductor.config
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        with torch._inductor.config.patch({"cpp.simdlen": 1, "fx_graph_cache": False}):
+            yield
+
+
+@pytest.fixture
+def nothing_compiled() -> Iterator[None]:
+    """torch.compile has compiled nothing, and memplan has planned none of it."""
+    import torch
+
+    import memplan
+
+    torch._dynamo.reset()
+    memplan.run.clear_compiled_plans()
+    yield
+    torch._dynamo.reset()

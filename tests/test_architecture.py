@@ -348,3 +348,24 @@ def test_the_root_holds_what_is_listed() -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git repository")
     assert {name.partition("/")[0] for name in listed.split("\0") if name} - MAY_COME == ROOT_HOLDS
+
+
+def test_the_map_of_contributing_names_what_is_there() -> None:
+    """Every public header, every module and package of Python; and nothing that is gone."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = page[page.index("## Where things live") : page.index("## Add a planner")]
+    named = set(re.findall(r"`([\w./]+(?:\.hpp|\.cpp|\.py|/))`", page))
+    files = {path.name for folder in ("cpp", "python", "tests") for path in (ROOT / folder).rglob("*.*p*")}
+    package = ROOT / "python" / "memplan"
+    for name in named:
+        places = (
+            ROOT / name,
+            package / name,
+            package / "run" / name,
+            package / "facts" / name,
+            package / "run/eager" / name,
+        )
+        assert any(place.exists() for place in places) or ("/" not in name and name in files), name
+    headers = {path.name for path in INCLUDE.glob("*.hpp")} - {"memplan.hpp"}
+    modules = {path.name + "/" * path.is_dir() for path in package.iterdir() if not path.name.startswith(("_", "py"))}
+    assert not (headers | modules) - named - {"examples/"}, "name it in CONTRIBUTING.md"

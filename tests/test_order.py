@@ -166,6 +166,32 @@ def test_a_search_proves_what_cuts_do_not() -> None:
     assert (plan.peak, plan.order_bound, plan.order_optimal) == (20, 20, True)
 
 
+def test_what_fits_in_no_order_says_what_every_order_needs() -> None:
+    graph = two_branches()
+    bound = memplan.plan(graph, order="best").order_bound
+    assert bound is not None
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        memplan.plan(graph, order="best", capacity=bound - 1)
+    fits = f"a capacity of {bound - 1} bytes in any order of the ops: at least {bound} bytes are needed"
+    assert str(caught.value).splitlines()[0] == f"no plan fits {fits}"
+    assert str(caught.value).splitlines()[1].startswith("most is alive at step ")
+    assert (caught.value.proven, caught.value.lower_bound, caught.value.capacity) == (True, bound, bound - 1)
+    with pytest.raises(memplan.InfeasibleError, match="at least 21 bytes are needed"):
+        memplan.plan(graph, capacity=bound)  # in the given order
+
+
+def test_what_fits_in_no_order_that_was_found_is_not_proven() -> None:
+    graph = layers(100)
+    found = memplan.plan(graph, "first_fit", order="best:work=100000")
+    assert found.order_bound is not None
+    assert found.order_bound < found.peak
+    with pytest.raises(memplan.InfeasibleError, match="in any order of the ops: the best order found needs") as caught:
+        memplan.plan(graph, "first_fit", order="best:work=100000", capacity=found.load - 1)
+    assert not caught.value.proven
+    assert caught.value.lower_bound == found.proven_of_orders <= found.order_bound
+    assert memplan.plan(graph, "first_fit").proven_of_orders == 0
+
+
 def test_a_graph_without_ops() -> None:
     plan = memplan.plan(
         {"tensors": [{"name": "x", "bytes": 4, "kind": "input"}], "ops": [], "outputs": ["x"]}, order="best"

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +30,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.utils import run_and_get_code
 from torch._inductor.virtualized import V
 
+pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 functional = nn.functional
 
 
@@ -39,23 +40,6 @@ def net() -> tuple[nn.Module, torch.Tensor]:
     sizes = [16, 64, 64, 64, 64]
     layers = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Softmax(-1))]
     return nn.Sequential(*layers), torch.randn(4, 16)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Kernels are compiled once for all tests here, with no trial of the processor; nothing is left behind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        with torch._inductor.config.patch({"cpp.simdlen": 1, "fx_graph_cache": False}):
-            yield
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
-    torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
-    yield
-    torch._dynamo.reset()
 
 
 def compiled(model: Callable[..., Any], by: Any = backend, **options: Any) -> Callable[..., Any]:

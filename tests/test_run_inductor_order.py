@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,21 +19,7 @@ from branching import BRANCHING, branching
 from memplan.run.inductor import backend, compiling
 from memplan.run.inductor.settings import settings_of
 
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        with torch._inductor.config.patch({"cpp.simdlen": 1, "fx_graph_cache": False}):
-            yield
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled() -> Iterator[None]:
-    torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 
 
 def compiled(model: Callable[..., Any], **options: Any) -> Callable[..., Any]:

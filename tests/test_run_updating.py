@@ -111,7 +111,7 @@ def test_training_is_that_of_the_plain_loop(optimizer: str) -> None:
     assert equal(trained(convnet, make, True), trained(convnet, make, False))
 
 
-@pytest.mark.parametrize("build", [tied, gpt2])
+@pytest.mark.parametrize("build", [tied, pytest.param(gpt2, marks=pytest.mark.slow)])
 def test_weights_that_are_tied_are_updated_once(build: Make) -> None:
     make = OPTIMIZERS["adam"]
     assert equal(trained(build, make, True), trained(build, make, False))

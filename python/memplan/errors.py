@@ -44,7 +44,8 @@ class InfeasibleError(ValueError):
     capacity : int
         Bytes that were given.
     lower_bound : int
-        Bytes that are needed, proven; for a graph, of all that was tried with it.
+        Bytes that are needed, proven. For a graph, in the order of ops that was asked for; with ``order="best"``, in
+        every order.
     proven : bool
         The lower bound is above the capacity: no plan fits.
     peak : int or None

@@ -56,7 +56,8 @@ class Solver:
         begin = time.perf_counter()
         found = _core.order_of(graph, order, storage, time_limit=self.time_limit)
         plan = self._of_order(graph, storage, found, order.partition(":")[0] == "best", begin)
-        return replace(plan, ordered_by=order, interrupted=plan.interrupted or found.interrupted)
+        interrupted = plan.interrupted or found.interrupted
+        return replace(plan, ordered_by=order, proven_of_orders=found.bound, interrupted=interrupted)
 
     def _of_order(
         self, graph: _core.Graph, storage: _core.StorageOptions, order: _core.Order, or_given: bool, begin: float
@@ -82,11 +83,12 @@ class Solver:
         if order.found_by != "given":
             plan, refused = _unless_infeasible(planned, _core.reordered(graph, order.ops))
         if plan is None or plan.peak >= _core.buffers_of(graph, storage).problem.load:
-            other, refused = _unless_infeasible(planned, graph)
+            other, of_given = _unless_infeasible(planned, graph)
+            refused = refused or of_given
             plan = min((found for found in (plan, other) if found is not None), key=lambda it: it.peak, default=None)
         if plan is None:
             assert refused is not None
-            raise refused
+            raise _in_any_order(refused, order)
         return plan
 
     @property
@@ -112,6 +114,26 @@ def _unless_infeasible(
         return planned(graph), None
     except InfeasibleError as error:
         return None, error
+
+
+def _in_any_order(refused: InfeasibleError, order: _core.Order) -> InfeasibleError:
+    """That no plan fits in the best order, as an error of all orders: its bound is that of them all."""
+    fits = f"fits a capacity of {refused.capacity} bytes in any order of the ops: "
+    if order.bound > refused.capacity:
+        what = f"no plan {fits}at least {order.bound} bytes are needed"
+    else:
+        needs = order.load if refused.peak is None else refused.peak
+        what = f"no plan was found that {fits}the best order found needs {needs}; at least {order.bound} are needed"
+    _, line, rest = str(refused).partition("\n")
+    return InfeasibleError(
+        what + line + rest,
+        capacity=refused.capacity,
+        lower_bound=order.bound,
+        peak=refused.peak,
+        plan=refused.plan,
+        buffers=refused.buffers,
+        step=refused.step,
+    )
 
 
 def _teller(on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> Callable[..., None]:

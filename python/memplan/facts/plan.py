@@ -57,7 +57,7 @@ class Plan:
         Bytes below which no plan can peak. For a problem, it holds for every placement of its buffers. For a graph, it
         holds in its order of ops and with the given options, whichever tensors share bytes.
     optimal : bool
-        True if the peak equals the lower bound: no plan peaks lower.
+        True if the peak equals the lower bound: no plan peaks lower, for a graph in this order of its ops.
     placement_bound : int
         Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, because it holds
         only for the tensors that share bytes in this plan.
@@ -87,6 +87,8 @@ class Plan:
         For a plan from a JSON file, if it was of a graph: each tensor's buffer, its offset in the arena and its bytes.
     ordered_by : str
         The order of the ops that was asked for, with its parameters. "given" for the plan of a problem.
+    proven_of_orders : int
+        Bytes that every order needs, as far as the search for the order has proven. `order_bound` is at least that.
     filed_order : FiledOrder or None
         For a plan from a JSON file, if it was of a graph: the order of its ops, and the bound of all orders.
     notes : tuple of str
@@ -112,6 +114,7 @@ class Plan:
     source: Source | None = None
     placed: Mapping[str, tuple[int, int, int]] | None = None
     ordered_by: str = "given"
+    proven_of_orders: int = 0
     filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
 
@@ -173,7 +176,9 @@ class Plan:
             return self.filed_order.bound
         if self.graph is None or self.storage is None:
             return None
-        bound = int(_core.order_bound(self.graph, self.storage)[0])
+        if self.proven_of_orders == self.peak > 0:
+            return self.peak
+        bound = max(int(_core.order_bound(self.graph, self.storage)[0]), self.proven_of_orders)
         if bound in (0, self.peak):
             return bound
         return max(bound, _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage).bound)

@@ -118,6 +118,8 @@ def _other_orders(e: Explanation) -> list[str]:
     else:
         text = found if best < e.load else "No better order of the ops was found"
         text += f"; none needs less than {format_bytes(bound)}, {percent(1 - bound / best)} below that"
+    if e.orders.searched:
+        return [f"{text}, as a search through all orders shows."]
     if not e.orders.ops:
         return [f"{text}: the caller keeps that much."]
     if not e.orders.op:

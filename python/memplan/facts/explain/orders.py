@@ -43,7 +43,9 @@ class Orders:
         The load in that order while the op runs that makes the load of the plan.
     ops : tuple of str
         The ops that the proof of the bound speaks of: one of them needs so much, in whatever sequence they run. None if
-        the caller keeps so much.
+        the caller keeps so much, or if a search proves the bound.
+    searched : bool
+        A search through all sets of ops that may have run proves the bound.
     op, op_type : str
         The op, if it is one alone: it needs so much, whatever has run before it. Empty otherwise.
     alive : tuple of Needed
@@ -57,6 +59,7 @@ class Orders:
     bound: int
     at_op: int
     ops: tuple[str, ...] = ()
+    searched: bool = False
     op: str = ""
     op_type: str = ""
     alive: tuple[Needed, ...] = ()
@@ -75,6 +78,8 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
         return None
     problem = _core.buffers_of(ordered, storage).problem
     at_op = load_at(problem, best.ops.index(step))
+    if best.bound > bound:
+        return Orders(problem.load, best.found_by, best.bound, at_op, searched=True)
     names = tuple(ordered.ops[k].name for k in ops)
     found = Orders(problem.load, best.found_by, bound, at_op, names)
     op, _, _, need, held, _, alive = needs[0]
