@@ -82,8 +82,8 @@ FAULTS = (
     Fault(
         "a bound looks at fewer ways to share than there are",
         "storage/sharing.cpp",
-        "return begin >= 0 && begin + bytes(moved.root)",
-        "return begin == 0 && begin + bytes(moved.root)",
+        "if (begin < 0 || begin + bytes(moved.root)",
+        "if (begin != 0 || begin + bytes(moved.root)",
     ),
     Fault(
         "an input that was not donated is taken in place",
@@ -94,13 +94,13 @@ FAULTS = (
     Fault(
         "in place over a graph output, or one that is read later",
         "storage/sharing.cpp",
-        "return same_view && done_after_reading(m, k);",
-        "return same_view;",
+        "return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);",
+        "return same_view || may_be_over(k, view.output, m, begin);",
     ),
     Fault(
         "in place while another view of the same bytes is read",
         "storage/sharing.cpp",
-        "return same_view && done_after_reading(m, k);",
+        "return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);",
         "return done_after_reading(m, k);",
     ),
     Fault(
@@ -148,26 +148,26 @@ FAULTS = (
     Fault(
         "a slice shares bytes that are overwritten later",
         "storage/sharing.cpp",
-        "return aligned(begin) && !overwritten(view.input, k, begin, begin + bytes(view.output));",
-        "return aligned(begin);",
+        "keep_values(k, view.input, view.output, begin);",
+        "!destroys(view.output, view.input, -begin, k);",
     ),
     Fault(
         "a slice that is overwritten shares bytes",
         "storage/sharing.cpp",
-        "bytes(view.output) == 0 || overwritten(view.output, k)) return false;",
-        "bytes(view.output) == 0) return false;",
+        "keep_values(k, view.input, view.output, begin);",
+        "!destroys(view.input, view.output, begin, k);",
     ),
     Fault(
         "a part of a concatenation is overwritten later",
         "storage/sharing.cpp",
-        "|| overwritten(any, k)) return false;",
-        ") return false;",
+        "if (!keep_values(k, whole, any, move.begin)) return false;",
+        "if (destroys(whole, any, move.begin, k)) return false;",
     ),
     Fault(
         "a concatenation that is overwritten holds its parts",
         "storage/sharing.cpp",
-        "if (!storages_.is_root(whole) || overwritten(whole, k)) return;",
-        "if (!storages_.is_root(whole)) return;",
+        "if (!keep_values(k, whole, any, move.begin)) return false;",
+        "if (destroys(any, whole, -move.begin, k)) return false;",
     ),
     Fault(
         "a storage moves into a concatenation with members that it does not bring there",

@@ -30,7 +30,7 @@ UPSTREAM: dict[str, set[str]] = {
     "kinds": set(),
     "planning": set(),
     "proofs": set(),
-    "facts": {"inplace_ops", "kinds"},
+    "facts": {"inplace_ops", "kinds", "proofs"},
     "importers": {"inplace_ops", "kinds", "planning", "facts"},
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
@@ -70,7 +70,8 @@ class Import(NamedTuple):
     def hands_over(self) -> bool:
         """From facts to what shows them; or, only to be named as a type, from an error or a method's result."""
         later = self.in_function or self.type_only
-        return later and (self.file in HAND_OVER or (self.file == "errors" and part(self.target) == "facts"))
+        held = self.file == "errors" and part(self.target) in ("facts", "proofs")
+        return later and (self.file in HAND_OVER or held)
 
 
 @cache

@@ -19,6 +19,15 @@ py::object found_by(const InfeasibleError& error) {
   return py::make_tuple(*error.buffers, *error.plan);
 }
 
+py::object clique_of(const InfeasibleError& error) {
+  if (!error.clique) return py::none();
+  const py::module_ proofs = py::module_::import("memplan.proofs.clique");
+  py::list members;
+  for (const CliqueMember& member : error.clique->members)
+    members.append(proofs.attr("CliqueMember")(member.buffer, member.begin, member.end));
+  return proofs.attr("Clique")(error.clique->bytes, py::tuple(members));
+}
+
 // Its class is Python's: it says what its attributes are.
 void raise_infeasible(const InfeasibleError& error) {
   using namespace py::literals;
@@ -26,7 +35,7 @@ void raise_infeasible(const InfeasibleError& error) {
   const py::object raised =
       type(error.what(), "capacity"_a = error.capacity, "lower_bound"_a = error.lower_bound, "plan"_a = found_by(error),
            "peak"_a = error.plan ? py::cast(error.plan->peak) : py::none(),
-           "buffers"_a = py::tuple(py::cast(error.alive)), "step"_a = error.step);
+           "buffers"_a = py::tuple(py::cast(error.alive)), "step"_a = error.step, "clique"_a = clique_of(error));
   PyErr_SetObject(type.ptr(), raised.ptr());
 }
 

@@ -3,7 +3,9 @@
 
 #include "arrays.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/partial_order.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan::bindings {
@@ -82,15 +84,45 @@ Conflicts conflicts_of(const py::object& source, Index count) {
   return conflicts;
 }
 
+std::vector<std::pair<Step, Step>> happens_before_of(const py::object& source) {
+  const Rows rows = rows_of(source, "happens_before", 2);
+  std::vector<std::pair<Step, Step>> pairs;
+  for (std::size_t r = 0; r < rows.size(); r += 2) pairs.emplace_back(rows[r], rows[r + 1]);
+  return pairs;
+}
+
+// A row of numbers per buffer: the vector clock of an event.
+Rows clocks_of(py::handle source, const char* name, py::ssize_t clocks) {
+  return rows_of(py::reinterpret_borrow<py::object>(source), name, clocks);
+}
+
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
-                     const py::object& parts, const py::object& conflicts) {
+                     const py::object& parts, const py::object& conflicts, const py::object& happens_before) {
   std::vector<Bytes> sizes = int64_column(size, "size");
   std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
-  Problem problem(std::move(sizes), int64_column(first, "first"), int64_column(last, "last"), std::move(alignments),
+  const py::array events = array_of(first, "first");
+  const bool clocked = events.ndim() == 2 && events.size() > 0;
+  ClockedLives lives;
+  if (clocked) {
+    if (!happens_before.is_none()) refuse("happens_before", "be None where first and last are vector clocks", "both");
+    const py::ssize_t clocks = events.shape(1);
+    const Rows begin = clocks_of(first, "first", clocks), end = clocks_of(last, "last", clocks);
+    if (begin.size() != end.size())
+      refuse("last", "have one clock per buffer, as first has", std::to_string(end.size() / at(clocks)));
+    lives = lives_of_clocks(begin, end, at(clocks));
+  } else {
+    lives.first = int64_column(first, "first");
+    lives.last = int64_column(last, "last");
+  }
+  Problem problem(std::move(sizes), std::move(lives.first), std::move(lives.last), std::move(alignments),
                   names_of(names));
   if (!parts.is_none()) problem = problem.with_shapes(parts_of(parts, problem.count()));
-  if (!conflicts.is_none()) problem = problem.with_conflicts(conflicts_of(conflicts, problem.count()));
-  return problem;
+  if (!conflicts.is_none() || !lives.conflicts.empty()) {
+    Conflicts all = conflicts_of(conflicts, problem.count());
+    for (const auto& [a, b] : lives.conflicts) all.add(a, b);
+    problem = problem.with_conflicts(std::move(all));
+  }
+  return happens_before.is_none() ? problem : with_happens_before(problem, happens_before_of(happens_before));
 }
 
 py::array_t<std::int64_t> table(Rows rows, py::ssize_t columns) {
@@ -124,6 +156,18 @@ py::typing::Tuple<Array, Array> load_curve_arrays(const Problem& problem) {
   return py::make_tuple(adopt(std::move(curve.step)), adopt(std::move(curve.bytes)));
 }
 
+using CliqueTuple = py::typing::Tuple<Bytes, Array>;
+
+CliqueTuple clique_tuple(const Problem& problem, std::int64_t work) {
+  const Clique clique = [&] {
+    const py::gil_scoped_release release;
+    return heaviest_clique(problem, {}, work);
+  }();
+  Rows rows;
+  for (const CliqueMember& member : clique.members) rows.insert(rows.end(), {member.buffer, member.begin, member.end});
+  return py::make_tuple(clique.bytes, table(std::move(rows), 3));
+}
+
 }  // namespace
 
 void bind_problem(py::module_& m) {
@@ -134,18 +178,26 @@ void bind_problem(py::module_& m) {
       "Parameters\n----------\n"
       "size, first, last : (n,) int64\n"
       "    Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.\n"
+      "    first and last may be (n, k): the vector clocks, of k numbers, of the events at which a buffer begins and\n"
+      "    ends. An event happens before another if none of its numbers is above the other's, and one is below.\n"
       "alignment : int or (n,) int64\n    Bytes, >= 1.\n"
       "names : sequence of str, optional\n    One name per buffer.\n"
       "parts : (m, 5) int64, optional\n"
       "    Rows (buffer, begin, end, first, last): a buffer that has some is in use only there, at its bytes\n"
       "    [begin, end) in the steps [first, last). They lie within its size and life and do not overlap.\n"
       "conflicts : (m, 2) int64, optional\n"
-      "    Pairs of buffers that may not share bytes whatever their lifetimes.\n\n"
+      "    Pairs of buffers that may not share bytes whatever their lifetimes.\n"
+      "happens_before : (m, 2) int64, optional\n"
+      "    Pairs of steps (earlier, later), the earlier with the lower number. Then steps are events in a partial\n"
+      "    order: what these pairs and all that follows from them say. A buffer takes another's bytes only if its\n"
+      "    first event is the other's last, or comes after that. What else is apart becomes `conflicts`. So it does\n"
+      "    with vector clocks, and `first` and `last` are then ranks of the clocks.\n\n"
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
-           py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none())
+           py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none(),
+           py::arg("happens_before") = py::none())
       .def_property_readonly("size", column_property<Problem>("size", static_cast<Columns>(&Problem::size)))
       .def_property_readonly("first", column_property<Problem>("first", static_cast<Columns>(&Problem::first)))
       .def_property_readonly("last", column_property<Problem>("last", static_cast<Columns>(&Problem::last)))
@@ -171,7 +223,9 @@ void bind_problem(py::module_& m) {
             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
                                   parts_table(p), conflicts_table(p));
           },
-          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6]); }));
+          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none()); }));
+  m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
+        "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }
 
 }  // namespace memplan::bindings

@@ -41,6 +41,7 @@ from .planning.registry import planner_names, planners, register
 from .present.gantt import plot_plans
 from .present.page import write_page
 from .proofs.checker import RefutationError
+from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.refutation import Refutation
@@ -49,6 +50,9 @@ from .run.inductor.compiled import compiled_plans
 
 __all__ = [
     "INPLACE_OPS",
+    "Clique",
+    "CliqueError",
+    "CliqueMember",
     "Comparison",
     "ComparisonRow",
     "Explanation",
@@ -91,6 +95,7 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "heaviest_clique",
     "order_bound",
     "order_names",
     "orders",

@@ -32,6 +32,7 @@ __all__: list[str] = [
     "best_order",
     "buffers_of",
     "check_order",
+    "heaviest_clique",
     "lives_of",
     "order_bound",
     "order_of",
@@ -244,6 +245,8 @@ class Problem:
     ----------
     size, first, last : (n,) int64
         Bytes, first step, and the step after the last: any arrays or sequences of integers. They are copied.
+        first and last may be (n, k): the vector clocks, of k numbers, of the events at which a buffer begins and
+        ends. An event happens before another if none of its numbers is above the other's, and one is below.
     alignment : int or (n,) int64
         Bytes, >= 1.
     names : sequence of str, optional
@@ -253,6 +256,11 @@ class Problem:
         [begin, end) in the steps [first, last). They lie within its size and life and do not overlap.
     conflicts : (m, 2) int64, optional
         Pairs of buffers that may not share bytes whatever their lifetimes.
+    happens_before : (m, 2) int64, optional
+        Pairs of steps (earlier, later), the earlier with the lower number. Then steps are events in a partial
+        order: what these pairs and all that follows from them say. A buffer takes another's bytes only if its
+        first event is the other's last, or comes after that. What else is apart becomes `conflicts`. So it does
+        with vector clocks, and `first` and `last` are then ranks of the clocks.
 
     Raises
     ------
@@ -283,6 +291,7 @@ class Problem:
         names: typing.Any = None,
         parts: typing.Any = None,
         conflicts: typing.Any = None,
+        happens_before: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -619,6 +628,13 @@ def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
 def check_order(order: str) -> None:
     """
     Raises ValueError where the text asks for no order.
+    """
+
+def heaviest_clique(
+    problem: Problem, work: typing.SupportsInt | typing.SupportsIndex = 40000000
+) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
+    """
+    Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.
     """
 
 def lives_of(graph: Graph) -> list[tuple[int, int]]:

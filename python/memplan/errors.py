@@ -11,6 +11,7 @@ from .text import one_line
 
 if TYPE_CHECKING:
     from .facts.plan import Plan
+    from .proofs.clique import Clique
 
 
 class SourceError(ValueError):
@@ -51,11 +52,16 @@ class InfeasibleError(ValueError):
     peak : int or None
         Bytes that the best plan found needs.
     plan : Plan or None
-        That plan, verified; None where the load alone exceeds the capacity, which is found out without planning.
+        That plan, verified; None where the load or the clique alone exceeds the capacity, which is found out without
+        planning.
     buffers : tuple of str
-        The buffers alive at the tightest step, where the load is: those with the most bytes first.
+        The buffers alive at the tightest step, where the load is, or those of the clique: those with the most bytes
+        first.
     step : int
         The tightest step.
+    clique : Clique or None
+        Bytes of buffers of which no two may overlap, where they add up to more than the load; its `check` takes the
+        problem.
     """
 
     def __init__(
@@ -68,6 +74,7 @@ class InfeasibleError(ValueError):
         plan: Plan | None = None,
         buffers: tuple[str, ...] = (),
         step: int = 0,
+        clique: Clique | None = None,
     ) -> None:
         super().__init__(message)
         self.capacity = capacity
@@ -76,6 +83,7 @@ class InfeasibleError(ValueError):
         self.plan = plan
         self.buffers = buffers
         self.step = step
+        self.clique = clique
 
     @property
     def proven(self) -> bool:

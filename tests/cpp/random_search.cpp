@@ -64,7 +64,8 @@ void print(const Problem& problem) {
 
 class Round {
  public:
-  explicit Round(std::uint64_t seed) : seed_(seed), problem_(RandomProblem(seed).problem()), optimum_(oracle()) {}
+  explicit Round(std::uint64_t seed)
+      : seed_(seed), problem_(RandomProblem(seed).problem()), bound_(bound_of(problem_, {})), optimum_(oracle()) {}
 
   Bytes optimum() const { return optimum_; }
   const Problem& problem() const { return problem_; }
@@ -115,6 +116,7 @@ class Round {
     options.capacity = capacity;
     options.threads = threads;
     options.set = tally.chosen.set;
+    options.lower_bound = bound_;
     return run(tally.chosen.planner, problem_, options);
   }
 
@@ -122,7 +124,7 @@ class Round {
     const auto start = std::chrono::steady_clock::now();
     Placement placement = placed(tally, capacity, 1);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    const Plan plan = Judge(problem_, tally.chosen).plan_of(std::move(placement), seconds.count());
+    const Plan plan = Judge(problem_, tally.chosen, bound_).plan_of(std::move(placement), seconds.count());
     tally.seconds += seconds.count();
     if (seconds.count() > tally.slowest) {
       tally.slowest = seconds.count();
@@ -152,6 +154,7 @@ class Round {
 
   std::uint64_t seed_;
   Problem problem_;
+  Bytes bound_;
   Bytes optimum_ = kUnknown;
 };
 

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "memplan/buffers.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
-// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is.
+// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is; or,
+// where that needs more, of the heaviest clique.
 struct InfeasibleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 
@@ -23,15 +25,13 @@ struct InfeasibleError : std::invalid_argument {
   std::optional<Plan> plan;        // the best that was found, verified; none where the bound alone exceeds the capacity
   std::optional<Buffers> buffers;  // of a graph that was planned
   Step step = 0;                   // the tightest
-  std::vector<std::string> alive;  // the buffers in use there, those with most bytes first
+  std::vector<std::string> alive;  // the buffers in use there, or those of the clique, those with most bytes first
+  std::optional<Clique> clique;    // where it needs more than the tightest step
 };
 
-// The error for a problem; `plan` is the best that was found, if any. O(n log n).
+// The error for a problem; `plan` is the best that was found, if any. As long as a search for the heaviest clique.
 InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_bound, std::optional<Plan> plan = {},
                            std::optional<Buffers> buffers = {});
-
-// Throws InfeasibleError where the load alone exceeds the capacity.
-void require_room(const Problem& problem, Bytes capacity);
 
 // Throws InfeasibleError where the plan, of a graph perhaps, does not fit the capacity.
 void require_fit(const Problem& problem, Bytes capacity, const Plan& plan, std::optional<Buffers> buffers = {});

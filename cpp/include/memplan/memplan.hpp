@@ -3,6 +3,7 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/conflicts.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
@@ -15,6 +16,7 @@
 #include "memplan/order_info.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/parameters.hpp"
+#include "memplan/partial_order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"

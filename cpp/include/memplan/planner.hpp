@@ -28,6 +28,7 @@ struct PlanOptions {
   std::optional<double> time_limit = {};                            // seconds, > 0; a search stops there with its best
   std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; else: the call
   std::optional<Bytes> capacity = {};                               // a search may end once a peak is at most that
+  Bytes lower_bound = 0;                                            // proven before: no plan of the problem peaks below
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several
   Settings set = {};                                                // parameters by name
@@ -36,8 +37,8 @@ struct PlanOptions {
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
 
   std::int64_t get(const Parameter& parameter) const { return value_in(set, parameter); }
-  // The peak at which a search may end: its lower bound, or the capacity where that is higher.
-  Bytes enough(Bytes lower_bound) const { return std::max(lower_bound, capacity.value_or(0)); }
+  // The peak at which a search may end: a lower bound, or the capacity where that is higher.
+  Bytes enough(Bytes bound) const { return std::max({bound, lower_bound, capacity.value_or(0)}); }
   void tell(const Improvement& better) const {
     if (improved) improved(better);
   }

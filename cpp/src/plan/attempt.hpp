@@ -43,7 +43,8 @@ struct Listener {
 // that little is left to do after a planner that was interrupted.
 class Judge {
  public:
-  Judge(const Problem& problem, const ChosenPlanner& planner);  // which outlive it
+  // Problem and planner outlive it; no plan of the problem peaks below the bound.
+  Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound);
 
   // The plan, verified. Throws InvalidPlanError that names the planner when the placement breaks the problem, and
   // PlannerError when it peaks below what the planner claims that every plan needs.
@@ -53,8 +54,11 @@ class Judge {
   const Problem& problem_;
   const ChosenPlanner& planner_;
   const Verifier verifier_;
-  const Bytes load_;
+  const Bytes lower_bound_;
 };
+
+// What no plan of the problem peaks below: its heaviest clique, which a search may look for in a part of the time.
+Bytes bound_of(const Problem& problem, const PlanOptions& options);
 
 // What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, but for
 // InfeasibleError.

@@ -28,38 +28,53 @@ std::string described(const Problem& problem, const TightestStep::User& user) {
          std::to_string(problem.last(user.buffer)) + ")";
 }
 
-std::string described(const Problem& problem, const TightestStep& tightest) {
-  const std::size_t listed = std::min(tightest.users.size(), kListedBuffers);
-  std::string text = "\nmost is alive at step " + std::to_string(tightest.step) + ", " +
-                     std::to_string(tightest.bytes) + " bytes of " + std::to_string(tightest.users.size()) +
-                     (tightest.users.size() == 1 ? " buffer:" : " buffers:");
-  Bytes rest = tightest.bytes;
-  for (std::size_t k = 0; k < listed; ++k) {
-    text += described(problem, tightest.users[k]);
-    rest -= tightest.users[k].bytes;
-  }
-  const std::size_t more = tightest.users.size() - listed;
+std::string bytes_of(Bytes bytes, const std::vector<TightestStep::User>& users) {
+  return std::to_string(bytes) + " bytes of " + std::to_string(users.size()) +
+         (users.size() == 1 ? " buffer:" : " buffers:");
+}
+
+std::string listed(const Problem& problem, const std::vector<TightestStep::User>& users) {
+  std::string text;
+  const std::size_t count = std::min(users.size(), kListedBuffers);
+  for (std::size_t k = 0; k < count; ++k) text += described(problem, users[k]);
+  const std::size_t more = users.size() - count;
+  Bytes rest = 0;
+  for (std::size_t k = count; k < users.size(); ++k) rest += users[k].bytes;
   if (more > 0) text += "\n  … and " + std::to_string(more) + " more with " + std::to_string(rest) + " bytes";
   return text;
+}
+
+// Who makes the clique, most bytes first, then by index.
+std::vector<TightestStep::User> users_of(const Clique& clique) {
+  std::vector<TightestStep::User> users;
+  for (const CliqueMember& member : clique.members) {
+    if (users.empty() || users.back().buffer != member.buffer) users.push_back({member.buffer, 0});
+    users.back().bytes += member.end - member.begin;
+  }
+  std::stable_sort(users.begin(), users.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return users;
 }
 
 }  // namespace
 
 InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_bound, std::optional<Plan> plan,
                            std::optional<Buffers> buffers) {
-  const TightestStep tightest = tightest_step(problem);
-  InfeasibleError error(needed(capacity, lower_bound, plan) + described(problem, tightest));
+  TightestStep tightest = tightest_step(problem);
+  Clique clique = heaviest_clique(problem);
+  const bool needs_more = clique.bytes > tightest.bytes;
+  const std::vector<TightestStep::User> users = needs_more ? users_of(clique) : std::move(tightest.users);
+  const std::string why = needs_more ? "no two of these may share bytes, "
+                                     : "most is alive at step " + std::to_string(tightest.step) + ", ";
+  InfeasibleError error(needed(capacity, lower_bound, plan) + "\n" + why +
+                        bytes_of(needs_more ? clique.bytes : tightest.bytes, users) + listed(problem, users));
   error.capacity = capacity;
   error.lower_bound = lower_bound;
   error.plan = std::move(plan);
   error.buffers = std::move(buffers);
   error.step = tightest.step;
-  for (const TightestStep::User& user : tightest.users) error.alive.push_back(problem.name(user.buffer));
+  if (needs_more) error.clique = std::move(clique);
+  for (const TightestStep::User& user : users) error.alive.push_back(problem.name(user.buffer));
   return error;
-}
-
-void require_room(const Problem& problem, Bytes capacity) {
-  if (const Bytes least = load(problem); least > capacity) throw infeasible(problem, capacity, least);
 }
 
 void require_fit(const Problem& problem, Bytes capacity, const Plan& plan, std::optional<Buffers> buffers) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "memplan/bounds.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"
@@ -50,10 +51,11 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 
   const auto start = std::chrono::steady_clock::now();
   settings.start = start;
-  const Judge judge(problem, planner);
-  const auto judged = [&](Placement placement) { return judge.plan_of(std::move(placement), seconds_since(start)); };
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
+  if (settings.lower_bound == 0) settings.lower_bound = bound_of(problem, settings);
+  const Judge judge(problem, planner, settings.lower_bound);
+  const auto judged = [&](Placement placement) { return judge.plan_of(std::move(placement), seconds_since(start)); };
   std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
   settings.improved = [&](const Improvement& better) {
     options.tell(better);
@@ -71,8 +73,17 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
   return plan;
 }
 
-Judge::Judge(const Problem& problem, const ChosenPlanner& planner)
-    : problem_(problem), planner_(planner), verifier_(problem), load_(load(problem)) {}
+Bytes bound_of(const Problem& problem, const PlanOptions& options) {
+  if (problem.conflicts() == nullptr && !problem.has_shapes()) return load(problem);
+  constexpr double kShare = 8;  // of the time, one part
+  PlanOptions part;
+  part.stop = options.stop;
+  if (options.time_limit) part.time_limit = *options.time_limit / kShare;
+  return heaviest_clique(problem, part).bytes;
+}
+
+Judge::Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound)
+    : problem_(problem), planner_(planner), verifier_(problem), lower_bound_(lower_bound) {}
 
 Plan Judge::plan_of(Placement placement, double seconds) const {
   throw_if_any(verifier_.violations(placement.offsets, kMaxBytes, kListedViolations), planner_.planner);
@@ -83,7 +94,7 @@ Plan Judge::plan_of(Placement placement, double seconds) const {
     throw PlannerError(label(planner_.planner) + " claims that no plan peaks below " +
                        std::to_string(placement.lower_bound) + " bytes, and gives one that peaks at " +
                        std::to_string(plan.peak));
-  plan.lower_bound = plan.placement_bound = std::max(load_, placement.lower_bound);
+  plan.lower_bound = plan.placement_bound = std::max(lower_bound_, placement.lower_bound);
   plan.optimal = plan.peak == plan.lower_bound;
   plan.pools = placement.pools;
   plan.searched = placement.searched;
@@ -100,9 +111,12 @@ Plan solve(const Problem& problem, std::string_view planner, const PlanOptions& 
 
 Plan solve(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, const OnPlan& tell) {
   check_options(options);
-  if (options.capacity) require_room(problem, *options.capacity);
+  PlanOptions settings = options;
+  if (options.capacity) settings.lower_bound = bound_of(problem, options);
+  if (options.capacity && settings.lower_bound > *options.capacity)
+    throw infeasible(problem, *options.capacity, settings.lower_bound);
   Listener listener{tell};
-  Plan plan = attempt(problem, planner, options, listener);
+  Plan plan = attempt(problem, planner, settings, listener);
   if (options.capacity) require_fit(problem, *options.capacity, plan);
   return plan;
 }

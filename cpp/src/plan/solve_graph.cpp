@@ -50,7 +50,7 @@ class GraphSolver {
     const HappensBefore order(graph_);
     possible_ = possible_sharing(graph_, order, storage_);
     one_choice_ = possible_.empty();
-    bound_ = one_choice_ ? load(buffers.problem) : sharing_bound(graph_, order, storage_, possible_);
+    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible_);
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may

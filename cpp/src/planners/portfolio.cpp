@@ -10,8 +10,9 @@
 // is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
 // early.
 //
-// Conflicts beyond lifetimes are left to greedy_by_size, exhaustive where buffers are few, and squeaky_wheel. Where
-// buffers have shapes, the valley search is given plain rectangles, and what it proves of those is not kept.
+// With conflicts beyond lifetimes and with shapes, a search on pairs comes first, which is exact where buffers are few.
+// Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes it is given plain rectangles,
+// and what it proves of those is not kept.
 //
 // Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below first_fit's peak (of
 // greedy_by_size with conflicts).
@@ -23,6 +24,8 @@
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
+#include "search/order_search.hpp"
+#include "search/pair_squeeze.hpp"
 #include "search/squeaky_search.hpp"
 #include "search/squeeze.hpp"
 
@@ -33,7 +36,6 @@ namespace {
 constexpr std::int64_t kFirstSlice = 1'000'000;
 constexpr std::int64_t kLastSlice = 64'000'000;
 constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothing but the load can prove an optimum
-constexpr Index kFew = 64;                            // buffers that exhaustive takes
 constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
 constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
 constexpr std::int64_t kPerSection = 4;               // work of a dive
@@ -129,6 +131,48 @@ class WheelMember : public Member {
   std::optional<SqueakySearch> wheel_;
 };
 
+// For conflicts beyond lifetimes and for shapes: exact where buffers are few.
+class PairMember : public Member {
+ public:
+  PairMember(const Problem& problem, Bytes bound, std::uint64_t seed, const Deadline& deadline)
+      : squeeze_(problem, bound, seed, deadline) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    return squeeze_.step(best.placement.offsets, enough, work, deadline);
+  }
+  bool is_done(const Incumbent& best) const override { return squeeze_.is_done() || lower_bound() >= best.peak; }
+  std::string_view name() const override { return "pairs"; }
+  std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
+  Bytes lower_bound() const override { return squeeze_.lower_bound(); }
+  std::int64_t work() const override { return squeeze_.work(); }
+
+  bool is_exact() const { return squeeze_.is_exact(); }
+
+ private:
+  PairSqueeze squeeze_;
+};
+
+// For conflicts beyond lifetimes: orders, changed where the peak is made.
+class OrderMember : public Member {
+ public:
+  OrderMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    if (!search_) search_.emplace(problem_, seed_, deadline);
+    return search_->step(best.placement.offsets, enough, work, deadline);
+  }
+  bool is_done(const Incumbent&) const override { return false; }
+  std::string_view name() const override { return "orders"; }
+  std::vector<Bytes> offsets() const override { return search_->offsets(); }
+  Bytes lower_bound() const override { return 0; }
+  std::int64_t work() const override { return search_ ? search_->work() : 0; }
+
+ private:
+  const Problem& problem_;
+  const std::uint64_t seed_;
+  std::optional<OrderSearch> search_;
+};
+
 class Portfolio {
  public:
   // Puts the best placement into `best`, which is that of first_plan at first.
@@ -137,7 +181,7 @@ class Portfolio {
         options_(options),
         deadline_(deadline),
         best_{best, peak_of(problem, best.offsets)},
-        bound_(least_peak(problem)) {
+        bound_(std::max(options.lower_bound, least_peak(problem))) {
     best.winner = "first_fit";
     best.lower_bound = bound_;
     const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
@@ -167,24 +211,24 @@ class Portfolio {
       if (sections_->covered > kMostCovered) sections_.reset();
     }
     if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
-    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= kFew) prove_few();
+    if (problem_.conflicts() != nullptr || problem_.has_shapes()) add_pairs();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
+    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
+      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
-    if (sections_ && has_long_lives()) std::swap(members_[0], members_[1]);
+    if (sections_ && has_long_lives()) std::swap(members_[members_.size() - 2], members_.back());
     if (sections_) add_valley(options_.seed + 1, kEndless);
   }
 
   bool has_long_lives() const { return sections_->covered / kShortLife > problem_.count(); }
-  bool is_exact() const { return sections_ && !problem_.has_shapes(); }
+  bool is_exact() const { return exact_pairs_ || (sections_ && !problem_.has_shapes()); }
 
-  void prove_few() {
-    PlanOptions options;
-    options.time_limit = deadline_.left();
-    options.stop = options_.stop;
-    Placement placement = exhaustive(problem_, options);
-    raise_bound(placement.lower_bound);
-    offer("exhaustive", std::move(placement.offsets));
+  void add_pairs() {
+    if (problem_.count() > PairSqueeze::kMostBuffers || best_.peak > PairSqueeze::kMostBytes) return;
+    auto member = std::make_unique<PairMember>(problem_, bound_, options_.seed, deadline_);
+    exact_pairs_ = member->is_exact();
+    if (!member->is_done(best_)) members_.push_back(std::move(member));
   }
 
   void add_valley(std::uint64_t seed, std::int64_t at_bound) {
@@ -252,7 +296,9 @@ class Portfolio {
   }
 
   // What is proven of plain rectangles does not hold for shapes.
-  bool proves(const Member& member) const { return member.lower_bound() > 0 && !problem_.has_shapes(); }
+  bool proves(const Member& member) const {
+    return member.lower_bound() > 0 && (!problem_.has_shapes() || member.name() != "valley");
+  }
 
   // The members [begin, end), each on a thread of its own, while this one watches for who asks to stop.
   void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better) {
@@ -302,6 +348,7 @@ class Portfolio {
   Bytes bound_;
   std::int64_t effort_;
   bool given_;  // the effort or the time
+  bool exact_pairs_ = false;
   std::int64_t work_ = 0;
   std::string_view lagging_;  // the kind of members that found nothing while the other did
   int lag_ = 0;               // in halvings of its slices

@@ -78,13 +78,15 @@ def _what(e: Explanation) -> str:
 def _how_far(e: Explanation) -> str:
     """How far the peak is from the best possible."""
     proven = "the load, the most bytes in use at one step" if e.lower_bound == e.load else "a proven lower bound"
+    if e.apart:
+        largest = [f"{name} ({format_bytes(size)})" for name, size in e.apart[:_NAMED]]
+        proven += f", the bytes of {counted(len(e.apart), 'buffers')} of which no two may share any"
+        proven += f" (the largest: {_listing(largest)})"
     if e.optimal:
         of = "in this order, whatever shares bytes" if e.of_graph else "for these lifetimes"
         return f"The peak is the best possible {of}: it equals {proven}."
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
     text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
-    if e.conflicts:
-        text += f", but for the {e.conflicts:,} pairs of buffers that are apart whenever they live"
     return text + (
         "." if e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
     )
@@ -232,6 +234,8 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
 def _what_bounds(e: Explanation) -> str:
     if e.lower_bound == e.load:
         return "the load"
+    if e.apart:
+        return f"{counted(len(e.apart), 'buffers')} of which no two may share bytes"
     return "proven: no plan is smaller" + (", whatever is shared" if e.of_graph else "")
 
 

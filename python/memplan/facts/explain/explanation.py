@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...proofs.clique import heaviest_clique
 from ..dataflow import Dataflow
 from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from .advice import Advice, options_to_change
@@ -72,6 +73,9 @@ class Explanation:
         Tensors that are alive where the load is highest, although nothing uses them there.
     advice : tuple of Advice
         Changes that would lower the load. The change that lowers it most comes first.
+    apart : tuple of (buffer, bytes)
+        Where it is not the load that proves the lower bound, but a clique: the buffers of which no two may share bytes,
+        and how many of their bytes may not. Empty otherwise.
     orders : Orders or None
         What the best order of the ops would bring, and what every order needs. None for a problem, which has no ops,
         and for ops on several streams.
@@ -101,6 +105,7 @@ class Explanation:
     blocked: tuple[Blocked, ...] = ()
     idle: tuple[Idle, ...] = ()
     advice: tuple[Advice, ...] = ()
+    apart: tuple[tuple[str, int], ...] = ()
     orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
 
@@ -221,9 +226,23 @@ def explain(plan: Plan) -> Explanation:
         blocked=tuple(blocked),
         idle=idle,
         advice=tuple(sorted(advice, key=lambda a: a.load)),
+        apart=_apart(plan),
         orders=orders,
         curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
     )
+
+
+def _apart(plan: Plan) -> tuple[tuple[str, int], ...]:
+    """The buffers of the clique that proves the lower bound, where one does."""
+    if plan.lower_bound == plan.load or (plan.problem.conflicts is None and plan.problem.parts is None):
+        return ()
+    clique = heaviest_clique(plan.problem)
+    if clique.bytes != plan.lower_bound:
+        return ()
+    needed: dict[str, int] = {}
+    for buffer, begin, end in clique.members:
+        needed[plan.problem.name(buffer)] = needed.get(plan.problem.name(buffer), 0) + end - begin
+    return tuple(sorted(needed.items(), key=lambda item: -item[1]))
 
 
 def _blocked(dataflow: Dataflow | None, step: Ints, load: Ints) -> list[Blocked]:

@@ -1,0 +1,50 @@
+// Clique: byte ranges of buffers of which no two may share bytes, so that a plan needs as much as they add up to.
+//
+//     offset ▲ ┌───┐                    0 and 1 never live together, nor 1 and 2, 2 and 0: the load is that of one.
+//            │ │ 0 │┌───┐               If streams let all three run side by side, each pair conflicts, and every
+//            │ └───┘│ 1 │┌───┐          plan needs all three sizes
+//            │      └───┘│ 2 │
+//            └───────────┴───┴─▶ step
+//
+// The load is the heaviest clique of those that are alive at one step, and where only lifetimes say what conflicts, of
+// all. Conflicts beyond lifetimes make heavier ones. So do shapes: two ranges of bytes of one buffer are apart wherever
+// they are in use, so one that meets another buffer early and the other that meets it late both count.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memplan/planner.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// Bytes [begin, end) of a buffer, counted from where it starts.
+struct CliqueMember {
+  Index buffer = kNone;
+  Bytes begin = 0;
+  Bytes end = 0;
+
+  bool operator==(const CliqueMember&) const = default;
+};
+
+// No plan peaks below `bytes`: the sizes of the members. Where the alignments of a plain buffer and of all that it
+// conflicts with have a common divisor, its size counts rounded up to that, but for the member with most padding.
+struct Clique {
+  Bytes bytes = 0;
+  std::vector<CliqueMember> members;  // by buffer, then begin
+};
+
+inline constexpr std::int64_t kCliqueWork = 40'000'000;  // words of 64 bits looked at
+
+// The heaviest clique that was found: the heaviest of all where the work suffices, else at least the load. It is the
+// load's, without a search, where nothing conflicts beyond lifetimes and no buffer has a shape. The time limit and
+// `stop` of the options end the search with what it has. O(n log n + pairs), then as the work allows.
+Clique heaviest_clique(const Problem& problem, const PlanOptions& options = {}, std::int64_t work = kCliqueWork);
+
+// For each range of bytes a clique that it is in, heavy where little work makes it so; those that are part of another
+// are left out. Of at most a thousand ranges, else none. O(ranges^2 x words).
+std::vector<Clique> some_cliques(const Problem& problem, const PlanOptions& options = {});
+
+}  // namespace memplan

@@ -1,0 +1,38 @@
+// Lifetimes over a partial order: what runs on several cores, streams or queues, of which some wait for others.
+//
+//     core 0   0 ───▶ 2 ───▶ 4         an event is a step at which buffers begin or end; 1 happens before 4, for core 0
+//                         ▲            waits for it, and neither before nor after 2
+//     core 1   1 ─────────┴─▶ 5
+//
+// A buffer lives from its first event to its last. Another may take its bytes if that begins at its last event, or at
+// one that the last happens before. All other pairs conflict. Steps are numbered so that what happens before has the
+// lower number; then lifetimes that meet in numbers conflict too, and the others are conflicts beyond lifetimes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The problem, with conflicts besides those that it has: steps are events, and only what `pairs` (earlier, later) say,
+// with what follows from them, happens before. Throws ProblemError for a pair whose earlier step is not the lower one,
+// and where events are more than a matrix of bits can hold. O(events x pairs / 64 + buffers^2).
+Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs);
+
+// Per buffer the vector clocks of its first and of its last event, of `clocks` numbers each: an event happens before
+// another if none of its numbers is above the other's, and they are not the same. Steps are ranks of the clocks in an
+// order that keeps this.
+struct ClockedLives {
+  std::vector<Step> first, last;
+  std::vector<std::pair<Index, Index>> conflicts;  // beyond those lifetimes
+};
+
+// Throws ProblemError, naming the buffer, where a first event does not happen before its last. O(buffers^2 x clocks).
+ClockedLives lives_of_clocks(std::span<const std::int64_t> first, std::span<const std::int64_t> last,
+                             std::size_t clocks);
+
+}  // namespace memplan

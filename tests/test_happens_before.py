@@ -1,0 +1,136 @@
+"""Lifetimes over a partial order: by pairs of events and by vector clocks, against reachability spelt out."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memplan
+from memplan import Problem, ProblemError
+from strategies import BOUNDED
+
+EVENTS = 8
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[tuple[int, int]]]:
+    """Sizes, first and last events of some buffers, and pairs of events that happen one before the other."""
+    pair = st.tuples(st.integers(0, EVENTS - 1), st.integers(0, EVENTS - 1)).filter(lambda p: p[0] < p[1])
+    lives = draw(st.lists(pair, min_size=1, max_size=7))
+    size = draw(st.lists(st.integers(1, 9), min_size=len(lives), max_size=len(lives)))
+    pairs = draw(st.lists(pair, max_size=12))
+    return size, [first for first, _ in lives], [last for _, last in lives], pairs + lives
+
+
+def reached(pairs: list[tuple[int, int]]) -> list[set[int]]:
+    """Per event, itself and what happens after it."""
+    after = [{e} for e in range(EVENTS)]
+    for e in reversed(range(EVENTS)):
+        for earlier, later in pairs:
+            if earlier == e:
+                after[e] |= after[later]
+    return after
+
+
+def apart(problem: Problem) -> set[tuple[int, int]]:
+    """All pairs that conflict."""
+    first, last = problem.first.tolist(), problem.last.tolist()
+    together = {(a, b) for a, b in combinations(range(len(problem)), 2) if first[a] < last[b] and first[b] < last[a]}
+    return together | {(min(a, b), max(a, b)) for a, b in (problem.conflicts if problem.conflicts is not None else [])}
+
+
+@given(orders())
+@BOUNDED
+def test_what_may_follow_is_what_is_reached(order) -> None:  # type: ignore[no-untyped-def]
+    size, first, last, pairs = order
+    after = reached(pairs)
+    expected = {
+        (a, b)
+        for a, b in combinations(range(len(size)), 2)
+        if (first[a] < last[b] and first[b] < last[a])
+        or (first[b] not in after[last[a]] and first[a] not in after[last[b]])
+    }
+    problem = Problem(size, first, last, happens_before=pairs)
+    assert apart(problem) == expected
+    assert pickle.loads(pickle.dumps(problem)) == problem
+
+
+@given(orders())
+@BOUNDED
+def test_clocks_say_the_same(order) -> None:  # type: ignore[no-untyped-def]
+    """The clock of an event counts, event by event, what has happened until then."""
+    size, first, last, pairs = order
+    after = reached(pairs)
+    clock = np.array([[int(e in after[earlier]) for earlier in range(EVENTS)] for e in range(EVENTS)])
+    clocked = Problem(size, clock[first], clock[last])
+    follows = {
+        (a, b)
+        for a, b in combinations(range(len(size)), 2)
+        if first[b] not in after[last[a]] and first[a] not in after[last[b]]
+    }
+    assert apart(clocked) == follows
+    plan = memplan.plan(clocked)
+    assert plan.optimal
+
+
+def test_one_total_order_is_plain() -> None:
+    chain = [(step, step + 1) for step in range(4)]
+    plain = Problem([4, 4, 2], [0, 1, 3], [1, 3, 4])
+    assert apart(Problem([4, 4, 2], [0, 1, 3], [1, 3, 4], happens_before=chain)) == apart(plain)
+    clocks = Problem([4, 4, 2], [[0], [1], [3]], [[1], [3], [4]])
+    assert apart(clocks) == apart(plain)
+    assert clocks.first.tolist() == [0, 1, 2]
+
+
+def test_double_buffering_on_two_cores() -> None:
+    """Core 0 fills two tiles in turn, which core 1 empties; each waits for the other only where it must.
+
+    Events 0, 2, 4, 6 are core 0's, 1, 3, 5, 7 core 1's. Tile k lives from its fill to the end of its emptying.
+    """
+    core0, core1 = [(0, 2), (2, 4), (4, 6)], [(1, 3), (3, 5), (5, 7)]
+    filled = [(0, 1), (2, 3), (4, 5), (6, 7)]
+    first, last = [0, 2, 4], [3, 5, 7]
+    waits_for_the_last_but_one = [(3, 4)]
+    double = memplan.plan(
+        Problem([8] * 3, first, last, happens_before=core0 + core1 + filled + waits_for_the_last_but_one)
+    )
+    assert (double.peak, double.optimal) == (16, True)
+    never_waits = memplan.plan(Problem([8] * 3, first, last, happens_before=core0 + core1 + filled))
+    assert (never_waits.load, never_waits.peak, never_waits.optimal) == (16, 24, True)
+
+
+def test_given_conflicts_count_too() -> None:
+    problem = Problem([1, 1], [0, 1], [1, 2], conflicts=[(0, 1)], happens_before=[(0, 1), (1, 2)])
+    assert apart(problem) == {(0, 1)}
+
+
+WRONG = {
+    "backwards": (lambda: Problem([1], [0], [1], happens_before=[(0, 1), (3, 2)]), r"happens_before\[1\] must name"),
+    "columns": (lambda: Problem([1], [0], [1], happens_before=[(0, 1, 2)]), "happens_before must have 2 columns"),
+    "both": (lambda: Problem([1], [[0, 0]], [[1, 1]], happens_before=[(0, 1)]), "happens_before must be None"),
+    "clocks": (lambda: Problem([1], [[0, 0]], [[1, 1, 1]]), "last must have 2 columns"),
+    "rows": (lambda: Problem([1, 1], [[0, 0], [0, 0]], [[1, 1]]), "last must have one clock per buffer"),
+    "concurrent": (lambda: Problem([1], [[0, 1]], [[1, 0]]), r"last\[0\] must be a clock that comes after first\[0\]"),
+    "empty": (lambda: Problem([1], [[0, 1]], [[0, 1]]), r"last\[0\] must be a clock"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_order_is_refused(case: str) -> None:
+    make, message = WRONG[case]
+    with pytest.raises((ProblemError, ValueError), match=message):
+        make()
+
+
+def test_plans_are_written_and_read(tmp_path: Path) -> None:
+    problem = Problem([4, 4], [[0, 0], [0, 0]], [[1, 0], [0, 1]])
+    plan = memplan.plan(problem)
+    assert plan.peak == 8
+    plan.to_json(tmp_path / "plan.json")
+    assert apart(memplan.read_plan(tmp_path / "plan.json").problem) == apart(problem)
