@@ -350,6 +350,108 @@ FAULTS = (
         "(capacity / step_ + 1) * step_",
         "(capacity / step_ + 2) * step_",
     ),
+    Fault(
+        "an op that overwrites does not wait for those that used the bytes before",
+        "graph/happens_before.cpp",
+        "    waits[k].insert(waits[k].end(), overwritten[k].begin(), overwritten[k].end());\n",
+        "",
+    ),
+    Fault(
+        "an op is ready before all that it waits for has run",
+        "order/lists.cpp",
+        "      if (--waiting[at(next)] > 0) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n    for (const Index i : model.uses[at(op)]) {  // the last",
+        "      if (--waiting[at(next)] > 1) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n    for (const Index i : model.uses[at(op)]) {  // the last",
+    ),
+    Fault(
+        "contents are used by those too that show other bytes",
+        "order/contents_model.cpp",
+        "showing.begin > ends[e] || showing.end < ends[e + 1]",
+        "showing.begin > ends[e] && showing.end < ends[e + 1]",
+    ),
+    Fault(
+        "copies of what lies outside count together",
+        "order/contents_model.cpp",
+        "if (!is_inside && !tensors.empty()) {",
+        "if (false) {",
+    ),
+    Fault(
+        "what may lie outside of the arena counts",
+        "order/contents_model.cpp",
+        "if (!whereabouts.surely_inside(s)) continue;",
+        "",
+    ),
+    Fault(
+        "what ops may write over counts beside what they make",
+        "order/contents_model.cpp",
+        "over_at_most[k] = std::min({out, in, making[k]});",
+        "over_at_most[k] = 0 * std::min({out, in, making[k]});",
+    ),
+    Fault(
+        "a set of ops may lack what they wait for",
+        "order/cuts.cpp",
+        "waits_.push_back({k, before, add(node_of_[at(k)], node_of_[at(before)], kInfinite)});",
+        "(void)before;",
+    ),
+    Fault(
+        "a content is alive before it is made",
+        "order/cuts.cpp",
+        "const bool is_made = item.maker == kNone ||",
+        "const bool is_made = item.maker == kNone || side_[at(item.maker)] == Side::open ||",
+    ),
+    Fault(
+        "a rule holds without the ops that it needs",
+        "order/traces.cpp",
+        "needless = counts ? gives[o] == 0 : gives[o] >= 0;",
+        "needless = true;",
+    ),
+    Fault(
+        "a rule holds whatever has run",
+        "order/traces.cpp",
+        "if ((rule.before & ~trace) == 0 && (rule.after & trace) == 0) bytes",
+        "if ((rule.before & ~trace) == 0) bytes",
+    ),
+    Fault(
+        "the dearest way is taken",
+        "order/traces.cpp",
+        "std::priority_queue<Entry, std::vector<Entry>, std::greater<>>",
+        "std::priority_queue<Entry, std::vector<Entry>, std::less<>>",
+    ),
+    Fault(
+        "no more ops are named",
+        "order/traces.cpp",
+        "while (search() && bound_ < enough_ && refine()) {",
+        "while (search() && bound_ < 0 && refine()) {",
+    ),
+    Fault(
+        "the last op is the one that needs most",
+        "order/bound.cpp",
+        "least = std::min(least, need);",
+        "least = std::max(least == kMaxBytes ? 0 : least, need);",
+    ),
+    Fault(
+        "the search ends at the first way",
+        "order/ideals.cpp",
+        "if (known != kNone && states_[at(known)].needed <= state.needed) return;",
+        "if (known != kNone) return;",
+    ),
+    Fault(
+        "a step that frees is taken whatever it needs",
+        "order/ideals.cpp",
+        "if (growth <= 0 && need <= state.needed) {",
+        "if (growth <= 0) {",
+    ),
+    Fault(
+        "contents of other blocks die too",
+        "order/ideals.cpp",
+        "if (inside < state.uses_left(i)) return std::nullopt;",
+        "",
+    ),
+    Fault(
+        "the state of a window is that of the beginning",
+        "order/ideals.cpp",
+        "alive_before_(state.alive()),",
+        "alive_before_(0 * state.alive()),",
+    ),
 )
 
 
@@ -357,6 +459,7 @@ def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
     """What is to find the faults of a folder of the core: the cheapest first. The last row is for all others."""
     return {
         "search": (Check("test_search"), Check("random_search", (100_000, 1, "valley"))),
+        "order": (Check("test_order"), Check("random_orders", (graphs,))),
         "": (Check("random_run", (graphs, "graphs")),),
     }
 

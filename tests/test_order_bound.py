@@ -134,6 +134,27 @@ def test_the_parts_of_a_concatenation_count_for_themselves() -> None:
     bound.check(graph_of(graph))
 
 
+def test_an_output_may_be_written_over_a_copy_of_what_lies_outside() -> None:
+    graph = {
+        "tensors": tensors(w=5, a=10, b=10, c=10),
+        "ops": [
+            {
+                "name": "A",
+                "inputs": ["w"],
+                "outputs": ["a"],
+                "concat": [{"output": "a", "input": "w", "offset": at} for at in (0, 5)],
+            },
+            {"name": "B", "inputs": ["a"], "outputs": ["b"], "slice": [{"output": "b", "input": "a"}]},
+            {"name": "C", "inputs": ["a", "b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
+        ],
+        "outputs": [],
+    }
+    assert memplan.plan(graph).peak == 10
+    bound = memplan.order_bound(graph)
+    assert bound.bytes <= 10
+    bound.check(graph_of(graph))
+
+
 # What does not hold is refused
 
 

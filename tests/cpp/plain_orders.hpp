@@ -144,12 +144,8 @@ class Orders {
     choices_.clear();
     for (Index k = 0; k < graph_.op_count(); ++k) {
       const Op& op = graph_.op(k);
-      const bool disabled = std::any_of(
-          options_.disable_inplace_ops.begin(), options_.disable_inplace_ops.end(), [&](const std::string& type) {
-            return op.type == type || op.type.compare(0, type.size() + 1, type + ".") == 0;
-          });
       std::vector<Choice> all;
-      if (options_.inplace && !disabled)
+      if (writes_over(op))
         for (const View& view : op.inplace)
           all.push_back({memplan::Sharing::inplace, view.output, view.input, view.offset});
       if (options_.zero_copy) {
@@ -177,6 +173,14 @@ class Orders {
       };
       return room(a.front()) < room(b.front());
     });
+  }
+
+  // Whether what the op may write over inputs is of interest.
+  bool writes_over(const Op& op) const {
+    const auto& listed = options_.disable_inplace_ops;
+    return options_.inplace && std::none_of(listed.begin(), listed.end(), [&](const std::string& type) {
+             return op.type == type || op.type.compare(0, type.size() + 1, type + ".") == 0;
+           });
   }
 
   void choose(std::size_t k) {
@@ -336,11 +340,12 @@ class Orders {
 
   // Whether the op says that this output may be written over an input that lies where tensor t does.
   bool written_over(const Op& op, Index o, std::size_t t) const {
-    return std::any_of(op.inplace.begin(), op.inplace.end(), [&](const View& view) {
-      const std::size_t i = at(view.input);
-      return view.output == o && root_[i] == root_[at(o)] && offset_[at(o)] == offset_[i] + view.offset &&
-             root_[t] == root_[i] && offset_[t] == offset_[i] && bytes(static_cast<Index>(t)) == bytes(view.input);
-    });
+    return writes_over(op) && std::any_of(op.inplace.begin(), op.inplace.end(), [&](const View& view) {
+             const std::size_t i = at(view.input);
+             return view.output == o && root_[i] == root_[at(o)] && offset_[at(o)] == offset_[i] + view.offset &&
+                    root_[t] == root_[i] && offset_[t] == offset_[i] &&
+                    bytes(static_cast<Index>(t)) == bytes(view.input);
+           });
   }
 
   const Graph& graph_;

@@ -11,6 +11,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"
+#include "memplan/order_registry.hpp"
 #include "plain_orders.hpp"
 #include "random_graph.hpp"
 
@@ -19,7 +20,7 @@ using namespace memplan;
 namespace {
 
 struct Seen {
-  int tried = 0, too_many = 0, several = 0, met = 0, proven = 0, best = 0;
+  int tried = 0, too_many = 0, several = 0, met = 0, proven = 0, best = 0, exact = 0;
 } seen;
 
 StorageOptions random_options(const Graph& graph, std::mt19937_64& generator) {
@@ -65,11 +66,17 @@ void check_graph(std::mt19937_64& generator) {
   const OrderBound bound = order_bound(graph, options);
   CHECK(bound.bytes <= *least);
   seen.met += bound.bytes == *least;
-  seen.several += bound.ops.size() > 1;
+  seen.several +=
+      std::any_of(bound.needs.begin(), bound.needs.end(), [](const OrderNeed& n) { return !n.after.empty(); });
+  for (const OrderInfo& info : orders()) {
+    const OpOrder order = order_of(graph, choose_order(info.name), options);
+    CHECK(all.legal(order.ops));
+    CHECK(order.bound <= *least);
+    CHECK(order.load >= *least);
+    if (info.name == "exact") seen.exact += order.load == order.bound;
+  }
   const OpOrder best = best_order(graph, options);
-  CHECK(all.legal(best.ops));
   CHECK(best.bound <= *least);
-  CHECK(best.load >= *least);
   seen.best += best.load == *least;
   seen.proven += best.load == best.bound;
   check_legality(graph, all, generator);
@@ -85,12 +92,12 @@ int main(int argc, char** argv) {
   std::printf(
       "%d graphs: %d tried, %d with too many ways to share; the bound is met in %d, by several ops in %d; the best "
       "order "
-      "is found in %d, and proven in %d\n",
-      round, seen.tried, seen.too_many, seen.met, seen.several, seen.best, seen.proven);
-  if (seen.tried >= 1000) {  // in 100,000 graphs it is 67, 4, 92 and 64 in a hundred
+      "is found in %d, and proven in %d, by the exact search alone in %d\n",
+      round, seen.tried, seen.too_many, seen.met, seen.several, seen.best, seen.proven, seen.exact);
+  if (seen.tried >= 1000) {  // in 100,000 graphs it is 67, 0.9, 90 and 65 in a hundred
     CHECK(seen.met * 100 > seen.tried * 60);
-    CHECK(seen.several * 100 > seen.tried * 2);
-    CHECK(seen.best * 100 > seen.tried * 88);
+    CHECK(seen.several * 1000 > seen.tried * 4);
+    CHECK(seen.best * 100 > seen.tried * 86);
     CHECK(seen.proven * 100 > seen.tried * 58);
   }
   return check::finish();

@@ -91,11 +91,14 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
     std::map<Life, Index> known;                               // -> item
     const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
     for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
-      std::vector<Index> by, tensors;
+      std::vector<Index> by, tensors, copies;
       bool keeps = false;
       for (const Showing& showing : shown[s]) {
         if (showing.begin > ends[e] || showing.end < ends[e + 1]) continue;
-        if (!is_inside && !tensors.empty()) continue;  // copies of what lies outside: one of them counts
+        if (!is_inside && !tensors.empty()) {  // copies of what lies outside: one of them counts
+          copies.push_back(showing.tensor);
+          continue;
+        }
         by.insert(by.end(), users[at(showing.tensor)].begin(), users[at(showing.tensor)].end());
         keeps = keeps || kept[at(showing.tensor)];
         tensors.push_back(showing.tensor);
@@ -107,6 +110,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
       const auto [found, is_new] = known.try_emplace({maker, by, keeps}, static_cast<Index>(items.size()));
       if (is_new) items.push_back({0, maker, by, keeps, storages.storages[s].root, ends[e]});
       items[at(found->second)].bytes += ends[e + 1] - ends[e];
+      tensors.insert(tensors.end(), copies.begin(), copies.end());  // in which an op may write over it, too
       for (const Index t : tensors) items_of_[at(t)].push_back(found->second);
     }
   }
@@ -166,6 +170,11 @@ Bytes OrderState::growth(Index op) const {
 void OrderState::run(Index op) {
   alive_ += growth(op);
   for (const Index i : model_.uses[at(op)]) --left_[at(i)];
+}
+
+void OrderState::undo(Index op) {
+  for (const Index i : model_.uses[at(op)]) ++left_[at(i)];
+  alive_ -= growth(op);
 }
 
 std::vector<Bytes> needs_of(const ContentsModel& model, std::span<const Index> order) {

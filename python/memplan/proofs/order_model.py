@@ -82,7 +82,7 @@ class OrderModel:
         self.waits = self._waits()
         self.choices = list(self._choices())
         self.pieces = self._pieces()
-        self.counted: set[str] = set()  # tensors that show some content
+        self.counted: set[str] = set()  # tensors that show some content, or a copy of it
         self.contents = self._contents(self._outside())
         self.makes = self._made()
 
@@ -224,9 +224,9 @@ class OrderModel:
         for origin, members in shown.items():
             first: dict[Content, int] = {}
             for begin, end, tensors in _sections(members):
+                self.counted.update(tensors)
                 if origin in outside:  # copies of what lies outside: one of them counts
                     tensors = tensors[:1]
-                self.counted.update(tensors)
                 maker = producer.get(tensors[0] if origin in outside else origin)
                 by = frozenset().union(*(users[t] for t in tensors)) - {maker}
                 kept = any(t in self.results or self.kind[t] == "weight" for t in tensors)

@@ -27,6 +27,7 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
     _leave_out_copies(was, now)
     if place.keys() == {op["name"] for op in was["ops"]}:
         was["ops"].sort(key=lambda op: place[op["name"]])
+    _drop_barriers(was["ops"], now["ops"])
     for part in ("tensors", "ops"):
         for old, new in zip(was[part], now[part], strict=False):
             if old != new:
@@ -62,6 +63,15 @@ def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
     for op in (*was["ops"], *now["ops"]):
         if before := sorted(name for name in op.pop("after", ()) if name in known["ops"]):
             op["after"] = before
+
+
+def _drop_barriers(planned: list[dict[str, Any]], imported: list[dict[str, Any]]) -> None:
+    """Take from `after` of the planned ops what it says more than the network: barriers were asked for."""
+    for was, now in zip(planned, imported, strict=False):
+        if set(now.get("after", ())) <= set(was.get("after", ())):
+            was.pop("after", None)
+            if "after" in now:
+                was["after"] = now["after"]
 
 
 def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
