@@ -32,6 +32,7 @@ from real_peaks import allocated
 from reporting import Rows, arguments, ratio, replace_section, report
 
 import memplan
+from memplan.importers.torch.module import loss_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 SECTION = "programs"
@@ -130,7 +131,7 @@ def measured(name: str, model: Any, inputs: dict[str, Any], train: bool) -> Row:
         result = step(model)
         if not train:
             return leaves(result)
-        loss = memplan.importers.torch.module.loss_of(name, result)
+        loss = loss_of(name, result)
         loss.backward()
         return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
@@ -288,7 +289,7 @@ def buffers(names: set[str]) -> Iterator[Row]:
                 run = torch.compile(model, backend="memplan", dynamic=False, options={"order": "best"})
                 result = run(**inputs)
                 if train:
-                    memplan.importers.torch.module.loss_of(name, result).backward()
+                    loss_of(name, result).backward()
             kinds = ("forward", "backward") if train else ("inference",)
             for kind, sizes in zip(kinds, found, strict=False):
                 yield row_of("Inductor's buffers", name, kind, sizes, sizes, None)
@@ -307,7 +308,7 @@ def compile(names: set[str]) -> Iterator[Row]:
             with torch.set_grad_enabled(train):
                 result = run(**inputs)
                 if train:
-                    memplan.importers.torch.module.loss_of("it", result).backward()
+                    loss_of("it", result).backward()
             gradients = [p.grad for p in model.parameters() if p.grad is not None] if train else []
             return leaves(result) + gradients
 
