@@ -120,7 +120,7 @@ UPSTREAM: dict[str, set[str]] = {
     "order/bound": {"order/contents_model", "order/cuts", "order/traces", "placing/deadline", "order_bound"},
     "order_bound": {"graph", "storage", "order/contents_model", "placing/deadline"},
     "order_info": {"parameters"},
-    "order/rules": {"order_info", "parameters", "order/contents_model", "placing/deadline"},
+    "order/rules": {"order_info", "parameters", "order/blocks", "order/contents_model", "placing/deadline"},
     "order_registry": {"order_info", "parameters", "order/lists", "order/rules"},
     "order": {
         "graph",

@@ -150,7 +150,7 @@ void bind_best_order(py::module_& m) {
         const ChosenOrder best = choose_order("best:work=" + std::to_string(work));
         return order_by(graph, best, storage, {time_limit, {}}, interruptible);
       },
-      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = 100'000'000,
+      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = 60'000'000,
       py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
 }

@@ -616,7 +616,7 @@ class ReplayFault:
 def best_order(
     graph: Graph,
     storage: StorageOptions = ...,
-    work: typing.SupportsInt | typing.SupportsIndex = 100000000,
+    work: typing.SupportsInt | typing.SupportsIndex = 60000000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = True,
 ) -> Order: ...

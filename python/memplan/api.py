@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
+from .barriers import with_barriers
 from .checks import check_donated, check_for_problems, checked_place, integer, names, seconds
 from .errors import InfeasibleError
 from .facts.plan import Plan
@@ -120,6 +121,7 @@ def plan(
     donate: Collection[str] = (),
     zero_copy: bool = True,
     order: str = "given",
+    barrier: Collection[str] = (),
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -168,6 +170,9 @@ def plan(
         "given" is that of the source. "best" is the one of the least load that is found; the plan is never worse than
         that of the given order. Any other is taken as it is, and may be worse. Whoever runs the graph has to keep to
         `plan.order`, as `plan.run` does.
+    barrier
+        Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
+        behind it stay behind. The graph of the plan says so by `after`.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -216,6 +221,7 @@ def plan(
         names(donate, "donate"),
         boolean(zero_copy, "zero_copy"),
     )
+    barriers = names(barrier, "barrier")
     captured = capture(
         source,
         args=args,
@@ -265,9 +271,9 @@ def plan(
             check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
             options = _core.StorageOptions(kinds, alignment, *storage)
-            result = solver.in_order(captured, options, order)
+            result = solver.in_order(with_barriers(captured, barriers), options, order)
         else:
-            check_for_problems(kinds, disable_inplace_ops, donate, order)
+            check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
             result = solver.problem(_aligned(captured, alignment))
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
@@ -282,6 +288,7 @@ def reorder(
     source: Any,
     *,
     order: str = "best",
+    barrier: Collection[str] = (),
     inplace: bool = True,
     zero_copy: bool = True,
     place: Collection[str] = PLACED,
@@ -300,7 +307,7 @@ def reorder(
     ----------
     source, options
         What to reorder, as for `capture`.
-    order, inplace, zero_copy, place, time_limit
+    order, barrier, inplace, zero_copy, place, time_limit
         As for `plan`.
 
     Raises
@@ -314,6 +321,7 @@ def reorder(
     graph = capture(source, **options)
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
+    graph = with_barriers(graph, names(barrier, "barrier"))
     storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
     found = _core.order_of(graph, order, storage, time_limit=seconds(time_limit, "time_limit"))
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)

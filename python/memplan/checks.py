@@ -24,11 +24,17 @@ def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
 
 
 def check_for_problems(
-    kinds: Collection[str], disable_inplace_ops: Collection[str], donate: Collection[str], order: str
+    kinds: Collection[str],
+    disable_inplace_ops: Collection[str],
+    donate: Collection[str],
+    order: str,
+    barriers: Collection[str],
 ) -> None:
     """Refuse what only graphs have."""
     if order != "given":
         raise TypeError("option order applies to graphs; a problem has steps, and no ops")
+    if barriers:
+        raise TypeError("option barrier applies to graphs; a problem has steps, and no ops")
     if set(kinds) != set(PLACED):
         raise TypeError("option place applies to graphs; a problem's buffers are all placed")
     for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):

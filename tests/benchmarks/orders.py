@@ -1,4 +1,4 @@
-"""Orders of ops: the load of the best order that is found, and the bound of all orders, over the load as traced.
+"""Orders of ops: loads of the best order, of Inductor's rules and of lists, and the bound of all, over the given load.
 
 Run: ``python tests/benchmarks/orders.py [--instances FOLDER] [--json F] [--docs]``; the larger instances are beside the
 checkout.
@@ -6,16 +6,22 @@ checkout.
 
 from __future__ import annotations
 
+import random
 import time
 from pathlib import Path
+from typing import Any
 
 from reporting import arguments, replace_section, report
 
 import memplan
 from memplan import _core
+from memplan.importers.graph_dict import graph_of
 
 SECTION = "orders"
-HEAD = ("network", "ops", "best", "bound", "proven", "found by", "seconds")
+HEAD = ("network", "ops", "lpmf", "bfs", "dfs", "list", "best", "bound", "proven", "found by", "CPU seconds")
+INDUCTOR = ("lpmf", "bfs", "dfs")
+LISTS = [f"{rule}{end}" for rule in ("growth", "release", "newest", "oldest") for end in ("", "_backwards")]
+LAYERS = (5_000, 20_000, 100_000)  # ops
 PAGE = Path(__file__).parents[2] / "docs" / "order.md"
 INSTANCES = Path(__file__).parents[3] / "shared" / "instances" / "torch"
 
@@ -25,7 +31,8 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--instances", type=Path, default=INSTANCES, help="a folder of graph dicts")
     options = parser.parse_args()
-    rows = [measured(path) for path in sorted(options.instances.glob("*.json"))]
+    rows = [measured(path.stem, memplan.capture(path)) for path in sorted(options.instances.glob("*.json"))]
+    rows += [measured(f"layers of {int(ops**0.5)}", graph_of(layers(ops))) for ops in LAYERS]
     cells = [cells_of(row) for row in rows]
     docs, options.docs = options.docs, False
     about = report(SECTION, HEAD, cells, rows, options)
@@ -33,18 +40,38 @@ def main() -> None:
         replace_section(SECTION, about, HEAD, cells, PAGE)
 
 
-def measured(path: Path) -> dict[str, object]:
+def layers(ops: int) -> dict[str, Any]:
+    """A random network of square layers, each op of which reads two of the layer before."""
+    chance = random.Random(0)
+    width = int(ops**0.5)
+    names = [f"t{k}" for k in range(ops)]
+    reads = [names[k // width * width - width : k // width * width] if k >= width else ["x"] for k in range(ops)]
+    return {
+        "tensors": [
+            {"name": "x", "bytes": 1, "kind": "input"},
+            *({"name": name, "bytes": chance.randint(1, 1000)} for name in names),
+        ],
+        "ops": [
+            {"name": f"o{k}", "inputs": sorted({chance.choice(reads[k]) for _ in range(2)}), "outputs": [names[k]]}
+            for k in range(ops)
+        ],
+        "outputs": names[-1:],
+    }
+
+
+def measured(name: str, graph: object) -> dict[str, object]:
     """Loads in bytes."""
-    graph = memplan.capture(path)
     assert isinstance(graph, _core.Graph)
     given = _core.buffers_of(graph).problem.load
-    begin = time.perf_counter()
+    begin = time.process_time()
     best = _core.best_order(graph)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     return {
-        "network": path.stem,
+        "network": name,
         "ops": len(graph.ops),
         "given": given,
+        **{rule: _core.order_of(graph, rule).load for rule in INDUCTOR},
+        "list": min(_core.order_of(graph, rule).load for rule in LISTS),
         "best": best.load,
         "bound": best.bound,
         "found_by": best.found_by,
@@ -56,8 +83,9 @@ def cells_of(row: dict[str, object]) -> list[str]:
     """A row of the table: loads over that of the given order."""
     given, best, bound = (int(str(row[name])) for name in ("given", "best", "bound"))
     gap = "yes" if best == bound else f"no, within {best / bound - 1:.3%}"
+    others = [f"{int(str(row[name])) / given:.3f}" for name in (*INDUCTOR, "list")]
     loads = [f"{best / given:.4f}", f"{bound / given:.4f}"]
-    return [str(row["network"]), str(row["ops"]), *loads, gap, str(row["found_by"]), f"{row['seconds']:.2f}"]
+    return [str(row["network"]), str(row["ops"]), *others, *loads, gap, str(row["found_by"]), f"{row['seconds']:.2f}"]
 
 
 if __name__ == "__main__":

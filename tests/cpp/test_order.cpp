@@ -13,6 +13,7 @@
 #include "order/exact_search.hpp"
 #include "order/ideals.hpp"
 #include "order/lists.hpp"
+#include "order/rules.hpp"
 #include "random_graph.hpp"
 
 using namespace memplan;
@@ -97,6 +98,47 @@ std::size_t check_one(const Graph& graph) {
       std::count_if(blocks.ops.begin(), blocks.ops.end(), [](const auto& ops) { return ops.size() > 1; }));
 }
 
+// Chains of ops between inputs and one op that joins them: each tensor has one reader.
+Graph chains(std::mt19937_64& generator) {
+  const auto below = [&](std::uint64_t limit) { return static_cast<Bytes>(generator() % limit); };
+  GraphSpec spec;
+  OpSpec join;
+  join.name = "join";
+  for (int c = 0; c < 3; ++c) {
+    std::string last = "x" + std::to_string(c);
+    spec.tensors.push_back({last, 1, TensorKind::input});
+    for (int k = static_cast<int>(below(3)); k >= 0; --k) {
+      OpSpec op;
+      op.name = "op" + std::to_string(c) + std::to_string(k);
+      op.inputs = {last};
+      op.outputs = {last = "t" + std::to_string(c) + std::to_string(k)};
+      op.workspace = below(4) * below(10);
+      spec.tensors.push_back({last, 1 + below(12)});
+      spec.ops.push_back(op);
+    }
+    join.inputs.push_back(last);
+  }
+  spec.tensors.push_back({"y", 1});
+  join.outputs = {"y"};
+  spec.ops.push_back(join);
+  spec.outputs = {"y"};
+  return Graph(std::move(spec));
+}
+
+// How often a list, which does not see hills, is worse.
+int check_chains(std::mt19937_64& generator, int graphs) {
+  int worse = 0;
+  for (int k = 0; k < graphs; ++k) {
+    const Graph graph = chains(generator);
+    const ContentsModel model(graph, StorageOptions());
+    const Deadline never;
+    const Bytes least = AllOrders(model).least();
+    CHECK(most_of(needs_of(model, hill_valley(model, blocks_of(model, never)))) == least);
+    worse += most_of(needs_of(model, list_order(model, list_rules()[0]))) > least ? 1 : 0;
+  }
+  return worse;
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -113,6 +155,7 @@ int main(int count, char** values) {
     }
     ++k;
   }
+  CHECK(check_chains(generator, graphs) > graphs / 20);
   CHECK(blocks > static_cast<std::size_t>(graphs) / 2);
   return check::finish();
 }

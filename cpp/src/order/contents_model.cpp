@@ -172,6 +172,11 @@ void OrderState::run(Index op) {
   for (const Index i : model_.uses[at(op)]) --left_[at(i)];
 }
 
+void OrderState::undo(Index op) {
+  for (const Index i : model_.uses[at(op)]) ++left_[at(i)];
+  alive_ -= growth(op);
+}
+
 std::vector<Bytes> needs_of(const ContentsModel& model, std::span<const Index> order) {
   OrderState state(model);
   std::vector<Bytes> needs;

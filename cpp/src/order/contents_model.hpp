@@ -85,6 +85,7 @@ class OrderState {
   Bytes need(Index op) const;    // bytes while the op runs next
   Bytes growth(Index op) const;  // of the bytes alive, by the op that runs next
   void run(Index op);
+  void undo(Index op);  // which ran last
   bool is_last_use(Index item) const { return left_[at(item)] == 1 && !model_.items[at(item)].kept; }
   Index uses_left(Index item) const { return left_[at(item)]; }
 

@@ -45,6 +45,8 @@ constexpr OrderInfo kOrderTable[] = {
      by_list<7>},
     {"exact", "the best list, made better by a search that ends with a proof, or with its work", "exponential",
      "memplan; Liu 1987", exact_order, kExactWork},
+    {"hill_valley", "blocks by their hills and valleys: what falls first, then the deepest fall from its hill",
+     "O((n + m) log n), and that of blocks", "Liu 1987", hill_valley_order},
     {"windows", "the given order, or a list, made better by windows around the peak in their best order", "by its work",
      "memplan; large neighbourhood search", windows_order, kWindowsParameters},
 };

@@ -5,6 +5,7 @@
 
 #include "memplan/order_info.hpp"
 #include "memplan/parameters.hpp"
+#include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "placing/deadline.hpp"
 
@@ -17,7 +18,7 @@ struct OrderTask {
 };
 
 inline constexpr Parameter kOrderWork[] = {
-    {"work", "steps of some nanoseconds, after which the search ends", 100'000'000, 0, 1'000'000'000'000'000}};
+    {"work", "steps of some nanoseconds, after which the search ends", 60'000'000, 0, 1'000'000'000'000'000}};
 
 // What windows may begin with: the given order, or the list of that place in list_rules().
 inline constexpr std::string_view kStartsOfWindows[] = {
@@ -32,6 +33,7 @@ inline constexpr Parameter kExactWork[] = {
 
 FoundOrders given_order(const OrderTask& task);
 FoundOrders best_orders(const OrderTask& task);
+FoundOrders hill_valley_order(const OrderTask& task);
 FoundOrders exact_order(const OrderTask& task);
 FoundOrders windows_order(const OrderTask& task);
 
@@ -39,6 +41,9 @@ FoundOrders windows_order(const OrderTask& task);
 FoundOrders lpmf_order(const OrderTask& task);
 FoundOrders bfs_order(const OrderTask& task);
 FoundOrders dfs_order(const OrderTask& task);
+
+// The order of hill_valley, for searches that have blocks.
+std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks);
 
 // The ops of the model as they are listed.
 std::vector<Index> as_given(const ContentsModel& model);

@@ -24,6 +24,7 @@ void add_starts(const OrderTask& task, const Blocks& blocks, std::vector<Candida
     task.deadline.check();
     add(std::string(rule.name), list_order(task.model, rule));
   }
+  add("hill_valley", hill_valley(task.model, blocks));
 }
 
 void sort_candidates(std::vector<Candidate>& candidates) {

@@ -47,7 +47,7 @@ struct Way {
   std::size_t choice = 0;   // the last one that led here
 };
 
-struct Choice {
+struct BeamChoice {
   Bytes offset = 0;
   std::size_t before = 0;  // the choice for the buffer before
 };
@@ -174,9 +174,9 @@ class Beam {
   const Problem& problem_;
   std::size_t k_;
   std::vector<Index> births_;
-  std::size_t placed_ = 0;                                // of them
-  std::vector<Way> ways_ = std::vector<Way>(1);           // best first
-  std::vector<Choice> choices_ = std::vector<Choice>(1);  // the first is none
+  std::size_t placed_ = 0;                                        // of them
+  std::vector<Way> ways_ = std::vector<Way>(1);                   // best first
+  std::vector<BeamChoice> choices_ = std::vector<BeamChoice>(1);  // the first is none
   std::vector<Successor> successors_;
   std::unordered_multimap<std::uint64_t, std::size_t> kept_by_hash_;
 };

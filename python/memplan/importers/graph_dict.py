@@ -7,7 +7,8 @@
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
               "stream": 0}],
-     "outputs": ["y"]}
+     "outputs": ["y"],
+     "barriers": ["conv1"]}
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
+from ..barriers import with_barriers
 from ..dtypes import is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
@@ -29,7 +31,7 @@ _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
 }
-_GRAPH_KEYS = {"tensors", "ops", "outputs"}
+_GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers"}
 
 
 def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
@@ -61,7 +63,8 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
         for i, tensor in enumerate(tensors):
             if tensor.name not in views:
                 _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
-    return _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
+    graph = _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
+    return with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
 
 
 def _tensor(entry: Any, where: str) -> _core.Tensor:

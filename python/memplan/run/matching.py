@@ -26,6 +26,7 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
     place = {op["name"]: place for place, op in enumerate(now["ops"])}
     if place.keys() == {op["name"] for op in was["ops"]}:
         was["ops"].sort(key=lambda op: place[op["name"]])
+    _drop_barriers(was["ops"], now["ops"])
     for part in ("tensors", "ops"):
         for old, new in zip(was[part], now[part], strict=False):
             if old != new:
@@ -34,6 +35,15 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
             raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
     if was["outputs"] != now["outputs"]:
         raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+
+
+def _drop_barriers(planned: list[dict[str, Any]], imported: list[dict[str, Any]]) -> None:
+    """Take from `after` of the planned ops what it says more than the network: barriers were asked for."""
+    for was, now in zip(planned, imported, strict=False):
+        if set(now.get("after", ())) <= set(was.get("after", ())):
+            was.pop("after", None)
+            if "after" in now:
+                was["after"] = now["after"]
 
 
 def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
