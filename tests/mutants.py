@@ -359,8 +359,10 @@ FAULTS = (
     Fault(
         "an op is ready before all that it waits for has run",
         "order/lists.cpp",
-        "      if (--waiting[at(next)] > 0) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n    for (const Index i : model.uses[at(op)]) {  // the last",
-        "      if (--waiting[at(next)] > 1) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n    for (const Index i : model.uses[at(op)]) {  // the last",
+        "      if (--waiting[at(next)] > 0) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n"
+        "    for (const Index i : model.uses[at(op)]) {  // the last",
+        "      if (--waiting[at(next)] > 1) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n"
+        "    for (const Index i : model.uses[at(op)]) {  // the last",
     ),
     Fault(
         "contents are used by those too that show other bytes",

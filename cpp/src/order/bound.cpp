@@ -43,7 +43,7 @@ Bytes bytes_at_the_end(const ContentsModel& model, const std::vector<Index>& las
   return std::max(kept, least);
 }
 
-OrderNeed need_of(const ContentsModel& model, Index op, const Flow& flow) {
+OrderNeed need_of(const ContentsModel& model, Index op, const CutFlow& flow) {
   OrderNeed need;
   need.op = op;
   need.bytes = flow.bytes + (op == kNone ? 0 : made(model, op));
@@ -90,7 +90,7 @@ OrderBound bound_by_traces(const ContentsModel& model, Cuts& cuts, std::span<con
 OrderBound bound_at_the_end(const ContentsModel& model, Cuts& cuts) {
   const std::vector<Index> last = ops_at_the_end(model);
   OrderBound bound{bytes_at_the_end(model, last), {}, {}};
-  Flow kept;
+  CutFlow kept;
   for (Index i = 0; i < static_cast<Index>(model.items.size()); ++i)
     if (const Content& item = model.items[at(i)]; item.kept) {
       kept.held.push_back({i, kNone, item.bytes});

@@ -108,8 +108,8 @@ void Cuts::build(Index i) {
     if (is_open(user)) uses_.push_back({i, user, add(here, node_of_[at(user)], kInfinite)});
 }
 
-Flow Cuts::flow() const {
-  Flow flow{proven_, always_, {}};
+CutFlow Cuts::flow() const {
+  CutFlow flow{proven_, always_, {}};
   for (const Open& use : uses_)
     if (const Bytes bytes = edges_[at(use.edge ^ 1)].capacity; bytes > 0)
       flow.held.push_back({use.item, use.user, bytes});
@@ -121,7 +121,7 @@ Flow Cuts::flow() const {
 
 std::vector<Bytes> Cuts::gives() const {
   std::vector<Bytes> gives(side_.size(), 0);
-  const Flow flow = this->flow();
+  const CutFlow flow = this->flow();
   for (const auto& [i, user, bytes] : flow.held) {
     const Index maker = model_.items[at(i)].maker;
     if (maker != kNone) gives[at(maker)] += bytes;

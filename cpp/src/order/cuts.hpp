@@ -23,7 +23,7 @@ struct Cut {
 };
 
 // A flow: why so much is alive. Each item gives its bytes to ops that use it, as long as they have not run.
-struct Flow {
+struct CutFlow {
   struct Held {
     Index item, user;  // kNone: the caller
     Bytes bytes;
@@ -49,7 +49,7 @@ class Cuts {
   std::optional<Cut> before(Index op, std::span<const Index> in, std::span<const Index> out, std::int64_t& work_left);
 
   // The flow of the last cut; where the work was not enough, of what has been found: no S has less alive.
-  Flow flow() const;
+  CutFlow flow() const;
   Bytes proven() const { return proven_; }  // its bytes
 
   // Per op, by the flow of the last cut, what it gives less what it gets.
@@ -84,13 +84,13 @@ class Cuts {
   std::int64_t work_ = 0;  // edges looked at
   bool exists_ = true;
   Bytes proven_ = 0;
-  std::vector<Side> side_;          // per op
-  std::vector<Index> open_;         // ops
-  std::vector<Index> node_of_;      // per open op
-  std::vector<Flow::Held> always_;  // what is alive after every S
-  std::vector<Open> uses_;          // the edges from items, ...
-  std::vector<Open> waits_;         // ... and from ops to what they wait for
-  std::vector<Index> first_;        // per node, its first edge; an edge's reverse is its number ^ 1
+  std::vector<Side> side_;             // per op
+  std::vector<Index> open_;            // ops
+  std::vector<Index> node_of_;         // per open op
+  std::vector<CutFlow::Held> always_;  // what is alive after every S
+  std::vector<Open> uses_;             // the edges from items, ...
+  std::vector<Open> waits_;            // ... and from ops to what they wait for
+  std::vector<Index> first_;           // per node, its first edge; an edge's reverse is its number ^ 1
   std::vector<Edge> edges_;
   std::vector<Index> level_, next_, path_, queue_;
 };

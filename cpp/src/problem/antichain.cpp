@@ -8,9 +8,9 @@ namespace memplan {
 namespace {
 
 // From each vertex to those that may follow it, as much as the weights of both allow.
-class Flow {
+class ChainFlow {
  public:
-  Flow(const WeightedGraph& graph, const std::function<bool(Index, Index)>& may_follow)
+  ChainFlow(const WeightedGraph& graph, const std::function<bool(Index, Index)>& may_follow)
       : words_(graph.words()), later_(at(graph.count()) * words_, 0), level_(at(graph.count())) {
     for (Index v = 0; v < graph.count(); ++v) {
       left_.push_back(graph.weight(v));
@@ -150,7 +150,7 @@ class Flow {
 std::optional<std::vector<Index>> heaviest_antichain(const WeightedGraph& graph,
                                                      const std::function<bool(Index, Index)>& may_follow,
                                                      std::int64_t work, const std::function<void(std::size_t)>& tick) {
-  Flow flow(graph, may_follow);
+  ChainFlow flow(graph, may_follow);
   tick(at(graph.count()) * at(graph.count()));
   for (std::size_t before = 0; flow.augment(); before = flow.work()) {
     tick(flow.work() - before);

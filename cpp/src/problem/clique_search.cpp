@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kFirstShare = 8;   // of the work, one part for the first try, and as much for climbing
 constexpr std::int64_t kPatience = 1000;  // moves without a heavier clique, before a climb ends
-constexpr std::size_t kWordsPerTick = 4096;
+constexpr std::size_t kUntoldWords = 4096;
 constexpr std::size_t kVerticesPerWord = 16;  // of a move: what takes as long as looking at a word
 
 bool is_set(const Bits& bits, Index v) { return (bits[at(v) / 64] >> (at(v) % 64)) & 1; }
@@ -101,7 +101,7 @@ bool CliqueSearch::run(std::int64_t work) {
 void CliqueSearch::spend(std::size_t words) {
   left_ -= static_cast<std::int64_t>(words);
   untold_ += words;
-  if (untold_ >= kWordsPerTick) tick_(std::exchange(untold_, 0));
+  if (untold_ >= kUntoldWords) tick_(std::exchange(untold_, 0));
 }
 
 bool CliqueSearch::branch_and_bound(std::int64_t work) {

@@ -10,7 +10,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kOrders = 4;
+constexpr std::size_t kStartingOrders = 4;
 constexpr std::int64_t kLooksPerWork = 4;
 constexpr std::int64_t kQuietPerBuffer = 40;  // changes without a better peak, before it begins again
 constexpr std::size_t kSwapsInEight = 5;      // the others bring a buffer forward
@@ -62,7 +62,7 @@ bool OrderSearch::step(std::span<const Bytes> best, Bytes enough, std::int64_t w
   }
   const auto patience = kQuietPerBuffer * std::max<std::int64_t>(problem_.count(), 50);
   while (best_peak_ > enough && work_ < end && !deadline.passed()) {
-    if (!active_ || quiet_ > patience) begin(order_of(starts_++ % (2 * kOrders), best_), deadline);
+    if (!active_ || quiet_ > patience) begin(order_of(starts_++ % (2 * kStartingOrders), best_), deadline);
     change(deadline);
   }
   return best_peak_ < given;

@@ -119,7 +119,7 @@ bool PairSearch::raise(Table& table, Index a, Index b, Bytes difference) {
 
 // Keeps what the gaps of a pair leave; false where that is nothing.
 bool PairSearch::narrow(Table& table, Index i, Index j, bool& decided) {
-  const std::span<const Gap> gaps = pairs_.gaps(i, j);
+  const std::span<const OffsetGap> gaps = pairs_.gaps(i, j);
   Bytes lowest = table[cell(i, j)], highest = -table[cell(j, i)];
   auto first = gaps.begin();
   while (first != gaps.end() && first->highest < lowest) ++first;
@@ -192,7 +192,7 @@ bool PairSearch::choose(const Table& table, const std::vector<Index>& open, Choi
   bool found = false;
   for (const Index place : open) {
     const Index i = place / static_cast<Index>(side_), j = place % static_cast<Index>(side_);
-    const std::span<const Gap> gaps = pairs_.gaps(i, j);
+    const std::span<const OffsetGap> gaps = pairs_.gaps(i, j);
     const Bytes lowest = table[cell(i, j)], highest = -table[cell(j, i)];
     Bytes widest = -1, below = 0, above = 0;
     for (std::size_t k = 0; k + 1 < gaps.size(); ++k) {

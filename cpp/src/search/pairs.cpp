@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {
 
-constexpr Gap kAnywhere{-Pairs::kFar, Pairs::kFar};
+constexpr OffsetGap kAnywhere{-Pairs::kFar, Pairs::kFar};
 
 Bytes multiple_above(Bytes difference, Bytes step) {
   const Bytes excess = difference % step;
@@ -16,25 +16,26 @@ Bytes multiple_above(Bytes difference, Bytes step) {
 
 Bytes multiple_below(Bytes difference, Bytes step) { return -multiple_above(-difference, step); }
 
-std::vector<Gap> mirrored(const std::vector<Gap>& gaps) {
-  std::vector<Gap> found;
+std::vector<OffsetGap> mirrored(const std::vector<OffsetGap>& gaps) {
+  std::vector<OffsetGap> found;
   for (auto gap = gaps.rbegin(); gap != gaps.rend(); ++gap) found.push_back({-gap->highest, -gap->lowest});
   return found;
 }
 
 // Whether every difference of `some` is one of `all`.
-bool within(const std::vector<Gap>& some, const std::vector<Gap>& all) {
-  return std::all_of(some.begin(), some.end(), [&](const Gap& gap) {
-    return std::any_of(all.begin(), all.end(),
-                       [&](const Gap& other) { return other.lowest <= gap.lowest && gap.highest <= other.highest; });
+bool within(const std::vector<OffsetGap>& some, const std::vector<OffsetGap>& all) {
+  return std::all_of(some.begin(), some.end(), [&](const OffsetGap& gap) {
+    return std::any_of(all.begin(), all.end(), [&](const OffsetGap& other) {
+      return other.lowest <= gap.lowest && gap.highest <= other.highest;
+    });
   });
 }
 
-bool meets(const std::vector<Gap>& gaps) { return gaps.size() != 1 || gaps.front() != kAnywhere; }
+bool meets(const std::vector<OffsetGap>& gaps) { return gaps.size() != 1 || gaps.front() != kAnywhere; }
 
 }  // namespace
 
-std::vector<Gap> gaps_between(const Problem& problem, Index a, Index b) {
+std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b) {
   std::vector<std::pair<Bytes, Bytes>> forbidden;  // between these, both excluded
   if (problem.conflicts() != nullptr && problem.conflicts()->contains(a, b))
     forbidden.emplace_back(-problem.size(b), problem.size(a));
@@ -47,7 +48,7 @@ std::vector<Gap> gaps_between(const Problem& problem, Index a, Index b) {
   }
   std::sort(forbidden.begin(), forbidden.end());
   const Bytes step = std::gcd(problem.alignment(a), problem.alignment(b));
-  std::vector<Gap> gaps;
+  std::vector<OffsetGap> gaps;
   Bytes lowest = -Pairs::kFar;
   const auto add = [&](Bytes highest) {
     const Bytes low = lowest == -Pairs::kFar ? lowest : multiple_above(lowest, step);
@@ -110,7 +111,7 @@ void Pairs::leave_out(const std::vector<Index>& buffers, Bytes bound, const Dead
   std::vector<Index> kept;
   for (Index i = 0; i < n; ++i)
     if (!out[at(i)]) kept.push_back(i);
-  std::vector<std::vector<Gap>> gaps;
+  std::vector<std::vector<OffsetGap>> gaps;
   for (const Index i : kept)
     for (const Index j : kept) gaps.push_back(std::move(gaps_[pair(i, j)]));
   items_.clear();
@@ -137,7 +138,7 @@ void Pairs::complete(std::vector<Bytes>& offsets) const {
         moved = false;
         for (const Index other : placed) {
           const Bytes difference = offset - offsets[at(other)];
-          for (const Gap& gap : gaps_between(*problem_, other, buffer)) {
+          for (const OffsetGap& gap : gaps_between(*problem_, other, buffer)) {
             if (difference > gap.highest) continue;
             if (difference >= gap.lowest) break;
             offset = align_up(offsets[at(other)] + gap.lowest, problem_->alignment(buffer));

@@ -23,11 +23,11 @@
 namespace memplan {
 
 // The differences from `lowest` to `highest`, both included.
-struct Gap {
+struct OffsetGap {
   Bytes lowest = 0;
   Bytes highest = 0;
 
-  bool operator==(const Gap&) const = default;
+  bool operator==(const OffsetGap&) const = default;
 };
 
 class Pairs {
@@ -46,7 +46,7 @@ class Pairs {
   Index buffer(Index i) const { return items_[at(i)]; }
 
   // What the offset of j less that of i may be, ascending; a single gap without ends where they do not meet. i < j.
-  std::span<const Gap> gaps(Index i, Index j) const { return gaps_[pair(i, j)]; }
+  std::span<const OffsetGap> gaps(Index i, Index j) const { return gaps_[pair(i, j)]; }
 
   // Whether i and j can be exchanged.
   bool twins(Index i, Index j) const;
@@ -65,11 +65,11 @@ class Pairs {
 
   const Problem* problem_;
   std::vector<Index> items_;  // buffers
-  std::vector<std::vector<Gap>> gaps_;
+  std::vector<std::vector<OffsetGap>> gaps_;
   std::vector<Left> left_;  // in the order in which they were left out
 };
 
 // What the offset of b less that of a may be.
-std::vector<Gap> gaps_between(const Problem& problem, Index a, Index b);
+std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
 
 }  // namespace memplan
