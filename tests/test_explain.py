@@ -751,7 +751,7 @@ def test_the_document_shows_real_output() -> None:
     other = memplan.plan("example:gpt2_train", "first_fit", inplace_ops=memplan.INPLACE_OPS)
     real = "\n\n".join([str(plan.explain()), str(plan.reuse("pow_14")), str(plan.diff(other))])
     shown = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
-    assert len(shown) == 6
+    assert len(shown) == 7
     for block in shown:
         assert block in real
     for rule in RULES:
