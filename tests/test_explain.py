@@ -749,7 +749,9 @@ def test_the_document_shows_real_output() -> None:
     text = (Path(__file__).parents[1] / "docs" / "explain.md").read_text(encoding="utf-8")
     plan = memplan.plan("example:gpt2_train", "first_fit")
     other = memplan.plan("example:gpt2_train", "first_fit", inplace_ops=memplan.INPLACE_OPS)
-    real = "\n\n".join([str(plan.explain()), str(plan.reuse("pow_14")), str(plan.diff(other))])
+    best = memplan.plan("example:resnet50_train", order="best")
+    shown_of = (plan.explain(), plan.reuse("pow_14"), plan.diff(other), best.explain())
+    real = "\n\n".join(map(str, shown_of))
     shown = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
     assert len(shown) == 7
     for block in shown:
