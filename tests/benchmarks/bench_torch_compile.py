@@ -119,12 +119,12 @@ def step_of(model: Any, inputs: dict[str, Any], train: bool, how: dict[str, Any]
 
     def step() -> list[Any]:
         torch.manual_seed(0)
-        model.zero_grad()
         with torch.set_grad_enabled(train):
             result = run(**inputs, return_dict=False)
             if train:
                 result[0].backward()
         gradients = [p.grad for p in model.parameters() if p.grad is not None] if train else []
+        model.zero_grad()  # what a step begins with is the same each time: no gradients
         return [t.detach() for t in tree_leaves(result) if isinstance(t, torch.Tensor)] + gradients
 
     return step
