@@ -272,7 +272,7 @@ def test_csv_has_a_line_per_planner(tmp_path: Path) -> None:
     assert [line["planner"] for line in lines] == ["naive", "first_fit", "beam"]
     assert {line["source"] for line in lines} == {"a problem of 2 buffers"}
     best = lines[0]
-    assert [best[k] for k in ("peak", "bound", "gap", "saved", "optimal")] == ["8", "4", "1.0", "0.0", "False"]
+    assert [best[k] for k in ("peak", "bound", "gap", "saved", "optimal")] == ["8", "8", "0.0", "0.0", "True"]
     assert (lines[1]["peak"], lines[1]["gap"]) == ("", "")
     assert "conflicts" in lines[1]["reason"]
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import memplan
 import oracle
-from interrupts import FOREVER, SOON, signals
+from interrupting import FOREVER, SOON, signals
 from memplan import generate
 from registered import PLANNERS, brief
 from strategies import BOUNDED, columns, shaped_problems

@@ -557,12 +557,12 @@ def small_net(seed: int) -> Dict:
     return graph([X, *(tensor(f"t{i}", size) for i, size in enumerate(sizes))], *ops, outputs=f"t{count - 1}")
 
 
-def test_auto_plans_apart_where_that_is_better_and_while_there_is_time() -> None:
+def test_auto_is_not_worse_than_nothing_shared_whatever_its_parameters() -> None:
     source = small_net(17777)
     plan, shared = memplan.plan(source), memplan.plan(source, "valley")
-    assert not plan.sharing
+    apart = memplan.plan(source, inplace=False, zero_copy=False)
+    assert plan.peak <= apart.peak < shared.peak
     assert (plan.peak, plan.optimal) == (plan.load, True)
     assert shared.sharing
-    assert shared.peak > plan.peak
-    assert memplan.plan(source, "auto:effort=2200000").peak == plan.peak  # whatever its parameters
+    assert memplan.plan(source, "auto:effort=2200000").peak == plan.peak
     assert memplan.plan(source, time_limit=1e-9).sharing

@@ -22,7 +22,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import memplan
-from interrupts import FOREVER
+from interrupting import FOREVER
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS

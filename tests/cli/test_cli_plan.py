@@ -11,7 +11,7 @@ import pytest
 
 import memplan
 from commands import LIFETIMES, run, shell
-from interrupts import FOREVER
+from interrupting import FOREVER
 
 PLANNERS = [row.name for row in memplan.planners()]
 

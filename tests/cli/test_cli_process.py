@@ -15,7 +15,7 @@ import pytest
 
 import memplan
 from commands import LIFETIMES, run, shell
-from interrupts import FOREVER, SOON, signals
+from interrupting import FOREVER, SOON, signals
 
 
 def test_process_plans(lifetimes: Path, tmp_path: Path) -> None:

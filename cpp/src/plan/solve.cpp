@@ -75,11 +75,12 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return load(problem);
-  constexpr double kShare = 8;  // of the time, one part
+  constexpr double kShare = 8;                      // of the time, one part
+  constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
   PlanOptions part;
   part.stop = options.stop;
   if (options.time_limit) part.time_limit = *options.time_limit / kShare;
-  return heaviest_clique(problem, part).bytes;
+  return heaviest_clique(problem, part, kWork).bytes;
 }
 
 Judge::Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound)
