@@ -134,13 +134,18 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
   }
   for (std::size_t k = 0; k < waits.size(); ++k) {
     Bytes out = 0, in = 0;
+    const auto unused = [&](Index i) {  // by the op: it reads a copy, of which nothing counts and nothing dies
+      return !std::binary_search(items[at(i)].users.begin(), items[at(i)].users.end(), static_cast<Index>(k));
+    };
     for (auto& [output, over] : by_output[k]) {
       out += graph.tensor(output).bytes;
       sort_unique(over);
+      std::erase_if(over, unused);
       overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
     }
     for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
     sort_unique(over_items[k]);
+    std::erase_if(over_items[k], unused);
     over_at_most[k] = std::min({out, in, making[k]});
   }
 }
