@@ -141,3 +141,12 @@ def test_workspaces_count() -> None:
     plan = memplan.plan(graph, order="best")
     assert (plan.peak, plan.order[0], plan.order_optimal) == (24, "scratch", True)
     assert memplan.plan(graph, order="best", place=("intermediate", "output")).peak == 12
+
+
+def test_what_changes_ops_keeps_all_else() -> None:
+    graph = graph_of(two_branches())
+    ops = [{**op, "cost": 3.0, "recompute": False, "type": "relu"} for op in two_branches()["ops"]]
+    asked = memplan.capture({**two_branches(), "ops": ops}, inplace_ops=["relu"])
+    named = graph_of({**two_branches(), "ops": ops, "barriers": [graph.ops[1].name]})
+    for changed in (asked, named):
+        assert [(op.cost, op.recompute) for op in changed.ops] == [(3.0, False)] * len(graph.ops)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from . import _core
 from .errors import GraphError
+from .ops import changed
 from .text import offer
 
 
@@ -32,22 +33,5 @@ def with_barriers(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
             waits, last, behind = [*last, *behind], [op.name], []
         else:
             behind.append(op.name)
-        ops.append(_waiting(op, [*op.after, *(name for name in waits if name not in op.after)]))
+        ops.append(changed(op, after=[*op.after, *(name for name in waits if name not in op.after)]))
     return _core.Graph(graph.tensors, ops, graph.outputs)
-
-
-def _waiting(op: _core.Op, after: list[str]) -> _core.Op:
-    return _core.Op(
-        op.name,
-        op.type,
-        op.inputs,
-        op.outputs,
-        op.workspace,
-        op.aliases,
-        op.inplace,
-        op.overwrites,
-        op.stream,
-        op.slices,
-        op.concats,
-        after,
-    )

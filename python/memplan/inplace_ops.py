@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from . import _core
+from .ops import changed
 
 T = TypeVar("T")
 
@@ -263,17 +264,4 @@ def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]
     if needs_alone(op.type):
         inputs = [name for name in inputs if shared.alone(name, op.inputs)]
     inplace = [(output, name, 0) for name in dict.fromkeys(inputs) if bytes_of[name] == bytes_of[output]]
-    return _core.Op(
-        op.name,
-        op.type,
-        op.inputs,
-        op.outputs,
-        op.workspace,
-        op.aliases,
-        inplace,
-        op.overwrites,
-        op.stream,
-        op.slices,
-        op.concats,
-        op.after,
-    )
+    return changed(op, inplace=inplace)
