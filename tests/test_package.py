@@ -37,6 +37,7 @@ UPSTREAM: dict[str, set[str]] = {
     "checks": {"kinds"},
     "solving": {"planning", "facts"},
     "api": {"barriers", "checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
+    "verifying": {"api", "checks", "facts", "kinds"},
     "fitting": {"api", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "estimating": {"api", "facts", "fitting", "importers", "kinds"},
     "comparing": {"api", "planning", "facts"},

@@ -52,6 +52,7 @@ from .proofs.order_checker import OrderBoundError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
+from .verifying import verify
 
 __all__ = [
     "INPLACE_OPS",
@@ -124,5 +125,6 @@ __all__ = [
     "register",
     "reorder",
     "sweep",
+    "verify",
     "write_page",
 ]
