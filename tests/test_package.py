@@ -44,7 +44,7 @@ UPSTREAM: dict[str, set[str]] = {
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},
     "inductor": {"api", "importers", "facts", "present"},
-    "run": {"api", "importers", "inplace_ops", "kinds", "planning", "facts", "inductor"},
+    "run": {"api", "estimating", "importers", "inplace_ops", "kinds", "planning", "facts", "inductor"},
     "cli": {"api", "comparing", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning", "present"},
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
