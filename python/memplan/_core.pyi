@@ -19,6 +19,7 @@ __all__: list[str] = [
     "Op",
     "Order",
     "OrderInfo",
+    "OrderProgress",
     "Parameter",
     "PlannerInfo",
     "Problem",
@@ -530,6 +531,27 @@ class Order:
     @property
     def ops(self) -> list[int]: ...
 
+class OrderProgress:
+    """
+    What a search for an order of the ops has found so far.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def bound(self) -> int:
+        """
+        Bytes that every order needs; 0 if nothing is proven.
+        """
+    @property
+    def found_by(self) -> str:
+        """
+        The rule or search that found the best order.
+        """
+    @property
+    def needed(self) -> int:
+        """
+        Bytes that this order needs: each content counts once, whatever tensors share bytes.
+        """
+
 class OrderInfo:
     """
     A row of the table of orders: what an order is, and where it comes from.
@@ -734,6 +756,7 @@ def order_of(
     storage: StorageOptions = ...,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = True,
+    tell: typing.Any = None,
 ) -> Order: ...
 def orders() -> list[OrderInfo]:
     """
