@@ -22,7 +22,10 @@ from .errors import (
     TimeLimitError,
     UnsupportedError,
 )
+from .estimating.estimate import estimate
+from .estimating.largest import largest
 from .facts.diff import PlanDiff
+from .facts.estimate import Estimate, Largest
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
@@ -49,6 +52,7 @@ from .proofs.order_checker import OrderBoundError
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
+from .verifying import verify
 
 __all__ = [
     "INPLACE_OPS",
@@ -58,6 +62,7 @@ __all__ = [
     "CliqueMember",
     "Comparison",
     "ComparisonRow",
+    "Estimate",
     "Explanation",
     "Fitting",
     "Fragmentation",
@@ -66,6 +71,7 @@ __all__ = [
     "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
+    "Largest",
     "MissingDependencyError",
     "Op",
     "Options",
@@ -99,8 +105,10 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "estimate",
     "fit",
     "heaviest_clique",
+    "largest",
     "order_bound",
     "order_names",
     "orders",
@@ -117,5 +125,6 @@ __all__ = [
     "register",
     "reorder",
     "sweep",
+    "verify",
     "write_page",
 ]

@@ -45,6 +45,7 @@ __all__: list[str] = [
     "refute",
     "reordered",
     "replay",
+    "replay_places",
     "rerun_graph",
     "reuse_edges",
     "reused_by",
@@ -769,6 +770,19 @@ def replay(
 ) -> list[ReplayFault]:
     """
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
+    """
+
+def replay_places(
+    graph: Graph,
+    tensors: typing.Any,
+    regions: typing.Any,
+    workspaces: typing.Any,
+    donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    limit: typing.SupportsInt | typing.SupportsIndex | None = None,
+) -> list[ReplayFault]:
+    """
+    The same for a plan that another tool made: offsets per tensor, each in the arena (region -1) or in a place
+    outside that it shares with the tensors of its region, and per op (-1 where it has no workspace there).
     """
 
 def rerun_graph(
