@@ -65,8 +65,8 @@ def fit(
         Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have.
     allow
         What may be done. "recompute": ops run again. An op that draws random numbers never does, nor one that reads
-        what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run in another order. "donate": outputs take the bytes of graph
-        inputs, whose values are lost.
+        what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run
+        in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
         What ops cost: "bytes" that they touch, or "flops" and bytes; or a mapping from names of ops. "auto": what the
         graph says (``cost`` in a graph dict), else flops and bytes.
