@@ -22,7 +22,10 @@ from .errors import (
     TimeLimitError,
     UnsupportedError,
 )
+from .estimating.estimate import estimate
+from .estimating.largest import largest
 from .facts.diff import PlanDiff
+from .facts.estimate import Estimate, Largest
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
@@ -59,6 +62,7 @@ __all__ = [
     "CliqueMember",
     "Comparison",
     "ComparisonRow",
+    "Estimate",
     "Explanation",
     "Fitting",
     "Fragmentation",
@@ -67,6 +71,7 @@ __all__ = [
     "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
+    "Largest",
     "MissingDependencyError",
     "Op",
     "Options",
@@ -100,8 +105,10 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "estimate",
     "fit",
     "heaviest_clique",
+    "largest",
     "order_bound",
     "order_names",
     "orders",
