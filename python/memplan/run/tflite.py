@@ -6,15 +6,17 @@ import os
 import struct
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import bits, is_known
-from ..errors import SourceError
-from ..facts.plan import Plan
+from ..errors import LISTED, SourceError, invalid_plan
 from ..files import replacing
 from ..importers.graph_dict import graph_of
 from ..importers.tflite import import_tflite
-from ..verifying import verify
+from ..placed import Placed, offsets_of, outside_of
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
 
 _NAME = b"OfflineMemoryAllocation"
 _VERSION, _SUBGRAPH, _AT_RUN_TIME = 1, 0, -1
@@ -31,8 +33,12 @@ def write_tflite(
     if plan.order != (ops := tuple(op["name"] for op in imported.graph["ops"])):
         what = "in another order" if sorted(plan.order) == sorted(ops) else f"and {model} others"
         raise ValueError(f"the plan has its ops {what}; TFLite Micro runs them in the order of the file")
-    verify(graph_of(imported.graph, measured=True), plan, place=())
-    offsets = [plan.tensors[name].offset if name in plan.tensors.names else _AT_RUN_TIME for name in imported.names]
+    given = offsets_of(plan)
+    if faults := Placed(graph_of(imported.graph, measured=True), given, outside_of(plan), [], 1).faults(
+        [], None, LISTED
+    ):
+        raise invalid_plan("the plan", faults)
+    offsets = [given.get(name, _AT_RUN_TIME) for name in imported.names]
     for tensor, offset in zip(imported.graph["tensors"], offsets, strict=True):
         dtype = tensor.get("dtype", "")
         width = max(bits(dtype) // 8, 1) if is_known(dtype) else 1
