@@ -624,6 +624,8 @@ class FitChange:
     @property
     def cost(self) -> float: ...
     @property
+    def moved(self) -> bool: ...
+    @property
     def ops(self) -> list[str]: ...
     @property
     def tensors(self) -> list[str]: ...
@@ -712,6 +714,7 @@ def fit_graph(
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     recompute: bool = True,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
     work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
     states: typing.SupportsInt | typing.SupportsIndex = 100000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
@@ -813,9 +816,13 @@ def rerun_graph(
     reruns: collections.abc.Sequence[
         tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
     ],
+    fetches: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+    ] = [],
+    transfer: typing.SupportsFloat | typing.SupportsIndex = 0.0,
 ) -> Fitted:
     """
-    The graph with ops that run again: pairs of the op that follows, and the op, by position.
+    The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.
     """
 
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:

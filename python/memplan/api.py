@@ -62,7 +62,7 @@ def capture(
 
         - a Graph, a Problem, a graph dict, or (size, first, last) arrays
         - a Tape, which `record` makes
-        - a path to .onnx, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
+        - a path to .onnx, .tflite, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
         - an onnx.ModelProto
         - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
         - ``"example:NAME"``, a graph shipped with memplan

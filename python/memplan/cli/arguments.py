@@ -45,7 +45,7 @@ def epilog(examples: str) -> str:
 def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     """SOURCE, and how it is read and turned into buffers; see `capture` and `planning`."""
     text = (
-        "a model (.onnx, .pt2 or .json), a list of lifetimes (.csv), a memory snapshot of torch (.pickle), or "
+        "a model (.onnx, .tflite, .pt2 or .json), a list of lifetimes (.csv), a memory snapshot of torch (.pickle), or "
         "example:NAME, such as example:gpt2_train"
     )
     if many:
