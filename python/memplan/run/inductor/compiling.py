@@ -28,6 +28,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
+from .budget import WithinBudget
 from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
@@ -57,6 +58,8 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
     if compile_fx_of_torch.fx_compile_mode != compile_fx_of_torch.FxCompileMode.NORMAL:
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
+    if settings.budget is not None:
+        patches = {**patches, "custom_partitioner_fn": WithinBudget(settings.budget)}
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
 
     def inner(*args: Any, **kwargs: Any) -> Any:

@@ -36,6 +36,8 @@ class Settings:
         Whether a graph may have several arenas, one after another, where that holds less.
     order : str
         In which order kernels run, as in `memplan.plan`; "given" is Inductor's.
+    budget : int or None
+        Bytes that forward and backward may hold: what forward saves is chosen so.
     """
 
     planner: str = "auto"
@@ -43,6 +45,7 @@ class Settings:
     alignment: int | None = None
     split: bool = True
     order: str = "given"
+    budget: int | None = None
 
     def alignment_on(self, device_type: str) -> int:
         """Bytes, of every buffer on devices of that type."""
@@ -75,7 +78,8 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split, "order": check_order}
+    own: dict[str, Any] = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split}
+    own |= {"order": check_order, "budget": _budget}
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
     for name, value in options.items():
@@ -112,6 +116,10 @@ def _alignment(value: Any) -> int:
     if size & (size - 1):
         raise ValueError(f"alignment must be a power of two, got {value!r}")
     return size
+
+
+def _budget(value: Any) -> int | None:
+    return None if value is None else in_bytes(value, "budget")
 
 
 def _split(value: Any) -> bool:
