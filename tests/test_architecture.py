@@ -88,6 +88,15 @@ UPSTREAM: dict[str, set[str]] = {
     "search/pair_search": {"problem", "clique", "search/chance", "search/pairs", "placing/deadline"},
     "search/pair_squeeze": {"plan", "placing/orders", "search/pair_search"},
     "search/squeeze": {"search/luby", "search/valley_search"},
+    "search/window_repair": {
+        "occupancy",
+        "placing/deadline",
+        "placing/orders",
+        "search/luby",
+        "search/repair",
+        "search/squeaky_search",
+        "search/squeeze",
+    },
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
     "planners/valley": {"plan", "planners/planners", "placing/best_so_far", "search/squeeze"},
     "planners/portfolio": {
@@ -100,6 +109,7 @@ UPSTREAM: dict[str, set[str]] = {
         "search/pair_squeeze",
         "search/squeaky_search",
         "search/squeeze",
+        "search/window_repair",
     },
     "order/possible_everywhere": {"graph", "storage", "storage/sharing"},
     "order/contents_model": {"graph", "storage", "happens_before", "storage/contents", "order/possible_everywhere"},
