@@ -46,6 +46,7 @@ from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
+from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
@@ -72,6 +73,7 @@ __all__ = [
     "OrderBound",
     "OrderBoundError",
     "OrderInfo",
+    "PairRefutation",
     "Parameter",
     "Placement",
     "Plan",
