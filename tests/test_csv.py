@@ -219,3 +219,66 @@ def test_offsets_near_int64_do_not_wrap(path: Path) -> None:
     path.write_text(f"id,lower,upper,size,offset\na,0,2,10,{2**63 - 5}\n")
     with pytest.raises(memplan.InvalidPlanError, match="ends beyond the arena"):
         memplan.read_plan(path)
+
+
+# What minimalloc's files may have besides
+
+
+def test_gaps_are_steps_in_which_a_buffer_is_not_needed(path: Path) -> None:
+    path.write_text("id,lower,upper,size,gaps\na,0,10,2,1-9\nb,5,15,2,6-14\n")
+    problem = memplan.read_problem(path)
+    assert problem.parts is not None
+    assert problem.parts.tolist() == [[0, 0, 2, 0, 1], [0, 0, 2, 9, 10], [1, 0, 2, 5, 6], [1, 0, 2, 14, 15]]
+    assert memplan.plan(path).peak == 2  # as in minimalloc's own test
+    path.write_text("id,lower,upper,size,gaps\na,0,10,2,1-5\nb,5,15,2,6-14\n")
+    assert memplan.plan(path).peak == 4
+
+
+def test_gaps_may_leave_some_bytes_in_use(path: Path) -> None:
+    rows = ["a,0,108,30,36-72@10:30 72-108@20:30", "b,36,144,50,36-72@20:30 108-144@10:40", "c,0,10,8,"]
+    path.write_text("\n".join(["id,lower,upper,size,gaps", *rows]))
+    problem = memplan.read_problem(path)
+    assert problem.parts is not None
+    assert problem.parts.tolist() == [
+        [0, 0, 30, 0, 36],
+        [0, 10, 30, 36, 72],
+        [0, 20, 30, 72, 108],
+        [1, 0, 50, 72, 108],
+        [1, 10, 40, 108, 144],
+        [1, 20, 30, 36, 72],
+    ]
+
+
+def test_gaps_with_inclusive_ends(path: Path) -> None:
+    path.write_text("id,lower,upper,size,gaps\na,0,9,2,1-8\n")
+    problem = memplan.read_problem(path, inclusive=True)
+    assert problem.parts is not None
+    assert problem.parts.tolist() == [[0, 0, 2, 0, 1], [0, 0, 2, 9, 10]]
+
+
+@pytest.mark.parametrize(
+    ("gaps", "message"),
+    [
+        ("1", "line 2, column 5: gaps must be such as 4-7 or 4-7@0:16, between spaces, got '1'"),
+        ("1-2@3", "gaps must be such as .*, got '1-2@3'"),
+        ("0-2", r"line 2, column 5: gap \[0, 2\) must lie in the lifetime \[1, 9\), apart from others"),
+        ("8-10", r"gap \[8, 10\) must lie in"),
+        ("5-5", r"gap \[5, 5\) must lie in"),
+        ("2-4 3-5", r"gap \[3, 5\) must lie in the lifetime \[1, 9\), apart from others"),
+        ("2-4@1:9", r"gap \[2, 4\) uses bytes \[1, 9\) of 8"),
+        ("1-4 4-9", "gaps take up the whole lifetime"),
+        ("1-" + "9" * 30, "a gap must fit int64"),
+    ],
+)
+def test_gaps_that_are_none(gaps: str, message: str, path: Path) -> None:
+    path.write_text(f"id,lower,upper,size,gaps\na,1,9,8,{gaps}\n")
+    with pytest.raises(memplan.SourceError, match=message):
+        memplan.read_problem(path)
+
+
+def test_hints_are_read_and_not_used(path: Path) -> None:
+    path.write_text("id,lower,upper,size,hint\na,0,2,10,-1\nb,1,4,6,64\n")
+    assert columns(memplan.read_problem(path)) == AB
+    path.write_text("id,lower,upper,size,hint\na,0,2,10,low\n")
+    with pytest.raises(memplan.SourceError, match="line 2, column 5: hint must be an integer, got 'low'"):
+        memplan.read_problem(path)

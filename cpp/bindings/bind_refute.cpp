@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "memplan/refute.hpp"
+#include "memplan/refute_pairs.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {

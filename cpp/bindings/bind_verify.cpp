@@ -28,6 +28,16 @@ std::vector<ReplayFault> replay_graph(const Graph& graph, const Buffers& buffers
   return replay_all(graph, buffers, values, limit_of(limit));
 }
 
+std::vector<ReplayFault> replay_places(const Graph& graph, py::handle tensors, py::handle regions,
+                                       py::handle workspaces, std::vector<Index> donated,
+                                       std::optional<std::size_t> limit) {
+  Addresses addresses{int64_column(tensors, "tensors"), int64_column(workspaces, "workspaces")};
+  for (const std::int64_t region : int64_column(regions, "regions"))
+    addresses.region.push_back(static_cast<Index>(region));
+  py::gil_scoped_release release;
+  return replay_all(graph, addresses, std::move(donated), limit_of(limit));
+}
+
 }  // namespace
 
 void bind_verify(py::module_& m) {
@@ -81,6 +91,10 @@ void bind_verify(py::module_& m) {
   m.def("replay", &replay_graph, py::arg("graph"), py::arg("buffers"), py::arg("offsets"),
         py::arg("limit") = py::none(),
         "All steps at which the planned graph would read destroyed bytes; shares no code with liveness.");
+  m.def("replay_places", &replay_places, py::arg("graph"), py::arg("tensors"), py::arg("regions"),
+        py::arg("workspaces"), py::arg("donated"), py::arg("limit") = py::none(),
+        "The same for a plan that another tool made: offsets per tensor, each in the arena (region -1) or in a place\n"
+        "outside that it shares with the tensors of its region, and per op (-1 where it has no workspace there).");
 }
 
 }  // namespace memplan::bindings

@@ -6,7 +6,7 @@ together never overlap; every plan is verified before it is returned.
 
 from . import generate as generate
 from . import run as run
-from ._core import Graph, Op, Problem, Tensor, __version__
+from ._core import Graph, Op, OrderProgress, Problem, Tensor, __version__
 from .api import capture, order_bound, plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
@@ -22,7 +22,10 @@ from .errors import (
     TimeLimitError,
     UnsupportedError,
 )
+from .estimating.estimate import estimate
+from .estimating.largest import largest
 from .facts.diff import PlanDiff
+from .facts.estimate import Estimate, Largest
 from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
@@ -50,6 +53,7 @@ from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
+from .verifying import verify
 
 __all__ = [
     "INPLACE_OPS",
@@ -59,6 +63,7 @@ __all__ = [
     "CliqueMember",
     "Comparison",
     "ComparisonRow",
+    "Estimate",
     "Explanation",
     "Fitting",
     "Fragmentation",
@@ -67,12 +72,14 @@ __all__ = [
     "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
+    "Largest",
     "MissingDependencyError",
     "Op",
     "Options",
     "OrderBound",
     "OrderBoundError",
     "OrderInfo",
+    "OrderProgress",
     "PairRefutation",
     "Parameter",
     "Placement",
@@ -101,8 +108,10 @@ __all__ = [
     "capture_inductor",
     "compare",
     "compiled_plans",
+    "estimate",
     "fit",
     "heaviest_clique",
+    "largest",
     "order_bound",
     "order_names",
     "orders",
@@ -119,5 +128,6 @@ __all__ = [
     "register",
     "reorder",
     "sweep",
+    "verify",
     "write_page",
 ]

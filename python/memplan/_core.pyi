@@ -19,6 +19,7 @@ __all__: list[str] = [
     "Op",
     "Order",
     "OrderInfo",
+    "OrderProgress",
     "Parameter",
     "PlannerInfo",
     "Problem",
@@ -46,6 +47,7 @@ __all__: list[str] = [
     "refute_pairs",
     "reordered",
     "replay",
+    "replay_places",
     "rerun_graph",
     "reuse_edges",
     "reused_by",
@@ -531,6 +533,27 @@ class Order:
     @property
     def ops(self) -> list[int]: ...
 
+class OrderProgress:
+    """
+    What a search for an order of the ops has found so far.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def bound(self) -> int:
+        """
+        Bytes that every order needs; 0 if nothing is proven.
+        """
+    @property
+    def found_by(self) -> str:
+        """
+        The rule or search that found the best order.
+        """
+    @property
+    def needed(self) -> int:
+        """
+        Bytes that this order needs: each content counts once, whatever tensors share bytes.
+        """
+
 class OrderInfo:
     """
     A row of the table of orders: what an order is, and where it comes from.
@@ -601,6 +624,8 @@ class FitChange:
     def bytes(self) -> int: ...
     @property
     def cost(self) -> float: ...
+    @property
+    def moved(self) -> bool: ...
     @property
     def ops(self) -> list[str]: ...
     @property
@@ -690,6 +715,7 @@ def fit_graph(
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     recompute: bool = True,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
     work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
     states: typing.SupportsInt | typing.SupportsIndex = 100000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
@@ -735,6 +761,7 @@ def order_of(
     storage: StorageOptions = ...,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = True,
+    tell: typing.Any = None,
 ) -> Order: ...
 def orders() -> list[OrderInfo]:
     """
@@ -779,6 +806,19 @@ def replay(
     All steps at which the planned graph would read destroyed bytes; shares no code with liveness.
     """
 
+def replay_places(
+    graph: Graph,
+    tensors: typing.Any,
+    regions: typing.Any,
+    workspaces: typing.Any,
+    donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    limit: typing.SupportsInt | typing.SupportsIndex | None = None,
+) -> list[ReplayFault]:
+    """
+    The same for a plan that another tool made: offsets per tensor, each in the arena (region -1) or in a place
+    outside that it shares with the tensors of its region, and per op (-1 where it has no workspace there).
+    """
+
 def rerun_graph(
     graph: Graph,
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
@@ -787,9 +827,13 @@ def rerun_graph(
     reruns: collections.abc.Sequence[
         tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
     ],
+    fetches: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+    ] = [],
+    transfer: typing.SupportsFloat | typing.SupportsIndex = 0.0,
 ) -> Fitted:
     """
-    The graph with ops that run again: pairs of the op that follows, and the op, by position.
+    The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.
     """
 
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from caching import reserved
 from torch import nn
 
 import memplan
+from memplan.estimating.caching import reserved
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

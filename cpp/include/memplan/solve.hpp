@@ -59,4 +59,9 @@ Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets);
 std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
                                     std::size_t limit = static_cast<std::size_t>(-1));
 
+// The same for a plan that another tool made, which has no buffers; `donated` are graph inputs whose bytes may be
+// taken.
+std::vector<ReplayFault> replay_all(const Graph& graph, const Addresses& addresses, std::vector<Index> donated,
+                                    std::size_t limit = static_cast<std::size_t>(-1));
+
 }  // namespace memplan

@@ -183,9 +183,13 @@ Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets) {
 
 std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
                                     std::size_t limit) {
+  return replay_all(graph, addresses_of(buffers, offsets), buffers.donated, limit);
+}
+
+std::vector<ReplayFault> replay_all(const Graph& graph, const Addresses& addresses, std::vector<Index> donated,
+                                    std::size_t limit) {
   constexpr std::uint64_t kSequences = 16;  // sampled where ops may run side by side
-  const Addresses addresses = addresses_of(buffers, offsets);
-  ReplayOptions options{limit, buffers.donated, {}};
+  ReplayOptions options{limit, std::move(donated), {}};
   std::vector<ReplayFault> faults = replay(graph, addresses, options);
   for (std::uint64_t seed = 0; !on_one_stream(graph) && faults.empty() && seed < kSequences; ++seed) {
     options.sequence = legal_sequence(graph, seed);

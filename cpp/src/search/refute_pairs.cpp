@@ -1,7 +1,8 @@
+#include "memplan/refute_pairs.hpp"
+
 #include <algorithm>
 
 #include "memplan/errors.hpp"
-#include "memplan/refute.hpp"
 #include "search/pair_search.hpp"
 #include "search/pair_squeeze.hpp"
 

@@ -558,6 +558,55 @@ class Plan:
 
         write_text(path, self.layout())
 
+    def to_c_header(self, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
+        """Write a header for C11 and C++17: the arena's size and alignment, and each tensor's offset and size.
+
+        The compiler checks by ``static_assert`` that each tensor lies in the arena and is aligned. See docs/devices.md.
+
+        Parameters
+        ----------
+        prefix
+            What all names begin with. By default, the name of the file: "net.h" has ``NET_ARENA_BYTES``,
+            ``NET_ARENA_ALIGNMENT``, and for the tensor "conv.1" ``NET_CONV_1_OFFSET`` and ``NET_CONV_1_BYTES``. A
+            number makes names unique.
+
+        Raises
+        ------
+        ValueError
+            The prefix is no name in C, or the alignments of the buffers have no power of two as a common multiple.
+        """
+        from ..export.c_header import write_c_header
+
+        write_c_header(self, path, prefix=prefix)
+
+    def to_tflite(
+        self, path: str | os.PathLike[str], model: str | os.PathLike[str], *, inplace_ops: Collection[str] = ()
+    ) -> None:
+        """Write a TFLite model with the plan in its metadata, which the allocator of TFLite Micro takes.
+
+        Nothing else of the model changes. A tensor without a place in the plan is placed when the model is loaded. Plan
+        with ``place=("input", "intermediate", "output"), alignment=16``, so that all have one. See docs/devices.md.
+
+        Parameters
+        ----------
+        path
+            A file, which is written beside and then renamed.
+        model
+            The file that was planned.
+        inplace_ops
+            As it was planned with.
+
+        Raises
+        ------
+        InvalidPlanError
+            The plan does not hold for this model.
+        ValueError
+            The plan has other ops, or in another order, or a tensor begins where its elements may not.
+        """
+        from ..run.tflite import write_tflite
+
+        write_tflite(self, path, model, inplace_ops)
+
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace (JSON) that Perfetto and chrome://tracing open.
 

@@ -1,6 +1,6 @@
 """Lifetimes and plans in CSV files, in the two forms that the field uses.
 
-``id,lower,upper,size[,alignment][,offset]`` (minimalloc, idealloc, OmniMalloc) and
+``id,lower,upper,size[,alignment][,hint][,gaps][,offset]`` (minimalloc, idealloc, OmniMalloc) and
 ``tensor_name,size,offset,start_time,end_time[,alignment]``. Columns may come in any order.
 """
 
@@ -24,14 +24,16 @@ _FORMS = (
     {"name": "tensor_name", "first": "start_time", "last": "end_time", "size": "size"},
 )
 _OPTIONAL = ("alignment", "offset")
+_OF_MINIMALLOC = ("hint", "gaps")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # steps, and the bytes used in them
 
 
 @dataclass
 class Rows:
     """The columns of a file: names, and int columns of equal length; `offset` is empty without that column.
 
-    `parts` (buffer, begin, end, first, last) and `conflicts` are as a Problem takes them; CSV files have none.
+    `parts` (buffer, begin, end, first, last) and `conflicts` are as a Problem takes them.
     """
 
     name: list[str] = field(default_factory=list)
@@ -52,7 +54,7 @@ class Rows:
 
 
 def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _core.Problem:
-    """Read buffers from a CSV file; a column of offsets is ignored.
+    """Read buffers from a CSV file; columns of offsets and hints are ignored.
 
     Parameters
     ----------
@@ -120,7 +122,8 @@ class _Reader:
         raise self._error(f"expected a column {expected}, got {', '.join(header)}", 1)
 
     def _columns_of_form(self, header: list[str], form: dict[str, str]) -> dict[str, int]:
-        role_of = {column: role for role, column in form.items()} | {column: column for column in _OPTIONAL}
+        optional = (*_OPTIONAL, *(_OF_MINIMALLOC if form["name"] == "id" else ()))
+        role_of = {column: role for role, column in form.items()} | {column: column for column in optional}
         column_of: dict[str, int] = {}
         for i, column in enumerate(header):
             if column not in role_of:
@@ -147,8 +150,11 @@ class _Reader:
             raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
         seen[name] = self.line
         rows.name.append(name)
-        number = {role: self._integer(cells[i], role, i) for role, i in column_of.items() if role != "name"}
+        numbers = {role: i for role, i in column_of.items() if role not in ("name", "gaps")}
+        number = {role: self._integer(cells[i], role, i) for role, i in numbers.items()}
         self._check(number, column_of)
+        if "gaps" in column_of:
+            rows.parts += self._parts(len(rows.size), cells[column_of["gaps"]], number, column_of["gaps"] + 1)
         rows.size.append(number["size"])
         rows.first.append(number["first"])
         rows.last.append(number["last"] + self.inclusive)
@@ -165,6 +171,33 @@ class _Reader:
             raise self._error(problem, column_of["last"] + 1)
         if number.get("alignment", 1) < 1:
             raise self._error(f"alignment must be >= 1, got {number['alignment']}", column_of["alignment"] + 1)
+
+    def _parts(
+        self, buffer: int, cell: str, number: dict[str, int], column: int
+    ) -> list[tuple[int, int, int, int, int]]:
+        """What a buffer with gaps uses: all of it outside of them, and in them their bytes, if they name any."""
+        parts, size, step, last = [], number["size"], number["first"], number["last"] + self.inclusive
+        for begin, end, low, high in sorted(self._gap(text, column) for text in cell.split()):
+            if not step <= begin < end <= last:
+                life = f"[{number['first']}, {last})"
+                raise self._error(f"gap [{begin}, {end}) must lie in the lifetime {life}, apart from others", column)
+            if high > size:
+                raise self._error(f"gap [{begin}, {end}) uses bytes [{low}, {high}) of {size}", column)
+            parts += [(buffer, 0, size, step, begin)] if step < begin else []
+            parts += [(buffer, low, high, begin, end)] if low < high else []
+            step = end
+        parts += [(buffer, 0, size, step, last)] if step < last else []
+        if not parts:
+            raise self._error("gaps take up the whole lifetime", column)
+        return parts if cell.split() and size > 0 else []
+
+    def _gap(self, text: str, column: int) -> tuple[int, int, int, int]:
+        """The steps of a gap, half-open, and the bytes that are used in them: "4-7" or "4-7@0:16"."""
+        found = _GAP.fullmatch(text)
+        if found is None:
+            raise self._error(f"gaps must be such as 4-7 or 4-7@0:16, between spaces, got {text!r}", column)
+        begin, end, low, high = (self._integer(piece or "0", "a gap", column - 1) for piece in found.groups())
+        return begin, end + self.inclusive, low, high
 
     def _integer(self, cell: str, role: str, column: int) -> int:
         text = cell.strip()

@@ -126,7 +126,7 @@ def _watched(
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
     trace = OpTrace(graph, fakes, paths.name)
     try:
-        with unchanged(module), _eager(), paths.following(), trace:
+        with unchanged(module), eager(), paths.following(), trace:
             yield
     except SourceError:
         raise
@@ -236,7 +236,7 @@ def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _eager() -> Iterator[None]:
+def eager() -> Iterator[None]:
     """Run what has been compiled as it was written, and keep torch's own reports of failures off stderr."""
     compiled = "torch._dynamo" in sys.modules
     stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()

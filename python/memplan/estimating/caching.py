@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 
-import memplan
+from .. import _core
 
 MIB = 1 << 20
 
@@ -68,7 +68,7 @@ class Pool:
         del self.segments[segment][begin]
 
 
-def reserved(problem: memplan.Problem) -> int:
+def reserved(problem: _core.Problem) -> int:
     """Bytes of all segments at the end, when the buffers are born and die in their order."""
     pools = {True: Pool(small=True), False: Pool(small=False)}
     size, first, last = (column.tolist() for column in (problem.size, problem.first, problem.last))

@@ -1,0 +1,182 @@
+"""`memplan.largest`: the largest batch, length or other size with which a step fits a capacity."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from ..errors import InfeasibleError
+from ..facts.estimate import Largest
+from ..facts.plan import Plan
+from ..fitting.fit import fit as fit_plan
+from ..sizes import in_bytes
+from .estimate import estimate, runs
+
+_MOST = 2**31 - 1
+_Axes = Mapping[str, int]
+
+
+def largest(
+    model: Any,
+    capacity: int | str,
+    *,
+    axes: Mapping[str, int],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    train: bool = False,
+    optimizer: Any = None,
+    autocast: Any = None,
+    loss: Callable[[Any], Any] | None = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    fit: bool = False,
+    time_limit: float | None = None,
+) -> Largest:
+    """The largest batch or length with which a step fits a capacity, by bisection. Nothing is allocated for it.
+
+    Each size is looked at by itself, as `estimate` does. The size that is found fits, and one more does not.
+
+    Parameters
+    ----------
+    model
+        A torch.nn.Module.
+    capacity
+        Bytes, as an integer or text such as "24GiB", for all that a step holds, weights and states included.
+    axes
+        Which axis of which arguments is the size: ``{"x": 0}`` by the name that forward gives them. All have the same
+        size.
+    args, kwargs, train, optimizer, autocast, loss, device
+        As for `estimate`.
+    fit
+        Ops may run again, as by `memplan.fit`: in an arena beside all that lies outside of it. Takes no autocast and
+        no loss.
+    time_limit
+        Seconds for each search with ``fit=True``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Bad input; the step does not fit, however small.
+    """
+    if not runs(model):
+        raise TypeError(f"largest takes a torch.nn.Module, got a {type(model).__qualname__}")
+    if fit and (autocast is not None or loss is not None):
+        raise TypeError("fit=True takes no autocast and no loss: it plans what capture sees")
+    budget = in_bytes(capacity, "capacity")
+    sized = _Sized(model, args, kwargs, axes)
+    how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
+    plans: dict[int, Plan] = {}
+
+    def needs(size: int) -> int | None:
+        given, named = sized.of(size)
+        if not fit:
+            return estimate(model, args=given, kwargs=named, autocast=autocast, loss=loss, **how).total
+        return _fitted(model, budget, given, named, how, time_limit, plans, size)
+
+    found, tried = _bisect(needs, budget, sized.now)
+    plan = plans.get(found)
+    fitting = None if plan is None else plan.fitting
+    return Largest(
+        found,
+        budget,
+        tried.get(found),
+        tried.get(found + 1),
+        dict(sorted(tried.items())),
+        () if fitting is None else fitting.changes,
+        0.0 if fitting is None else fitting.added_cost / max(fitting.cost, 1.0),
+    )
+
+
+class _Sized:
+    """The arguments of a call with another size along some axes: without data, on the meta device."""
+
+    def __init__(
+        self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, axes: Mapping[str, int]
+    ) -> None:
+        import torch
+
+        self._call = inspect.signature(model.forward).bind(*args, **dict(kwargs or {}))
+        if not isinstance(axes, Mapping) or not axes:
+            raise TypeError(f"axes must be a mapping from names of arguments to an axis, as {{'x': 0}}, got {axes!r}")
+        self._axes = dict(axes)
+        sizes = {}
+        for name, axis in self._axes.items():
+            tensor = self._call.arguments.get(name)
+            if not isinstance(tensor, torch.Tensor):
+                known = ", ".join(k for k, v in self._call.arguments.items() if isinstance(v, torch.Tensor))
+                raise ValueError(f"axes names {name!r}, which is no tensor among the arguments; these are: {known}")
+            if not isinstance(axis, int) or isinstance(axis, bool) or not -tensor.dim() <= axis < tensor.dim():
+                raise ValueError(f"axes[{name!r}] must be an axis of {tuple(tensor.shape)}, got {axis!r}")
+            sizes[name] = tensor.shape[axis]
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"axes must all have the same size, got {sizes}")
+        self.now = max(1, next(iter(sizes.values())))
+
+    def of(self, size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with this size."""
+        import torch
+
+        call = inspect.BoundArguments(self._call.signature, type(self._call.arguments)(self._call.arguments))
+        for name, axis in self._axes.items():
+            tensor = self._call.arguments[name]
+            shape = list(tensor.shape)
+            shape[axis] = size
+            made = torch.empty(shape, dtype=tensor.dtype, device="meta", requires_grad=tensor.requires_grad)
+            call.arguments[name] = made
+        return call.args, call.kwargs
+
+
+def _fitted(
+    model: Any,
+    budget: int,
+    args: Any,
+    kwargs: Any,
+    how: Mapping[str, Any],
+    time_limit: float | None,
+    plans: dict[int, Plan],
+    size: int,
+) -> int | None:
+    """Bytes of a plan within the budget and of what lies outside of it; what is needed at least where none fits."""
+    outside = estimate(model, args=args, kwargs=kwargs, **how).kept
+    device = None if how["device"] == "cpu" else how["device"]
+    named: dict[str, Any] = {"train": how["train"], "optimizer": how["optimizer"], "device": device}
+    if outside > budget:
+        return outside
+    try:
+        plan = fit_plan(model, budget - outside, args=args, kwargs=kwargs, alignment=64, time_limit=time_limit, **named)
+    except InfeasibleError as error:
+        return outside + error.lower_bound if error.proven else None
+    plans[size] = plan
+    return outside + plan.peak
+
+
+def _bisect(needs: Callable[[int], int | None], budget: int, now: int) -> tuple[int, dict[int, int | None]]:
+    """A size that fits while one more does not, and all that was tried.
+
+    Bytes mostly grow along a line: the next size is where the line through the last two meets the budget. Every third
+    one is in the middle of what is left, so that the number of sizes is logarithmic whatever they need.
+    """
+    tried: dict[int, int | None] = {}
+    fits, above = 0, _MOST
+    size = now
+    while True:
+        need = tried[size] = needs(size)
+        if need is not None and need <= budget:
+            fits = max(fits, size)
+        else:
+            above = min(above, size)
+        if fits == _MOST - 1:
+            raise ValueError("any size fits: what is held does not grow with it")
+        if above - fits <= 1:
+            return fits, tried
+        size = _next(tried, fits, above, budget)
+
+
+def _next(tried: Mapping[int, int | None], fits: int, above: int, budget: int) -> int:
+    middle = fits * 2 if above == _MOST else (fits + above) // 2
+    known = [(size, need) for size, need in tried.items() if need is not None][-2:]
+    guess = middle
+    if len(tried) % 3 and len(known) == 2 and known[0][1] != known[1][1]:
+        (size, need), (other, its_need) = known
+        guess = size + (budget - need) * (other - size) // (its_need - need)
+    return min(max(guess, fits + 1), above - 1)

@@ -1,0 +1,70 @@
+"""Plans as C headers: for firmware that has its arena at compile time."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import _core
+from ..files import write_text
+from ..text import printable
+
+if TYPE_CHECKING:
+    from ..facts.plan import Plan
+
+
+def write_c_header(plan: Plan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
+    """Write the constants of a plan; see `Plan.to_c_header`."""
+    if prefix is None:
+        prefix = _identifier(Path(path).stem) or "PLAN"
+        prefix = f"PLAN_{prefix}" if prefix[0].isdigit() else prefix
+    elif not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
+        raise ValueError(f"prefix must be a name in C that begins with a letter, got {prefix!r}")
+    alignment = math.lcm(1, *(int(each) for each in set(plan.problem.alignment.tolist())))
+    if alignment & (alignment - 1):
+        raise ValueError(f"an array in C is aligned to a power of two; the plan's buffers need {alignment} bytes")
+    write_text(path, "\n".join(_lines(plan, prefix, alignment)))
+
+
+def _lines(plan: Plan, prefix: str, alignment: int) -> Iterator[str]:
+    """The header: the arena, then a block per tensor, and what the compiler checks of each."""
+    arena, guard = f"{prefix}_ARENA", f"{prefix}_H"
+    yield f"// Where {len(plan.tensors)} tensors lie in one arena, planned by memplan {_core.__version__}."
+    yield "// NAME_OFFSET is the tensor's first byte, from the beginning of the arena, and NAME_BYTES is its size."
+    yield f"// The array for it: static _Alignas({arena}_ALIGNMENT) unsigned char arena[{arena}_BYTES];"
+    yield f"#ifndef {guard}\n#define {guard}\n"
+    yield "#include <assert.h>\n#include <stdint.h>\n"
+    yield f"#define {arena}_BYTES {plan.peak}U"
+    yield f"#define {arena}_ALIGNMENT {alignment}U"
+    yield f'static_assert({arena}_BYTES <= SIZE_MAX, "the arena is too large for this machine");'
+    whole = {(slot.offset, slot.bytes): slot.alignment for slot in plan}
+    for name, stem in zip(plan.tensors.names, _stems(plan.tensors.names), strict=True):
+        slot, macro = plan.tensors[name], f"{prefix}_{stem}"
+        yield f'\n// "{printable(name)}", steps [{slot.first}, {slot.last})'
+        yield f"#define {macro}_OFFSET {slot.offset}U"
+        yield f"#define {macro}_BYTES {slot.bytes}U"
+        inside = f"{macro}_BYTES <= {arena}_BYTES && {macro}_OFFSET <= {arena}_BYTES - {macro}_BYTES"
+        yield f'static_assert({inside}, "{stem} ends beyond the arena");'
+        if (step := whole.get((slot.offset, slot.bytes), 1)) > 1:  # views begin where they must
+            yield f'static_assert({macro}_OFFSET % {step}U == 0U, "{stem} is not aligned");'
+    yield f"\n#endif  // {guard}"
+
+
+def _stems(names: tuple[str, ...]) -> Iterator[str]:
+    """What stands for each name: upper case, other characters as one underscore, a number where it is taken."""
+    taken = {"ARENA"}
+    for name in names:
+        stem = plain = _identifier(name) or "TENSOR"
+        number = 2
+        while stem in taken:
+            stem, number = f"{plain}_{number}", number + 1
+        taken.add(stem)
+        yield stem
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"[^A-Z0-9]+", "_", name.upper().encode("ascii", "replace").decode()).strip("_")

@@ -1,0 +1,269 @@
+"""A step of a module run without data: births and deaths of all storages, as torch itself holds and frees them.
+
+A graph says when a tensor is read last. Eager torch holds it for as long as something refers to it: a variable of
+Python, a node of autograd, the caller. Fake tensors are held and freed as real ones are, so their deaths are those of
+a real step. What kernels allocate for themselves is not seen.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ...errors import SourceError
+from . import kernels
+from .effects import flat_tensors
+from .fake import Fakes, describe, explain, map_tensors, tensors_in
+from .module import eager, loss_of, unchanged, weights_of, with_weights
+from .optimizers import alike, optimizer_of, step_of
+
+FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
+
+
+@dataclass
+class DryRun:
+    """What a step allocates, in bytes: storages that were there before it, and those that are born in it.
+
+    Attributes
+    ----------
+    ops : list of str
+        The operators that ran, by type.
+    weights, inputs, states : list of int
+        Storages of parameters and buffers, of arguments, and of states of the optimizer: there before the step and
+        after it.
+    size, first, last : list of int
+        Of each storage that is born in the step: bytes, and the ops [first, last) at which it is alive.
+    phases : list of int
+        In which phase each op runs.
+    workspaces : list of int
+        What the kernels of each op are known to need besides.
+    phase : list of int
+        Whether it is born FORWARD, BACKWARD or in the UPDATE.
+    gradient : set of int
+        Positions of those that are gradients of parameters.
+    """
+
+    weights: list[int] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    phase: list[int] = field(default_factory=list)
+    gradient: set[int] = field(default_factory=set)
+    ops: list[str] = field(default_factory=list)
+    phases: list[int] = field(default_factory=list)
+    workspaces: list[int] = field(default_factory=list)
+
+
+def dry_run(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    train: bool,
+    optimizer: Any = None,
+    autocast: torch.dtype | None = None,
+    device: str | None = None,
+    loss: Callable[[Any], Tensor] | None = None,
+) -> DryRun:
+    """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
+
+    What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
+
+    Raises
+    ------
+    SourceError
+        The step fails, or depends on data.
+    """
+    state = weights_of(module)
+    fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
+    weights = {name: fakes(tensor, name) for name, tensor in state.items()}
+    args, kwargs = map_tensors((args, dict(kwargs)), fakes, "args")
+    found = DryRun(weights=_sizes(weights.values()), inputs=_sizes(t for _, t in tensors_in([args, kwargs])))
+    births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))])
+
+    def step() -> None:
+        with _autocast(autocast):
+            result = module(*args, **kwargs)
+            start = None if not train else loss_of(_label(module), result) if loss is None else loss(result)
+        births.phase = BACKWARD
+        if start is not None:
+            start.backward()  # type: ignore[no-untyped-call]
+            for weight in weights.values():
+                births.found_gradient(weight.grad)
+        births.end()
+
+    with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), _kernels(device):
+        try:
+            with births:
+                with_weights(module, weights, step)
+        except SourceError:
+            raise
+        except Exception as error:
+            given = ", ".join([describe(a) for a in args] + [f"{key}={describe(v)}" for key, v in kwargs.items()])
+            where = f"op '{births.failed}': " if births.failed else ""
+            raise SourceError(f"{_label(module)}: {where}{explain(error)}; it was given ({given})") from error
+    if optimizer is not None:
+        gradients = [weight.grad is not None for weight in weights.values()]
+        _update(found, optimizer, dict(zip(state.values(), gradients, strict=True)), device)
+    found.last = [len(found.ops) if last < 0 else last for last in found.last]  # what the loop holds to the end
+    return found
+
+
+class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the storages that operators make, and when they are freed."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, found: DryRun, known: list[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.phase = FORWARD
+        self.failed = ""
+        self._found = found
+        self._refs: dict[int, weakref.ref[Any]] = {}  # a storage's id, while it is alive
+        self._place: dict[int, int] = {}  # of a storage's id
+        self._known = [tensor.untyped_storage() for tensor in known]  # kept, so that their ids stay theirs
+        self._outside = {id(storage) for storage in self._known}
+        self._done = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "namespace", "") == "prim":  # asks what a tensor is
+            return func(*args, **(kwargs or {}))
+        self._found.ops.append(str(func))
+        self._found.phases.append(self.phase)
+        try:
+            result = kernels.run(func, args, kwargs or {})
+        except Exception:
+            self.failed = str(func)
+            raise
+        self._found.workspaces.append(_workspace(func, args))
+        for tensor in flat_tensors(result):
+            self._meet(tensor)
+        return result
+
+    def found_gradient(self, gradient: Tensor | None) -> None:
+        """Note that a storage is a gradient's."""
+        place = None if gradient is None else self._place.get(id(gradient.untyped_storage()))
+        if place is not None:
+            self._found.gradient.add(place)
+
+    def end(self) -> None:
+        """What is alive now is alive to the end of the phase, or as a gradient to the end of the step."""
+        self._done = True
+
+    def _meet(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key = id(storage)
+        if key in self._refs or key in self._outside:
+            return
+        found, place = self._found, len(self._found.size)
+        found.size.append(storage.nbytes())
+        found.first.append(len(found.ops) - 1)
+        found.last.append(-1)
+        found.phase.append(self.phase)
+        self._place[key] = place
+        this = weakref.ref(self)
+
+        def freed(_: Any) -> None:
+            births = this()
+            if births is not None:
+                births._refs.pop(key, None)
+                births._place.pop(key, None)
+                if not births._done:
+                    births._found.last[place] = max(len(births._found.ops), births._found.first[place] + 1)
+
+        self._refs[key] = weakref.ref(storage, freed)
+
+
+def _update(found: DryRun, given: Any, parameters: Mapping[Tensor, bool], device: str | None) -> None:
+    """The second step of an optimizer, on tensors of the meta device: the first one makes its states."""
+    metas = {
+        id(p): torch.nn.Parameter(torch.empty_like(p, device="meta"), requires_grad=p.requires_grad) for p in parameters
+    }
+    real = [p for p in parameters if isinstance(p, torch.nn.Parameter)]
+    optimizer = optimizer_of(given, [metas[id(p)] for p in real] if not isinstance(given, Optimizer) else [])
+    if isinstance(given, Optimizer):
+        optimizer = _as_meta(given, metas)
+    if device == "cuda":
+        for group in optimizer.param_groups:  # what torch chooses there
+            if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+                group["foreach"] = True
+    try:
+        for recorded in (False, True):
+            for p, gets_one in parameters.items():
+                metas[id(p)].grad = torch.empty_like(metas[id(p)]) if gets_one else None
+            if not recorded:
+                step_of(optimizer)
+        states = [t for value in optimizer.state.values() for t in value.values() if isinstance(t, Tensor)]
+        found.states = _sizes(states)
+        gradients = [meta.grad for meta in metas.values() if meta.grad is not None]
+        births = Births(found, [*metas.values(), *gradients, *states])
+        births.phase = UPDATE
+        with torch.no_grad(), births:
+            step_of(optimizer)
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(f"optimizer {type(optimizer).__name__}: {explain(error)}") from error
+
+
+def _as_meta(optimizer: Optimizer, metas: Mapping[int, Tensor]) -> Optimizer:
+    """An optimizer of the same kind for tensors of the meta device; small states, which its step reads, stay real."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in metas:
+                raise SourceError(
+                    f"optimizer {type(optimizer).__name__}: a parameter, {describe(parameter)}, is not the network's"
+                )
+
+    def meta(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        return value.detach().clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
+
+    groups = [{**group, "params": [metas[id(p)] for p in group["params"]]} for group in optimizer.param_groups]
+    state: defaultdict[Any, Any] = defaultdict(dict)
+    for p, own in optimizer.state.items():
+        state[metas[id(p)]] = {key: meta(value) for key, value in own.items()}
+    return alike(optimizer, groups, state)
+
+
+def _sizes(tensors: Iterable[Tensor]) -> list[int]:
+    """Bytes of each storage."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return list({id(storage): storage.nbytes() for storage in storages}.values())
+
+
+def _workspace(func: Any, args: tuple[Any, ...]) -> int:
+    """On the CPU, the gradient of a convolution's weight is made in the layout of the kernel first."""
+    if func is not torch.ops.aten.convolution_backward.default or args[0].device.type != "cpu":
+        return 0
+    return int(args[2].numel() * args[2].element_size()) if args[-1][1] else 0
+
+
+def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:
+    return nullcontext() if dtype is None else torch.autocast("cpu", dtype)
+
+
+def _kernels(device: str | None) -> AbstractContextManager[None]:
+    if device != "cuda":
+        return nullcontext()
+    from .cuda import kernels_of_cuda
+
+    return kernels_of_cuda()
+
+
+def _label(module: torch.nn.Module) -> str:
+    return f"{type(module).__name__}.forward"

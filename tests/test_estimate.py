@@ -1,0 +1,271 @@
+"""`memplan.estimate` and `memplan.largest`: what they say is what torch's CPU allocator gives out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import memplan  # noqa: E402
+from memplan.estimating.caching import reserved  # noqa: E402
+from memplan.present.units import format_bytes  # noqa: E402
+
+SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
+
+
+def block(dropout: float = 0.1) -> Any:
+    layers = [torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Dropout(dropout), torch.nn.Linear(256, 64)]
+    return torch.nn.Sequential(*layers, torch.nn.LayerNorm(64))
+
+
+def peak(step: Any) -> int:
+    """Bytes that torch's allocator gives out in a call, above those before it."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        kept = step()
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    del kept
+    return most
+
+
+def step_of(model: Any, x: Any, optimizer: Any = None, autocast: Any = None) -> Any:
+    def step() -> Any:
+        with torch.autocast("cpu", autocast, enabled=autocast is not None):
+            out = model(x)
+        out.sum().backward()
+        if optimizer is not None:
+            optimizer.step()
+        return out
+
+    return step
+
+
+def test_inference_is_what_is_given_out() -> None:
+    model, x = block().eval(), torch.randn(32, 64)
+    with torch.no_grad():
+        real = peak(lambda: model(x))
+    found = memplan.estimate(model, args=(x,))
+    assert found.total - found.kept == real
+    assert found.weights == sum(p.nbytes for p in model.parameters())
+    assert (found.inputs, found.gradients, found.states, found.phase) == (x.nbytes, 0, 0, "forward")
+
+
+def test_training_is_what_is_given_out() -> None:
+    model, x = block(), torch.randn(512, 64)
+    found = memplan.estimate(model, args=(x,), train=True)
+    assert found.total - found.kept == pytest.approx(peak(step_of(model, x)), abs=SCALARS)
+    assert found.phase == "backward"
+    assert found.activations > 0
+    assert found.temporaries > 0
+    assert all(p.grad is not None for p in model.parameters())  # the step's, which the estimate leaves alone
+
+
+def test_a_step_with_an_optimizer_is_what_is_given_out() -> None:
+    model, x = block(), torch.randn(8, 64)
+    optimizer = torch.optim.AdamW(model.parameters())
+    before = memplan.estimate(model, args=(x,), train=True, optimizer=torch.optim.AdamW)
+    step_of(model, x, optimizer)()
+    optimizer.zero_grad()
+    assert before == memplan.estimate(model, args=(x,), train=True, optimizer=optimizer)
+    assert before.total - before.kept == pytest.approx(peak(step_of(model, x, optimizer)), abs=SCALARS)
+    assert before.states == sum(t.nbytes for state in optimizer.state.values() for t in state.values())
+    assert (before.phase, before.gradients) == ("update", before.weights)
+
+
+@pytest.mark.parametrize("name", ["SGD", "RAdam"])
+def test_any_optimizer_is_traced(name: str) -> None:
+    """Those too whose steps branch on numbers, which a plan refuses."""
+    model, x = block(), torch.randn(8, 64)
+    found = memplan.estimate(model, args=(x,), train=True, optimizer=name)
+    optimizer = getattr(torch.optim, name)(model.parameters())
+    step_of(model, x, optimizer)()
+    optimizer.zero_grad()
+    assert found.total - found.kept == pytest.approx(peak(step_of(model, x, optimizer)), abs=SCALARS)
+
+
+def test_autocast_runs_in_forward_alone() -> None:
+    model, x = block(), torch.randn(512, 64)
+    found = memplan.estimate(model, args=(x,), train=True, autocast=True)
+    with torch.backends.mkldnn.flags(enabled=False):  # its products in bfloat16 allocate for themselves
+        real = peak(step_of(model, x, autocast=torch.bfloat16))
+    assert found.total - found.kept == pytest.approx(real, rel=0.01)
+    assert found.activations < memplan.estimate(model, args=(x,), train=True).activations
+
+
+def test_a_loss_of_the_caller() -> None:
+    model, x, y = block(), torch.randn(512, 64), torch.randn(512, 64)
+
+    def step() -> Any:
+        out = model(x)
+        loss = torch.nn.functional.mse_loss(out, y)
+        loss.backward()
+        return out, loss
+
+    found = memplan.estimate(
+        model, args=(x,), train=True, loss=lambda out: torch.nn.functional.mse_loss(out, torch.empty_like(out))
+    )
+    assert found.total - found.kept == pytest.approx(peak(step), abs=y.nbytes)
+
+
+def test_cuda_needs_no_gpu() -> None:
+    model, x = block(), torch.empty(512, 64, device="meta")
+    cpu, cuda = (memplan.estimate(model, args=(x,), train=True, optimizer="AdamW", device=d) for d in ("cpu", "cuda"))
+    assert cuda.rounding > 0 == cpu.rounding
+    assert cuda.reserved is not None
+    assert cuda.reserved >= cuda.total - cuda.workspaces
+    assert cuda.notes[0].startswith("for CUDA, without a GPU")
+    assert sum(cuda.parts.values()) == cuda.total
+
+
+def test_the_step_on_cuda_updates_all_parameters_at_once() -> None:
+    model, x = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)]), torch.empty(1, 64, device="meta")
+    found = {
+        d: memplan.estimate(model, args=(x,), train=True, optimizer="AdamW", device=d).temporaries
+        for d in ("cpu", "cuda")
+    }
+    weights = sum(p.nbytes for p in model.parameters())
+    assert found["cuda"] >= weights > found["cpu"]
+
+
+def test_graphs_and_files_are_read_to_the_last_use() -> None:
+    graph = memplan.capture(block().eval(), args=(torch.randn(32, 64),))
+    found = memplan.estimate(graph)
+    assert found.weights == sum(p.nbytes for p in block().parameters())
+    assert found.total - found.kept == memplan.plan(graph, inplace=False, zero_copy=False).load
+    assert "last use" in found.notes[0]
+
+
+def test_an_exported_program_is_read_with_its_optimizer() -> None:
+    program = torch.export.export(block(), (torch.randn(32, 64),))
+    found = memplan.estimate(program, train=True, optimizer="AdamW")
+    whole = memplan.estimate(block(), args=(torch.randn(32, 64),), train=True, optimizer="AdamW")
+    assert (found.weights, found.states, found.gradients) == (whole.weights, whole.states, whole.gradients)
+
+
+def test_as_text_and_html_and_dict() -> None:
+    found = memplan.estimate(block(), args=(torch.randn(32, 64),), train=True, optimizer="AdamW")
+    lines = str(found).splitlines()
+    assert any("total" in line and "█" * 30 in line for line in lines)
+    assert any("weights" in line and format_bytes(found.weights) in line for line in lines)
+    assert "<table>" in found._repr_html_()
+    assert found.to_dict()["total"] == found.total
+    assert found.at in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"device": "tpu"}, ValueError, "device must be 'cpu' or 'cuda', got 'tpu'"),
+        ({"optimizer": "AdamW"}, TypeError, "optimizer needs train=True"),
+        ({"loss": sum}, TypeError, "loss needs train=True"),
+        ({"dims": {"n": 3}}, TypeError, "dims and trust are for files"),
+        ({"autocast": "half"}, TypeError, "autocast must be True, False or a dtype of torch, got 'half'"),
+        ({"args": torch.zeros(3)}, TypeError, "args must be a tuple"),
+        ({"train": True, "optimizer": 3}, TypeError, "optimizer must be"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        memplan.estimate(block(), **{"args": (torch.randn(2, 64),), **options})
+
+
+def test_a_step_that_fails_says_where() -> None:
+    with pytest.raises(
+        memplan.SourceError, match=r"Sequential.forward: op 'aten.addmm.default': .* \(float32\[2, 63\]\)"
+    ):
+        memplan.estimate(block(), args=(torch.randn(2, 63),))
+    with pytest.raises(memplan.SourceError, match="requires a gradient"):
+        memplan.estimate(block().requires_grad_(False), args=(torch.randn(2, 64),), train=True)
+    with pytest.raises(memplan.SourceError, match=r"optimizer Adafactor: .*item\(\)"):
+        memplan.estimate(block(), args=(torch.randn(2, 64),), train=True, optimizer="Adafactor")
+    other = torch.optim.AdamW(block().parameters())
+    with pytest.raises(memplan.SourceError, match="is not the network's"):
+        memplan.estimate(block(), args=(torch.randn(2, 64),), train=True, optimizer=other)
+
+
+def test_problems_say_too_little() -> None:
+    with pytest.raises(TypeError, match="a problem does not say"):
+        memplan.estimate(memplan.Problem([1], [0], [1]))
+    with pytest.raises(TypeError, match=r"need a torch.nn.Module"):
+        memplan.estimate("example:gpt2_infer", autocast=True)
+
+
+# The largest size
+
+
+def test_the_largest_batch_fits_for_real_and_one_more_does_not() -> None:
+    model, x = block(), torch.randn(8, 64)
+    found = memplan.largest(model, "4MiB", args=(x,), axes={"input": 0}, train=True)
+    kept = sum(p.nbytes for p in model.parameters())
+    totals = []
+    for size in (found.size, found.size + 1):
+        big = torch.randn(size, 64)
+        totals.append(kept + big.nbytes + peak(step_of(model, big)))
+        model.zero_grad()
+    assert totals == pytest.approx([found.total, found.next_total], abs=SCALARS)
+    assert totals[0] <= 4 * 2**20 < totals[1]
+    assert len(found.tried) < 12
+    assert f"{int(found)} is the largest size that fits 4.00 MiB" in str(found)
+
+
+def test_more_fits_where_ops_run_again() -> None:
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(6)])
+    how: dict[str, Any] = {"args": (torch.randn(4, 32),), "axes": {"input": 0}, "train": True}
+    plain, fitted = (memplan.largest(model, "256KiB", fit=fit, **how) for fit in (False, True))
+    assert fitted.size > plain.size
+    assert fitted.total is not None
+    assert fitted.total <= 2**18
+    assert fitted.changes
+    assert fitted.added_cost > 0
+    assert "changes to fit add" in str(fitted)
+
+
+def test_nothing_fits() -> None:
+    found = memplan.largest(block(), 1000, args=(torch.randn(2, 64),), axes={"input": 0})
+    assert (found.size, found.total) == (0, None)
+    found = memplan.largest(block(), 1000, args=(torch.randn(2, 64),), axes={"input": 0}, fit=True)
+    assert found.size == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"axes": {}}, TypeError, "axes must be a mapping"),
+        ({"axes": {"y": 0}}, ValueError, "axes names 'y', which is no tensor among the arguments; these are: input"),
+        ({"axes": {"input": 2}}, ValueError, r"axes\['input'\] must be an axis of \(2, 64\), got 2"),
+        ({"fit": True, "autocast": True}, TypeError, "fit=True takes no autocast"),
+    ],
+)
+def test_bad_axes_are_named(options: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        memplan.largest(block(), "1MiB", **{"args": (torch.randn(2, 64),), "axes": {"input": 0}, **options})
+    with pytest.raises(TypeError, match=r"largest takes a torch.nn.Module, got a str"):
+        memplan.largest("model.onnx", "1MiB", axes={"x": 0})
+
+
+def test_axes_have_one_size() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return x @ y
+
+    with pytest.raises(ValueError, match=r"axes must all have the same size, got \{'x': 3, 'y': 5\}"):
+        memplan.largest(Two(), "1MiB", args=(torch.randn(3, 4), torch.randn(4, 5)), axes={"x": 0, "y": 1})
+    with pytest.raises(ValueError, match="any size fits"):
+        memplan.largest(Constant(), "1MiB", args=(torch.empty(1, 0),), axes={"x": 0})
+
+
+class Constant(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.new_zeros(3)
+
+
+def test_the_caching_allocator_keeps_segments() -> None:
+    problem = memplan.Problem([1000, 3 * 2**20, 3 * 2**20, 30 * 2**20], [0, 0, 2, 2], [1, 1, 3, 3])
+    assert reserved(problem) == (2 + 20 + 30) * 2**20
