@@ -45,7 +45,10 @@ UPSTREAM: dict[str, set[str]] = {
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},
     "inductor": {"api", "importers", "facts", "present"},
-    "run": {"api", "checks", "importers", "inplace_ops", "kinds", "planning", "facts", "inductor", "placed"},
+    "run": {
+        *("api", "checks", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds"),
+        *("placed", "planning"),
+    },
     "cli": {"api", "comparing", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning", "present"},
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
