@@ -84,9 +84,17 @@ UPSTREAM: dict[str, set[str]] = {
         "placing/deadline",
     },
     "search/order_search": {"problem", "plan", "placing/deadline", "placing/orders", "search/chance"},
-    "search/pairs": {"problem", "placing/deadline"},
-    "search/pair_search": {"problem", "clique", "search/chance", "search/pairs", "placing/deadline"},
-    "search/pair_squeeze": {"plan", "placing/orders", "search/pair_search"},
+    "search/pairs": {"problem", "placing/deadline", "placing/orders"},
+    "search/pair_record": {"clique"},
+    "search/pair_search": {
+        "problem",
+        "clique",
+        "search/chance",
+        "search/pair_record",
+        "search/pairs",
+        "placing/deadline",
+    },
+    "search/pair_squeeze": {"plan", "search/pair_search"},
     "search/squeeze": {"search/luby", "search/valley_search"},
     "search/window_repair": {
         "occupancy",
@@ -186,6 +194,7 @@ UPSTREAM: dict[str, set[str]] = {
     },
     "registry": {"planner", "planners/planners"},
     "refute": {"problem", "planner", "search/valley_search"},
+    "refute_pairs": {"problem", "planner", "clique", "search/pair_search", "search/pair_squeeze"},
     "verify": {"problem", "problem/sorting"},  # whose result it checks
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},
