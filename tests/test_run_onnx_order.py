@@ -191,7 +191,7 @@ def test_the_command_line_writes_the_model(tmp_path, capsys):
     assert main(["plan", str(path), "--order", "best", "--onnx", str(best)]) == 0
     assert outputs(onnx.load(best)) == outputs(memplan.plan(path, order="best").program)
     assert main(["plan", "example:gpt2_infer", "--onnx", str(best)]) == 2
-    assert "--onnx needs a source of ONNX, got example:gpt2_infer" in capsys.readouterr().err
+    assert "--onnx needs a source that ends in .onnx, got example:gpt2_infer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

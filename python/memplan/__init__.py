@@ -6,7 +6,7 @@ together never overlap; every plan is verified before it is returned.
 
 from . import generate as generate
 from . import run as run
-from ._core import Graph, Op, Problem, Tensor, __version__
+from ._core import Graph, Op, OrderProgress, Problem, Tensor, __version__
 from .api import capture, order_bound, plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
@@ -78,6 +78,7 @@ __all__ = [
     "OrderBound",
     "OrderBoundError",
     "OrderInfo",
+    "OrderProgress",
     "Parameter",
     "Placement",
     "Plan",

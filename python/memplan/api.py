@@ -12,11 +12,21 @@ import numpy as np
 
 from . import _core
 from .barriers import with_barriers
-from .checks import check_donated, check_for_problems, checked_place, integer, names, seconds
+from .checks import (
+    boolean,
+    callback,
+    check_donated,
+    check_for_problems,
+    checked_place,
+    integer,
+    names,
+    seconds,
+    storage_options,
+)
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
-from .importers import boolean, capture_source, kind_of
+from .importers import capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
 from .planning.orders import check_order
@@ -52,7 +62,7 @@ def capture(
 
         - a Graph, a Problem, a graph dict, or (size, first, last) arrays
         - a Tape, which `record` makes
-        - a path to .onnx, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
+        - a path to .onnx, .tflite, .json (graph dict), .csv (lifetimes), .pt2 or .pickle (a memory snapshot of torch)
         - an onnx.ModelProto
         - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
         - ``"example:NAME"``, a graph shipped with memplan
@@ -125,6 +135,7 @@ def plan(
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
+    on_order: Callable[[_core.OrderProgress], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     seed: int = 0,
     threads: int = 1,
@@ -185,6 +196,9 @@ def plan(
         A function that is called with each plan that peaks below all plans before it. The plan is verified. The call
         is on the thread that called `plan`. The last such plan has the peak of the plan that is returned. Planners
         that do not search call it once. An exception that it raises ends the search, and is raised here.
+    on_order
+        A function that is called during the search for an order, with an `OrderProgress`: whenever an order needs less
+        than all before it, and whenever a higher bound is proven. It may raise, as `on_improvement` may.
     on_interrupt
         What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise" raises
         KeyboardInterrupt. So does "keep" if there is no plan yet, at the second Ctrl-C, and with planners that do not
@@ -237,14 +251,10 @@ def plan(
     )
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
-    alignment = in_bytes(alignment, "alignment", 1)
-    if device is not None:
-        alignment = math.lcm(alignment, _ALIGNMENT_OF_CUDA)
+    alignment = _aligned_for(device, alignment)
     order = check_order(order)
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
-    if on_improvement is not None and not callable(on_improvement):
-        raise TypeError(f"on_improvement must be callable with a plan, got {on_improvement!r}")
     origin = Source(
         source,
         kind_of(source),
@@ -263,7 +273,8 @@ def plan(
         integer(seed, "seed", 0, 2**64 - 1),
         integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
-        on_improvement,
+        callback(on_improvement, "on_improvement", "a plan"),
+        callback(on_order, "on_order", "an OrderProgress"),
         origin if device is None and origin.kind in HAVE_PROGRAMS else None,
     )
     try:
@@ -289,10 +300,14 @@ def reorder(
     *,
     order: str = "best",
     barrier: Collection[str] = (),
-    inplace: bool = True,
-    zero_copy: bool = True,
+    alignment: int | str = 1,
     place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
+    donate: Collection[str] = (),
+    zero_copy: bool = True,
     time_limit: float | None = None,
+    on_order: Callable[[_core.OrderProgress], object] | None = None,
     **options: Any,
 ) -> _core.Graph:
     """The graph with its ops in another order: that of the least load that is found, if no other is named.
@@ -307,8 +322,10 @@ def reorder(
     ----------
     source, options
         What to reorder, as for `capture`.
-    order, barrier, inplace, zero_copy, place, time_limit
+    order, barrier, alignment, place, inplace, disable_inplace_ops, donate, zero_copy, on_order
         As for `plan`.
+    time_limit
+        Seconds. A search then ends with its best order so far, as it does at Ctrl-C.
 
     Raises
     ------
@@ -322,18 +339,28 @@ def reorder(
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
     graph = with_barriers(graph, names(barrier, "barrier"))
-    storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
-    found = _core.order_of(graph, order, storage, time_limit=seconds(time_limit, "time_limit"))
+    storage = storage_options(
+        graph,
+        alignment=_aligned_for(options.get("device"), alignment),
+        place=place,
+        inplace=inplace,
+        disable_inplace_ops=disable_inplace_ops,
+        donate=donate,
+        zero_copy=zero_copy,
+    )
+    limit, tell = seconds(time_limit, "time_limit"), callback(on_order, "on_order", "an OrderProgress")
+    found = _core.order_of(graph, order, storage, time_limit=limit, tell=tell)
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
 
 
 def order_bound(
     source: Any,
     *,
-    inplace: bool = True,
-    zero_copy: bool = True,
     place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
+    zero_copy: bool = True,
     work: int = 10**8,
     **options: Any,
 ) -> OrderBound:
@@ -345,7 +372,7 @@ def order_bound(
     ----------
     source, options
         A plan of a graph, with what was asked for it; or a source, as for `capture`.
-    inplace, zero_copy, place, donate
+    place, inplace, disable_inplace_ops, donate, zero_copy
         As for `plan`; what a plan has been asked for counts.
     work
         Steps of work after which the search for a higher bound ends. A step takes some nanoseconds.
@@ -364,9 +391,14 @@ def order_bound(
     if not isinstance(graph, _core.Graph):
         raise TypeError("order_bound takes graphs and their plans; a problem has steps, and no ops")
     if storage is None:
-        donate = names(donate, "donate")
-        check_donated(graph, donate)
-        storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], list(donate), bool(zero_copy))
+        storage = storage_options(
+            graph,
+            place=place,
+            inplace=inplace,
+            disable_inplace_ops=disable_inplace_ops,
+            donate=donate,
+            zero_copy=zero_copy,
+        )
     return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
 
 
@@ -420,6 +452,12 @@ def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
 
     assert isinstance(graph, _core.Graph)
     return notes_of({op.type for op in graph.ops})
+
+
+def _aligned_for(device: str | None, alignment: int | str) -> int:
+    """The alignment that was asked for, as a device needs it."""
+    size = in_bytes(alignment, "alignment", 1)
+    return size if device is None else math.lcm(size, _ALIGNMENT_OF_CUDA)
 
 
 def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:

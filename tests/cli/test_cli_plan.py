@@ -213,8 +213,8 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
     ("arguments", "message"),
     [
         (["missing.csv"], "missing.csv: No such file or directory"),
-        (["model.txt"], "a path must end in .onnx, .json, .csv, .pt2 or .pickle, got 'model.txt'"),
-        (["model"], "a path must end in .onnx, .json, .csv, .pt2 or .pickle"),
+        (["model.txt"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle, got 'model.txt'"),
+        (["model"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle"),
         (["example:nothing"], "there is no example 'nothing'; there are gpt2_infer"),
         ([LIFETIMES, "--dims", "batch"], "--dims takes NAME=N with N >= 0, such as batch=8, got 'batch'"),
         ([LIFETIMES, "--dims", "batch=x"], "got 'batch=x'"),

@@ -78,6 +78,9 @@ def _add_files(group: Group) -> None:
     )
     group.add_argument("--c-header", type=Path, metavar="F", help="the plan as constants for C and C++")
     group.add_argument("--onnx", type=Path, metavar="F", help="the ONNX model with its nodes in the order of the plan")
+    group.add_argument(
+        "--tflite", type=Path, metavar="F", help="the TFLite model with the plan in its metadata, for TFLite Micro"
+    )
     group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
     group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
 
@@ -132,6 +135,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
             source,
             options.planner,
             on_improvement=progress.show if sys.stderr.isatty() else None,
+            on_order=progress.show_order if sys.stderr.isatty() else None,
             capacity=options.capacity,
             order=options.order,
             **planning(options),
@@ -149,10 +153,11 @@ def _infeasible(error: InfeasibleError) -> int:
 def _check_targets(options: argparse.Namespace) -> None:
     """Refuse before any work what could not be written after it."""
     pictures = [options.plot, options.html, options.chrome_trace, options.memory_viz]
-    tables = [options.csv, options.json, options.layout, options.onnx, options.c_header]
+    tables = [options.csv, options.json, options.layout, options.onnx, options.tflite, options.c_header]
     check_targets([*tables, *pictures], [options.source])
-    if options.onnx is not None and Path(options.source).suffix.lower() != ".onnx":
-        raise ValueError(f"--onnx needs a source of ONNX, got {options.source}")
+    for flag, suffix in (("onnx", ".onnx"), ("tflite", ".tflite")):
+        if getattr(options, flag) is not None and Path(options.source).suffix.lower() != suffix:
+            raise ValueError(f"--{flag} needs a source that ends in {suffix}, got {options.source}")
     if options.plot is None and options.zoom is not None:
         raise ValueError("--zoom needs a picture to draw: --plot F")
     if options.plot is None and options.html is None and picture(options):
@@ -174,6 +179,8 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
     if options.onnx is not None:
         again = {name: capturing(options)[name] for name in ("dims", "inplace_ops")}
         result.to_onnx(options.onnx, source=options.source, **again)
+    if options.tflite is not None:
+        result.to_tflite(options.tflite, options.source, inplace_ops=capturing(options)["inplace_ops"])
     if options.layout is not None:
         result.to_layout(options.layout)
     if options.plot is not None:

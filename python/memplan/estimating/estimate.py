@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import _core
 from ..api import capture
+from ..checks import boolean
 from ..facts.estimate import Estimate
-from ..importers import boolean
 from ..importers.torch import accepts
 from ..kinds import PLACED
 from .caching import reserved

@@ -579,6 +579,34 @@ class Plan:
 
         write_c_header(self, path, prefix=prefix)
 
+    def to_tflite(
+        self, path: str | os.PathLike[str], model: str | os.PathLike[str], *, inplace_ops: Collection[str] = ()
+    ) -> None:
+        """Write a TFLite model with the plan in its metadata, which the allocator of TFLite Micro takes.
+
+        Nothing else of the model changes. A tensor without a place in the plan is placed when the model is loaded. Plan
+        with ``place=("input", "intermediate", "output"), alignment=16``, so that all have one. See docs/devices.md.
+
+        Parameters
+        ----------
+        path
+            A file, which is written beside and then renamed.
+        model
+            The file that was planned.
+        inplace_ops
+            As it was planned with.
+
+        Raises
+        ------
+        InvalidPlanError
+            The plan does not hold for this model.
+        ValueError
+            The plan has other ops, or in another order, or a tensor begins where its elements may not.
+        """
+        from ..run.tflite import write_tflite
+
+        write_tflite(self, path, model, inplace_ops)
+
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace (JSON) that Perfetto and chrome://tracing open.
 

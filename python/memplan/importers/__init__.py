@@ -8,16 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import _core
+from ..checks import boolean
 from ..inplace_ops import check_types, checked, with_inplace
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
 ACCEPTED = (
-    "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .json, "
-    ".csv, .pt2 or .pickle, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule, "
+    "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays, a path to .onnx, .tflite, "
+    ".json, .csv, .pt2 or .pickle, 'example:NAME', onnx.ModelProto, torch.nn.Module, torch.fx.GraphModule, "
     "torch.export.ExportedProgram or a memory snapshot of torch"
 )
 
@@ -80,6 +79,7 @@ _OPTIONS = {
     ".csv": {"inclusive"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
+    ".tflite": {"inplace_ops"},
     ".pt2": {"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"},
     "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "optimizer", "keep_gradients"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
@@ -90,13 +90,6 @@ def _refuse_options(kind: str, used: set[str]) -> None:
     for option in sorted(used - _OPTIONS.get(kind, set())):
         takers = ", ".join(k for k, options in _OPTIONS.items() if option in options)
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
-
-
-def boolean(value: Any, name: str) -> bool:
-    """An option that is on or off; TypeError for anything else, such as text."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def kind_of(source: Any) -> str:
@@ -133,9 +126,9 @@ def _kind_of_path(path: str) -> str:
     suffix = Path(path).suffix.lower()
     if suffix == ".pkl":
         return ".pickle"
-    if suffix not in (".onnx", ".json", ".csv", ".pt2", ".pickle"):
+    if suffix not in (".onnx", ".tflite", ".json", ".csv", ".pt2", ".pickle"):
         raise TypeError(
-            f"a path must end in .onnx, .json, .csv, .pt2 or .pickle, got {path!r}; source must be {ACCEPTED}"
+            f"a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle, got {path!r}; source must be {ACCEPTED}"
         )
     return suffix
 
@@ -160,6 +153,10 @@ def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
         from .onnx import import_onnx
 
         return import_onnx(source, dims=options["dims"], inplace_ops=options["inplace_ops"])
+    if kind == ".tflite":
+        from .tflite import import_tflite
+
+        return import_tflite(source, options["inplace_ops"]).graph
     from .torch import import_pt2, import_torch
 
     if kind == ".pt2":
