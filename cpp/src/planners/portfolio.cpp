@@ -10,9 +10,10 @@
 // is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
 // early.
 //
-// With conflicts beyond lifetimes and with shapes, a search on pairs comes first, which is exact where buffers are few.
-// Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes it is given plain rectangles,
-// and what it proves of those is not kept.
+// With conflicts beyond lifetimes and with shapes, it begins with the best of some greedy planners, and a search on
+// pairs comes first, which is exact where buffers are few; then one by ejection, and one by orders where there are no
+// shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
+// given plain rectangles, and what it proves of those is not kept.
 //
 // Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below first_fit's peak (of
 // greedy_by_size with conflicts).
@@ -46,7 +47,7 @@ constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
 // What else may be a good beginning, for conflicts and shapes.
-constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOptions&)> kStarts[] = {
+constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOptions&)> kBeginnings[] = {
     {"greedy_by_size", greedy_by_size},
     {"greedy_by_breadth", greedy_by_breadth},
     {"greedy_by_conflicts", greedy_by_conflicts},
@@ -74,6 +75,7 @@ class Member {
   // has found none.
   virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
   virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
+  virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
   virtual std::string_view name() const = 0;
   virtual std::vector<Bytes> offsets() const = 0;
   virtual Bytes lower_bound() const = 0;
@@ -152,6 +154,7 @@ class PairMember : public Member {
     return squeeze_.step(best.placement.offsets, enough, work, deadline);
   }
   bool is_done(const Incumbent& best) const override { return squeeze_.is_done() || lower_bound() >= best.peak; }
+  bool seeks_proofs() const override { return is_exact(); }
   std::string_view name() const override { return "pairs"; }
   std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
   Bytes lower_bound() const override { return squeeze_.lower_bound(); }
@@ -238,27 +241,32 @@ class Portfolio {
       keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
     }
     if (!is_general() || !Obstacles::serves(problem_)) return;
-    for (const auto& [name, start] : kStarts)
+    for (const auto& [name, start] : kBeginnings)
       if (!is_over()) offer(name, start(problem_, options_).offsets);
   }
 
   void gather() {
-    if (problem_.conflicts() == nullptr) {
-      plain_.emplace(problem_.without_shapes());
-      sections_.emplace(*plain_, deadline_);
-      if (sections_->covered > kMostCovered) sections_.reset();
-    }
-    if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
     if (is_general()) add_pairs();
+    if (problem_.conflicts() == nullptr && !exact_pairs_) lay_out_sections();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
-    if (is_general() && Obstacles::serves(problem_) && best_.peak <= PairSqueeze::kMostBytes)
-      members_.push_back(std::make_unique<EjectionMember>(problem_, options_.seed));
-    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
-      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
+    if (is_general() && best_.peak <= PairSqueeze::kMostBytes) add_general();
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
     if (sections_ && has_long_lives()) std::swap(members_[members_.size() - 2], members_.back());
     if (sections_) add_valley(options_.seed + 1, kEndless);
+  }
+
+  void lay_out_sections() {
+    plain_.emplace(problem_.without_shapes());
+    sections_.emplace(*plain_, deadline_);
+    if (sections_->covered > kMostCovered) sections_.reset();
+    if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
+  }
+
+  void add_general() {
+    if (Obstacles::serves(problem_)) members_.push_back(std::make_unique<EjectionMember>(problem_, options_.seed));
+    if (!problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
+      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
   }
 
   bool is_general() const { return problem_.conflicts() != nullptr || problem_.has_shapes(); }
@@ -377,7 +385,7 @@ class Portfolio {
     if (lag_.contains(best_.placement.winner)) return lag_.clear();
     std::set<std::string_view> others;
     for (const auto& member : members_)
-      if (member->name() != best_.placement.winner) others.insert(member->name());
+      if (member->name() != best_.placement.winner && !member->seeks_proofs()) others.insert(member->name());
     for (const std::string_view kind : others) lag_[kind] = std::min(lag_[kind] + 1, kMostLag);
   }
 

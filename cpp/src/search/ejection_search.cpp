@@ -14,7 +14,7 @@ constexpr double kShorterStep = 0.7;  // after a run in vain
 constexpr std::int64_t kMovesPerBuffer = 200;
 constexpr std::int64_t kLongerTenths = 12;  // the next run may be longer by so much
 constexpr std::int64_t kMostMoves = std::int64_t{1} << 40;
-constexpr std::int64_t kLooksPerWork = 4;
+constexpr std::int64_t kLooksAtOnce = 4;
 constexpr std::int64_t kWorkPerMove = 16;
 
 Bytes align_down(Bytes offset, Bytes alignment) { return offset - offset % alignment; }
@@ -102,7 +102,7 @@ EjectionSearch::Place EjectionSearch::cheapest(Index i) {
   placed_.look(i);
   const auto ranges = placed_.ranges();
   const auto ends = placed_.ends();
-  work_ += kWorkPerMove + (placed_.looked_at() + 4 * static_cast<std::int64_t>(ranges.size())) / kLooksPerWork;
+  work_ += kWorkPerMove + (placed_.looked_at() + 4 * static_cast<std::int64_t>(ranges.size())) / kLooksAtOnce;
   const Bytes alignment = problem_.alignment(i), top = align_down(target_ - problem_.size(i), alignment);
   Place best{0, std::numeric_limits<std::int64_t>::max()};
   std::size_t ties = 0, entered = 0, left = 0;
@@ -167,7 +167,7 @@ void EjectionSearch::push_down(const Deadline& deadline) {
       return;
     }
     placed_.look(i);
-    work_ += 1 + placed_.looked_at() / kLooksPerWork;
+    work_ += 1 + placed_.looked_at() / kLooksAtOnce;
     placed_.add(i, placed_.lowest(i));
   }
 }
