@@ -81,7 +81,7 @@ void EjectionSearch::move() {
   const Place place = cheapest(i);
   if (place.penalty > 0) {
     ++penalty_[at(i)];
-    eject(i, place.offset);
+    eject_from(place.offset);
   }
   placed_.add(i, place.offset);
 }
@@ -136,7 +136,7 @@ EjectionSearch::Place EjectionSearch::cheapest(Index i) {
   return best;
 }
 
-void EjectionSearch::eject(Index i, Bytes offset) {
+void EjectionSearch::eject_from(Bytes offset) {
   const std::size_t before = pool_.size();
   for (const Obstacles::Range& range : placed_.ranges())
     if (range.after < offset && offset < range.before) pool_.push_back(range.buffer);

@@ -52,7 +52,7 @@ class EjectionSearch {
   void push_down(const Deadline& deadline);
   Index take_from_pool();
   Place cheapest(Index i);
-  void eject(Index i, Bytes offset);
+  void eject_from(Bytes offset);  // what is in the way there, of the buffer looked at last
 
   const Problem& problem_;
   Obstacles placed_;
