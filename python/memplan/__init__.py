@@ -49,6 +49,7 @@ from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
+from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
@@ -79,6 +80,7 @@ __all__ = [
     "OrderBoundError",
     "OrderInfo",
     "OrderProgress",
+    "PairRefutation",
     "Parameter",
     "Placement",
     "Plan",

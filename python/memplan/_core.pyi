@@ -44,6 +44,7 @@ __all__: list[str] = [
     "peak_of",
     "planners",
     "refute",
+    "refute_pairs",
     "reordered",
     "replay",
     "replay_places",
@@ -785,6 +786,16 @@ def refute(
     """
     The nodes (parent, buffer, height, step) of a proof that no plan fits, -1 for none; or None. The GIL is
     released; Ctrl-C ends the search.
+    """
+
+def refute_pairs(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    work: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int, int, list[tuple[int, int, int]]]]] | None:
+    """
+    The same by pairs, for every problem: (buffers, ordered pairs of them, nodes), a node being (parent, lower,
+    upper, difference, clique as (buffer, begin, end)).
     """
 
 def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...

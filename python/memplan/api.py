@@ -31,6 +31,7 @@ from .inplace_ops import check_types
 from .kinds import PLACED
 from .planning.orders import check_order
 from .proofs.order_bound import OrderBound, order_bound_of
+from .proofs.pair_refutation import PairRefutation, pair_refutation_of
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 from .solving import Solver
@@ -402,11 +403,11 @@ def order_bound(
     return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
 
 
-def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
-    """Prove that no plan of a problem fits a capacity. `Refutation.check` checks the proof.
+def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | PairRefutation | None:
+    """Prove that no plan of a problem fits a capacity. The proof's `check` checks it.
 
     This is for small problems, of some dozens of buffers: the search does not remember what it has refuted before, and
-    a proof has at most a million nodes. Alignments are supported. The problem of a graph's plan is ``plan.problem``.
+    a proof has at most a million nodes. The problem of a graph's plan is ``plan.problem``.
 
     Parameters
     ----------
@@ -417,22 +418,25 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
 
     Returns
     -------
-    Refutation or None
-        None if a plan fits. None too if neither a plan nor a proof was found within the work and a million nodes.
+    Refutation, PairRefutation or None
+        By steps, a Refutation. By pairs if the problem has shapes, or conflicts beyond lifetimes, or partial orders:
+        a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was found within the work and a
+        million nodes.
 
     Raises
     ------
     TypeError, ValueError
         Bad input.
-    UnsupportedError
-        The problem has shapes, or conflicts beyond lifetimes.
     KeyboardInterrupt
         Ctrl-C ends the search.
     """
     if not isinstance(problem, _core.Problem):
         raise TypeError(_no_problem(problem))
-    capacity = in_bytes(capacity, "capacity")
-    rows = _core.refute(problem, capacity, integer(work, "work", 0, 2**63 - 1))
+    capacity, work = in_bytes(capacity, "capacity"), integer(work, "work", 0, 2**63 - 1)
+    if problem.parts is not None or problem.conflicts is not None:
+        proof = _core.refute_pairs(problem, capacity, work)
+        return None if proof is None else pair_refutation_of(capacity, *proof)
+    rows = _core.refute(problem, capacity, work)
     return None if rows is None else refutation_of(capacity, rows)
 
 
