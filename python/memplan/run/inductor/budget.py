@@ -20,8 +20,8 @@ import torch
 from torch import fx
 from torch._functorch import config as functorch
 from torch._functorch._activation_checkpointing.knapsack import dp_knapsack
-from torch._functorch.partitioners import (
-    _is_primal,  # type: ignore[attr-defined]
+from torch._functorch.partitioners import (  # type: ignore[attr-defined]
+    _is_primal,
     _size_of,
     estimate_runtime,
     min_cut_rematerialization_partition,
