@@ -39,7 +39,7 @@ UPSTREAM: dict[str, set[str]] = {
     "api": {"barriers", "checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
     "placed": {"checks", "facts", "kinds"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
-    "fitting": {"api", "checks", "facts", "importers", "inplace_ops", "kinds"},
+    "fitting": {"api", "checks", "facts", "importers", "inplace_ops", "kinds", "run"},
     "estimating": {"api", "facts", "fitting", "importers", "kinds"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},
@@ -50,6 +50,7 @@ UPSTREAM: dict[str, set[str]] = {
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
+    "facts/pareto",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -30,10 +30,13 @@ from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
+from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
+from .fitting.apply import apply as apply
 from .fitting.fit import fit
+from .fitting.pareto import pareto
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
 from .importers.snapshot import Snapshot, read_snapshot
@@ -79,6 +82,8 @@ __all__ = [
     "OrderBoundError",
     "OrderInfo",
     "Parameter",
+    "Pareto",
+    "ParetoPoint",
     "Placement",
     "Plan",
     "PlanDiff",
@@ -112,6 +117,7 @@ __all__ = [
     "order_bound",
     "order_names",
     "orders",
+    "pareto",
     "plan",
     "planner_names",
     "planners",
