@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..checks import check_donated, checked_place, names, seconds
+from ..barriers import with_barriers
+from ..checks import boolean, check_donated, checked_place, names, seconds
 from ..errors import InfeasibleError
 from ..facts.explain.inplace import may_be_over_inputs
 from ..facts.fitting import Change, Fitting, changes_of
 from ..facts.plan import Plan
 from ..facts.source import Source
-from ..importers import boolean, kind_of
+from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..sizes import in_bytes
@@ -41,6 +42,7 @@ def fit(
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
     zero_copy: bool = True,
+    barrier: Collection[str] = (),
     time_limit: float | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
@@ -78,7 +80,7 @@ def fit(
         The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
     time_limit
         Seconds. The search then ends with its best schedule so far.
-    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy
+    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy, barrier
         As for `plan`.
     args, kwargs, train, dims, inplace_ops, trust, device, optimizer, keep_gradients
         As for `capture`.
@@ -107,6 +109,7 @@ def fit(
     graph = capture(source, **called, **reading)
     if not isinstance(graph, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
+    graph = with_barriers(graph, names(barrier, "barrier"))
     check_donated(graph, donate)
     check_types(graph, disable_inplace_ops, "disable_inplace_ops")
     sharing: dict[str, Any] = {
