@@ -39,7 +39,7 @@ UPSTREAM: dict[str, set[str]] = {
     "api": {"barriers", "checks", "importers", "inplace_ops", "kinds", "facts", "planning", "proofs", "solving"},
     "placed": {"checks", "facts", "kinds"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
-    "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds", "run"},
+    "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "estimating": {"api", "checks", "facts", "fitting", "importers", "kinds"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},

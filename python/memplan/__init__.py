@@ -34,7 +34,7 @@ from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
-from .fitting.apply import apply as apply
+from .fitting.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
 from .fitting.fit import fit
 from .fitting.pareto import pareto
 from .importers.csv import read_problem
@@ -56,6 +56,7 @@ from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
+from .run.plans import seconds_of as _seconds_of  # noqa: F401  what fit calls
 from .verifying import verify
 
 __all__ = [

@@ -39,9 +39,9 @@ def apply(
     changes = [Change("donate", names) for kind, names in asked if kind == "donate"]
     again = [name for kind, names in asked if kind == "recompute" for name in names]
     away = [name for kind, names in asked if kind == "offload" for name in names if name not in again]
-    back = (_coming_back(explanation, graph, names) for names in (again, away))
+    reruns, fetches = (_coming_back(explanation, graph, names) for names in (again, away))
     price = moves(graph, "auto", transfer, 0.0) if away else 0.0
-    graph, moved, added = _moved(graph, storage, *back, price)
+    graph, moved, added = _moved(graph, storage, reruns, fetches, price)
     changes += moved
     for kind, names in asked:
         if kind == "hand_over":

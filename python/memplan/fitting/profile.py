@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..api import plan
-from ..run.plans import seconds_of
+from ..facts.later import later
 
 _REPEATS = 3
 _COPIED = 1 << 24  # bytes
@@ -24,7 +24,8 @@ def profiled(source: Any, reading: Mapping[str, Any]) -> dict[str, float]:
     """
     if reading.get("device") is not None:
         raise ValueError('cost="profile" measures on the device where the network is, and does not go with device=')
-    return seconds_of(plan(source, "first_fit", alignment=_ALIGNMENT, **reading), _REPEATS)
+    found: dict[str, float] = later("seconds_of")(plan(source, "first_fit", alignment=_ALIGNMENT, **reading), _REPEATS)
+    return found
 
 
 def seconds_to_move() -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..checks import boolean
+from ..facts.later import does
 from ..facts.source import Source
 from ..importers import kind_of
 from .matching import require_same, with_graph
@@ -65,6 +66,7 @@ def program_of(plan: Plan) -> Program:
     return kept
 
 
+@does("seconds_of")
 def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
     """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
 
