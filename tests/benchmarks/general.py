@@ -1,6 +1,7 @@
 """Problems that are more than rectangles: lifetimes by vector clocks, and shapes; auto beside others.
 
-Run: ``python tests/benchmarks/general.py [--rows clocks,shapes] [--seconds 10] [--planners auto,hill_climb]``. Prints for each problem the bound that auto proves, and by how much the peaks are above it.
+Run: ``python tests/benchmarks/general.py [--rows clocks,shapes] [--seconds 10] [--planners auto,hill_climb]``.
+Prints for each problem the bound that auto proves, and by how much the peaks are above it.
 
 - clocks: OmniMalloc's generators of vector clocks, where that is installed, and its own planners with as many seconds.
   The rows are shuffled: its tilings come in an order that gives their plan away. ``--given`` leaves them as they are.
