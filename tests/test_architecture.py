@@ -90,10 +90,12 @@ UPSTREAM: dict[str, set[str]] = {
     "search/squeeze": {"search/luby", "search/valley_search"},
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
     "planners/valley": {"plan", "planners/planners", "placing/best_so_far", "search/squeeze"},
+    "search/around_pins": {"bounds", "plan", "planner", "planners/planners", "placing/in_order"},
     "planners/portfolio": {
         "bounds",
         "plan",
         "planner",
+        "search/around_pins",
         "planners/planners",
         "placing/best_so_far",
         "search/order_search",

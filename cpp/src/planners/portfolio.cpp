@@ -24,6 +24,7 @@
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
+#include "search/around_pins.hpp"
 #include "search/order_search.hpp"
 #include "search/pair_squeeze.hpp"
 #include "search/squeaky_search.hpp"
@@ -360,6 +361,7 @@ class Portfolio {
 }  // namespace
 
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
+  if (problem.has_pins() || !problem.reserved().empty()) return around_pins(problem, options, portfolio, kPortfolio[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
     Portfolio(problem, options, best, deadline).run();
   });

@@ -12,7 +12,7 @@ namespace memplan {
 namespace {
 
 void require_plain(const Problem& problem) {
-  const unsigned features = features_of(problem) & (kShapes | kConflicts);
+  const unsigned features = features_of(problem) & ~unsigned{kAlignment};
   if (features == 0) return;
   std::string list;
   for (std::string_view name : feature_names(features)) list += (list.empty() ? "" : ", ") + std::string(name);
