@@ -139,7 +139,7 @@ def test_an_interrupt_while_an_order_is_made_keeps_the_rows_before(monkeypatch: 
     class Cut:
         ops, bound, interrupted = range(5), 0, True
 
-    monkeypatch.setattr(ordered._core, "order_of", lambda *_: Cut())
+    monkeypatch.setattr(ordered._core, "order_of", lambda *_, **__: Cut())
     found = memplan.compare(two_branches(), ["auto", "naive"], orders=["given", "best"])
     assert found.interrupted
     assert [(row.planner, row.order, row.error) for row in found] == [
@@ -221,9 +221,9 @@ def test_an_order_is_made_once_for_all_planners(monkeypatch: pytest.MonkeyPatch)
     made: list[str] = []
     order_of = _core.order_of
 
-    def counted(graph: _core.Graph, order: str, *rest: Any) -> _core.Order:
+    def counted(graph: _core.Graph, order: str, *rest: Any, **named: Any) -> _core.Order:
         made.append(order)
-        return order_of(graph, order, *rest)
+        return order_of(graph, order, *rest, **named)
 
     monkeypatch.setattr(ordered._core, "order_of", counted)
     graph = two_branches()

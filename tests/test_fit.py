@@ -18,9 +18,9 @@ APART = _core.StorageOptions(inplace=False, zero_copy=False)
 Dict = dict[str, Any]
 
 
-def small_graph(chance: random.Random) -> Dict:
-    """Up to 10 ops whose later half reads what the first half made, as backward passes do."""
-    count = chance.randint(3, 10)
+def small_graph(chance: random.Random, most: int = 10) -> Dict:
+    """Up to `most` ops whose later half reads what the first half made, as backward passes do."""
+    count = chance.randint(3, most)
     tensors: list[Dict] = [{"name": "x", "bytes": chance.randint(0, 6), "kind": "input"}]
     ops: list[Dict] = []
     names = ["x"]
@@ -71,21 +71,32 @@ def fitted(graph: Dict, capacity: int, storage: _core.StorageOptions = APART, **
     return found
 
 
-def check_random(seed: int) -> str:
+def largest_op(graph: Dict) -> int:
+    """The bytes that the largest op touches."""
+    size = {t["name"]: t["bytes"] for t in graph["tensors"] if t.get("kind") != "input"}
+    touched = [{*op["inputs"], *op["outputs"]} for op in graph["ops"]]
+    return max(
+        sum(size.get(t, 0) for t in names) + op.get("workspace", 0)
+        for names, op in zip(touched, graph["ops"], strict=True)
+    )
+
+
+def check_random(seed: int, moves: bool = False, most: int = 10) -> str:
     chance = random.Random(seed)
-    graph = small_graph(chance)
+    graph = small_graph(chance, most)
     load = _core.buffers_of(graph_of(graph), APART).problem.load
-    capacity = chance.randint(load * 7 // 10, load)
+    capacity = chance.randint(largest_op(graph) if moves else load * 7 // 10, load)
+    transfer = chance.choice([0.0, 0.25, 0.5, 1.0]) if moves else None
     never = [op["name"] for op in graph["ops"] if op.get("recompute") is False]
-    least = least_added_cost(graph, capacity, never)
-    found = fitted_or_error(graph, capacity)
+    least = least_added_cost(graph, capacity, never, transfer)
+    found = fitted_or_error(graph, capacity, transfer=transfer)
     if isinstance(found, memplan.InfeasibleError):
         assert found.proven
         assert least is None
         return "infeasible"
     assert least is not None
     assert found.added_cost == found.cost_bound == least
-    searched = fitted_or_error(graph, capacity, states=0, work=100_000)
+    searched = fitted_or_error(graph, capacity, states=0, work=100_000, transfer=transfer)
     if isinstance(searched, memplan.InfeasibleError):
         assert not searched.proven
         return "not found"
@@ -106,10 +117,17 @@ def test_small_graphs_are_as_good_as_the_best_of_all_schedules() -> None:
     assert found.count("equal") > 5 * (found.count("above") + found.count("not found"))
 
 
+def test_small_graphs_are_as_good_with_moves_too() -> None:
+    found = [check_random(seed, moves=True, most=7) for seed in range(150)]
+    assert found.count("infeasible") < 50
+    assert found.count("equal") > 5 * (found.count("above") + found.count("not found"))
+
+
 @pytest.mark.slow  # the same, more often
-def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules() -> None:
+@pytest.mark.parametrize("moves", [False, True])
+def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules(moves: bool) -> None:
     for seed in range(250, 10_250):
-        check_random(seed)
+        check_random(seed, moves)
 
 
 def test_a_graph_that_fits_is_left_as_it_is() -> None:
@@ -323,7 +341,7 @@ def test_files_with_wrong_changes_are_refused(old: str, new: str, expected: str,
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="allow must hold ways among recompute, order, donate, got 'magic'"):
+    with pytest.raises(ValueError, match="allow must hold ways among recompute, offload, order, donate, got 'magic'"):
         memplan.fit(chain(), 450, allow=["magic"])
     with pytest.raises(ValueError, match="cost must be one of auto, bytes, flops"):
         memplan.fit(chain(), 450, cost="time")

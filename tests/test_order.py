@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import memplan
+from layered import layers
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from oracle import legal_orders, waits
@@ -98,6 +100,48 @@ def test_a_branch_is_finished_before_the_next_one_begins() -> None:
     assert (given.peak, given.optimal, given.order_optimal) == (21, True, False)
     assert given.order == ("left", "right", "less", "fewer", "join")
     assert memplan.reorder(two_branches()) == plan.graph
+
+
+def training_step(layers: int) -> dict[str, Any]:
+    """A chain forward and back: each gradient is much larger than all else of its layer, and the last one is largest.
+
+    An update waits for what reads the weight, as it overwrites this.
+    """
+    sizes: dict[str, int] = {}
+    ops: list[dict[str, Any]] = []
+
+    def op(name: str, inputs: list[str], size: int, after: tuple[str, ...] = ()) -> str:
+        sizes[name] = size
+        ops.append({"name": name, "inputs": inputs, "outputs": [name], "after": list(after)})
+        return name
+
+    kept = ["x"]
+    for k in range(layers):
+        kept.append(op(f"forward{k}", [kept[-1]], 4))
+    above = op("loss", [kept[-1]], 4)
+    for k in reversed(range(layers)):
+        below = op(f"back{k}", [above, kept[k + 1]], 4)
+        op(f"gradient{k}", [above, kept[k]], 100 if k == layers - 1 else 20)
+        above = below
+    for k in range(layers):
+        op(f"update{k}", [f"gradient{k}"], 0, (f"back{k}",))
+    tensors = [{"name": "x", "bytes": 4, "kind": "input"}, *({"name": n, "bytes": b} for n, b in sizes.items())]
+    return {"tensors": tensors, "ops": ops, "outputs": []}
+
+
+def test_a_gradient_counts_as_falling_where_its_update_is_all_that_waits_for_it() -> None:
+    order = [op.name for op in memplan.reorder(training_step(20), order="hill_valley").ops]
+    between = [order.index(f"update{k}") - order.index(f"gradient{k}") for k in range(20)]
+    assert between == [1] * 20
+
+
+def test_a_large_gradient_waits_until_less_is_alive() -> None:
+    """It would lie on all that the forward pass has kept; later it does not."""
+    plan = memplan.plan(training_step(60), order="best")
+    assert plan.order_optimal
+    assert plan.peak < memplan.plan(training_step(60), order="hill_valley").peak
+    order = plan.order
+    assert order.index("gradient59") > order.index("gradient50")
 
 
 def test_an_op_that_overwrites_comes_after_those_that_read_before() -> None:
@@ -211,25 +255,6 @@ def test_less_work_is_no_worse_than_the_given_order() -> None:
     assert _core.best_order(graph, time_limit=1e-9).load <= given
 
 
-def layers(ops: int) -> dict[str, Any]:
-    """A random network whose orders differ much, and none of which is proven to be best."""
-    chance = random.Random(0)
-    width = int(ops**0.5)
-    names = [f"t{k}" for k in range(ops)]
-    reads = [names[k // width * width - width : k // width * width] if k >= width else ["x"] for k in range(ops)]
-    return {
-        "tensors": [
-            {"name": "x", "bytes": 1, "kind": "input"},
-            *({"name": name, "bytes": chance.randint(1, 1000)} for name in names),
-        ],
-        "ops": [
-            {"name": f"o{k}", "inputs": sorted({chance.choice(reads[k]) for _ in range(2)}), "outputs": [names[k]]}
-            for k in range(ops)
-        ],
-        "outputs": names[-1:],
-    }
-
-
 def test_work_and_time_end_the_search_and_the_bound() -> None:
     graph = graph_of(layers(5000))
     begin = time.perf_counter()
@@ -262,6 +287,69 @@ def test_an_interrupt_keeps_the_best_order_so_far() -> None:
     assert best.load <= _core.buffers_of(graph).problem.load
 
 
+def test_a_search_tells_of_better_orders_and_of_higher_bounds() -> None:
+    graph = graph_of(layers(2500))
+    told: list[memplan.OrderProgress] = []
+    best = memplan.plan(graph, "naive", order="best:work=3000000", on_order=told.append)
+    assert told[0].found_by == "given"
+    assert {"windows", "blocks"} & set(told[-1].found_by.split("+"))
+    for before, after in itertools.pairwise(told):
+        assert after.needed <= before.needed
+        assert after.bound >= before.bound
+        assert (after.needed, after.bound) != (before.needed, before.bound)
+    assert (told[-1].needed, told[-1].bound) == (best.load, best.proven_of_orders)
+    assert repr(told[0]) == f"OrderProgress(found_by='given', needed={told[0].needed}, bound=0)"
+
+
+@pytest.mark.parametrize("order", ["best", "exact", "windows", "lpmf"])
+def test_every_order_is_told_of(order: str) -> None:
+    told: list[memplan.OrderProgress] = []
+    graph = memplan.reorder(two_branches(), order=order, on_order=told.append)
+    assert told[-1].needed == _core.buffers_of(graph).problem.load
+    assert graph == memplan.reorder(two_branches(), order=order)
+
+
+def test_who_is_told_may_end_the_search() -> None:
+    def fails(found: memplan.OrderProgress) -> None:
+        raise OSError(f"told of {found.found_by}")
+
+    def enough(found: memplan.OrderProgress) -> None:
+        if found.found_by != "given":
+            raise KeyboardInterrupt
+
+    with pytest.raises(OSError, match="told of given"):
+        memplan.reorder(two_branches(), on_order=fails)
+    graph = graph_of(layers(400))
+    plan = memplan.plan(graph, "naive", order="best", on_order=enough)
+    assert plan.interrupted
+    assert plan.load < memplan.plan(graph, "naive").load  # the best order so far is kept
+    with pytest.raises(TypeError, match="on_order must be callable with an OrderProgress, got 3"):
+        memplan.plan(two_branches(), order="best", on_order=3)  # type: ignore[arg-type]
+
+
+def test_reorder_takes_what_may_be_done_with_memory() -> None:
+    """Inputs that may be taken, ops that may not write over an input, and alignment, change which order is best."""
+    chance, taken = random.Random(5), set[str]()
+    for _ in range(100):
+        graph = small_graph(chance, streams=False, ops=7)
+        for k, op in enumerate(graph["ops"]):
+            op["type"] = "even" if k % 2 == 0 else "odd"
+        options: dict[str, Any] = {
+            "donate": [tensor["name"] for tensor in graph["tensors"] if tensor["kind"] == "input"],
+            "disable_inplace_ops": ["even"],
+            "alignment": "64",
+        }
+        for name, value in options.items():
+            option = {name: value}
+            found = memplan.reorder(graph, **option)
+            storage = memplan.plan(graph, "naive", **option).storage
+            assert found == _core.reordered(graph_of(graph), _core.best_order(graph_of(graph), storage).ops)
+            taken.update([name] if found != memplan.reorder(graph) else [])
+    assert taken == set(options)
+    with pytest.raises(memplan.GraphError, match="donate must name graph inputs, got 'y'"):
+        memplan.reorder(two_branches(), donate=["y"])
+
+
 def test_a_capacity_that_fits_in_one_order_only() -> None:
     assert memplan.plan(two_branches(), order="best", capacity=12).peak == 12
     assert memplan.plan(two_branches(), order="best", capacity=21).peak <= 21
@@ -289,11 +377,7 @@ def test_what_is_no_order_is_refused() -> None:
 
 def test_a_reordered_network_runs_and_gives_the_same() -> None:
     torch = pytest.importorskip("torch")
-
-    class Branches(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, x: Any) -> Any:
-            parts = [torch.exp(x.repeat(64, 1) * k) for k in range(4)]
-            return sum(part.sum(0) for part in parts)
+    from branching import Branches
 
     x = torch.randn(3, 8)
     given = memplan.plan(Branches(), args=(x,), alignment=64)

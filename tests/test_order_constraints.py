@@ -67,13 +67,18 @@ def test_barriers_that_are_none() -> None:
         memplan.plan(([1], [0], [1]), barrier=["right"])
 
 
+def test_barriers_hold_in_comparisons_and_where_a_graph_is_made_to_fit() -> None:
+    found = memplan.compare(two_branches(), ["auto"], orders=["given", "best"], barrier=["right"])
+    assert [row.peak for row in found] == [KEPT, KEPT]
+    assert found.order_bound == KEPT
+    assert memplan.fit(two_branches(), FREE, allow=["order"]).peak == FREE
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.fit(two_branches(), FREE, allow=["order"], barrier=["right"])
+
+
 def test_a_program_runs_with_a_barrier() -> None:
     torch = pytest.importorskip("torch")
-
-    class Branches(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, x: Any) -> Any:
-            parts = [torch.exp(x.repeat(64, 1) * k) for k in range(4)]
-            return sum(part.sum(0) for part in parts)
+    from branching import Branches
 
     x = torch.randn(3, 8)
     free = memplan.plan(Branches(), args=(x,), order="best")

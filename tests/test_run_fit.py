@@ -33,13 +33,15 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3), *blocks, nn.Flatten(), nn.Dropout(0.2), nn.Linear(4 * 36, 3))
 
 
-@pytest.mark.parametrize("percent", [80, 60, 50])
-def test_training_gives_the_same_gradients(percent: int) -> None:
+@pytest.mark.parametrize(
+    ("percent", "way"), [(80, "recompute"), (60, "recompute"), (50, "recompute"), (70, "offload"), (50, "offload")]
+)
+def test_training_gives_the_same_gradients(percent: int, way: str) -> None:
     net, x = network(), torch.randn(2, 3, 8, 8)
     whole = memplan.plan(net, args=(x,), train=True, alignment=64)
-    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=["recompute"])
+    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=[way])
     assert plan.peak <= whole.load * percent // 100
-    assert plan.changes
+    assert {change.kind for change in plan.changes} == {way}
     statistics = {name: tensor.clone() for name, tensor in net.named_buffers()}
     torch.manual_seed(1)
     expected = whole.run(x)
@@ -53,7 +55,10 @@ def test_training_gives_the_same_gradients(percent: int) -> None:
         assert torch.equal(gradient, found.gradients[name]), name
     for name, tensor in net.named_buffers():
         assert torch.equal(tensor, updated[name]), name
-    assert any("relu_~1" in op for change in plan.changes for op in change.ops)
+    added = [op for change in plan.changes for op in change.ops]
+    assert any("relu_~1" in op if way == "recompute" else op.endswith("~in") for op in added)
+    again = plan.run(x)  # what is kept outside is of this run
+    assert torch.isfinite(again.loss)
 
 
 def test_another_network_is_refused() -> None:
@@ -65,7 +70,8 @@ def test_another_network_is_refused() -> None:
         plan.run(x, source=other, train=True)
 
 
-def test_an_onnx_model_gives_the_same() -> None:
+@pytest.mark.parametrize("way", ["recompute", "offload"])
+def test_an_onnx_model_gives_the_same(way: str) -> None:
     """t0 is read again at the end, through a view; the ops in between need its bytes."""
     weights = {f"w{k}": np.random.default_rng(k).standard_normal((8, 8)).astype(np.float32) for k in range(4)}
     nodes = [helper.make_node("MatMul", ["x", "w0"], ["t0"]), helper.make_node("MatMul", ["t0", "w1"], ["t1"])]
@@ -81,7 +87,8 @@ def test_an_onnx_model_gives_the_same() -> None:
     onnx = model(nodes, [value("x", [8, 8])], [value("y", [4, 16])], stored)
     x = np.random.default_rng(9).standard_normal((8, 8)).astype(np.float32)
     whole = memplan.plan(onnx, alignment=64)
-    plan = memplan.fit(onnx, whole.load - 256, alignment=64, allow=["recompute"])
+    plan = memplan.fit(onnx, whole.load - 256, alignment=64, allow=[way])
+    assert {change.kind for change in plan.changes} == {way}
     assert any(op.name.startswith("Reshape") and "~" in op.name for op in plan.graph.ops)  # type: ignore[union-attr]
     expected, found = whole.run(x), plan.run(x, check=True)
     assert np.array_equal(expected.outputs["y"], found.outputs["y"])

@@ -30,10 +30,10 @@ struct FittedGraph {
 };
 
 FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                      const StorageOptions& storage, Bytes capacity, bool recompute, std::int64_t work,
-                      std::size_t states, std::optional<double> time_limit, bool interruptible) {
+                      const StorageOptions& storage, Bytes capacity, bool recompute, std::optional<double> transfer,
+                      std::int64_t work, std::size_t states, std::optional<double> time_limit, bool interruptible) {
   Watch watch(py::none(), interruptible);
-  FitOptions options{capacity, recompute, work, states, time_limit, {}};
+  FitOptions options{capacity, recompute, transfer, work, states, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
   Fitted fitted = [&] {
@@ -46,8 +46,9 @@ FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const
 }
 
 FittedGraph rerun_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                        const StorageOptions& storage, const std::vector<std::pair<Index, Index>>& reruns) {
-  Fitted fitted = with_reruns(graph, facts_of(cost, again), storage, reruns);
+                        const StorageOptions& storage, const std::vector<std::pair<Index, Index>>& reruns,
+                        const std::vector<std::pair<Index, Index>>& fetches, double transfer) {
+  Fitted fitted = with_reruns(graph, facts_of(cost, again), storage, reruns, fetches, transfer);
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
 }
@@ -61,7 +62,8 @@ void bind_fit(py::module_& m) {
       .def_readonly("after", &Change::after)
       .def_readonly("before", &Change::before)
       .def_readonly("bytes", &Change::bytes)
-      .def_readonly("cost", &Change::cost);
+      .def_readonly("cost", &Change::cost)
+      .def_readonly("moved", &Change::moved);
   py::class_<FittedGraph>(m, "Fitted", "A graph whose load is within a capacity; see memplan/fit.hpp.")
       .def_readonly("graph", &FittedGraph::graph)
       .def_property_readonly("changes", [](const FittedGraph& f) { return f.rest.changes; })
@@ -70,10 +72,13 @@ void bind_fit(py::module_& m) {
       .def_property_readonly("cost_bound", [](const FittedGraph& f) { return f.rest.cost_bound; })
       .def_property_readonly("interrupted", [](const FittedGraph& f) { return f.rest.interrupted; });
   m.def("fit_graph", &fit_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
-        py::arg("capacity"), py::arg("recompute") = true, py::arg("work") = FitOptions().work,
-        py::arg("states") = FitOptions().states, py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
+        py::arg("capacity"), py::arg("recompute") = true, py::arg("transfer") = py::none(),
+        py::arg("work") = FitOptions().work, py::arg("states") = FitOptions().states,
+        py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
   m.def("rerun_graph", &rerun_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
-        py::arg("reruns"), "The graph with ops that run again: pairs of the op that follows, and the op, by position.");
+        py::arg("reruns"), py::arg("fetches") = std::vector<std::pair<Index, Index>>(), py::arg("transfer") = 0.0,
+        "The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors "
+        "that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.");
 }
 
 }  // namespace memplan::bindings

@@ -102,9 +102,10 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
 }
 
 OpOrder order_by(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, OrderOptions options,
-                 bool interruptible) {
-  Watch watch(py::none(), interruptible);
+                 bool interruptible, const py::object& tell) {
+  Watch watch(tell, interruptible);
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  if (watch.listens()) options.on_order = [&](const OrderProgress& found) { watch.tell(found); };
   OpOrder order = [&] {
     const py::gil_scoped_release release;
     return order_of(graph, chosen, storage, options);
@@ -120,6 +121,15 @@ void bind_best_order(py::module_& m) {
       .def_readonly("bound", &OpOrder::bound)
       .def_readonly("found_by", &OpOrder::found_by)
       .def_readonly("interrupted", &OpOrder::interrupted);
+  py::class_<OrderProgress>(m, "OrderProgress", "What a search for an order of the ops has found so far.")
+      .def_readonly("found_by", &OrderProgress::found_by, "The rule or search that found the best order.")
+      .def_readonly("needed", &OrderProgress::needed,
+                    "Bytes that this order needs: each content counts once, whatever tensors share bytes.")
+      .def_readonly("bound", &OrderProgress::bound, "Bytes that every order needs; 0 if nothing is proven.")
+      .def("__repr__", [](const OrderProgress& p) {
+        return "OrderProgress(found_by=" + quoted(p.found_by) + ", needed=" + std::to_string(p.needed) +
+               ", bound=" + std::to_string(p.bound) + ")";
+      });
   py::class_<OrderInfo>(m, "OrderInfo", "A row of the table of orders: what an order is, and where it comes from.")
       .def_readonly("name", &OrderInfo::name)
       .def_readonly("title", &OrderInfo::title)
@@ -136,19 +146,19 @@ void bind_best_order(py::module_& m) {
   m.def(
       "order_of",
       [](const Graph& graph, const std::string& order, const StorageOptions& storage, std::optional<double> time_limit,
-         bool interruptible) {
+         bool interruptible, const py::object& tell) {
         OrderOptions options;
         options.time_limit = time_limit;
-        return order_by(graph, choose_order(order), storage, options, interruptible);
+        return order_by(graph, choose_order(order), storage, options, interruptible, tell);
       },
       py::arg("graph"), py::arg("order"), py::arg("storage") = StorageOptions(), py::arg("time_limit") = py::none(),
-      py::arg("interruptible") = true);
+      py::arg("interruptible") = true, py::arg("tell") = py::none());
   m.def(
       "best_order",
       [](const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
          bool interruptible) {
         const ChosenOrder best = choose_order("best:work=" + std::to_string(work));
-        return order_by(graph, best, storage, {time_limit, {}}, interruptible);
+        return order_by(graph, best, storage, {time_limit}, interruptible, py::none());
       },
       py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = 60'000'000,
       py::arg("time_limit") = py::none(), py::arg("interruptible") = true);

@@ -6,7 +6,7 @@ together never overlap; every plan is verified before it is returned.
 
 from . import generate as generate
 from . import run as run
-from ._core import Graph, Op, Problem, Tensor, __version__
+from ._core import Graph, Op, OrderProgress, Problem, Tensor, __version__
 from .api import capture, order_bound, plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
@@ -49,6 +49,7 @@ from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
+from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
@@ -78,6 +79,8 @@ __all__ = [
     "OrderBound",
     "OrderBoundError",
     "OrderInfo",
+    "OrderProgress",
+    "PairRefutation",
     "Parameter",
     "Placement",
     "Plan",

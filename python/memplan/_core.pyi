@@ -19,6 +19,7 @@ __all__: list[str] = [
     "Op",
     "Order",
     "OrderInfo",
+    "OrderProgress",
     "Parameter",
     "PlannerInfo",
     "Problem",
@@ -43,6 +44,7 @@ __all__: list[str] = [
     "peak_of",
     "planners",
     "refute",
+    "refute_pairs",
     "reordered",
     "replay",
     "replay_places",
@@ -554,6 +556,27 @@ class Order:
     @property
     def ops(self) -> list[int]: ...
 
+class OrderProgress:
+    """
+    What a search for an order of the ops has found so far.
+    """
+    def __repr__(self) -> str: ...
+    @property
+    def bound(self) -> int:
+        """
+        Bytes that every order needs; 0 if nothing is proven.
+        """
+    @property
+    def found_by(self) -> str:
+        """
+        The rule or search that found the best order.
+        """
+    @property
+    def needed(self) -> int:
+        """
+        Bytes that this order needs: each content counts once, whatever tensors share bytes.
+        """
+
 class OrderInfo:
     """
     A row of the table of orders: what an order is, and where it comes from.
@@ -624,6 +647,8 @@ class FitChange:
     def bytes(self) -> int: ...
     @property
     def cost(self) -> float: ...
+    @property
+    def moved(self) -> bool: ...
     @property
     def ops(self) -> list[str]: ...
     @property
@@ -713,6 +738,7 @@ def fit_graph(
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     recompute: bool = True,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
     work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
     states: typing.SupportsInt | typing.SupportsIndex = 100000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
@@ -758,6 +784,7 @@ def order_of(
     storage: StorageOptions = ...,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = True,
+    tell: typing.Any = None,
 ) -> Order: ...
 def orders() -> list[OrderInfo]:
     """
@@ -782,6 +809,16 @@ def refute(
     """
     The nodes (parent, buffer, height, step) of a proof that no plan fits, -1 for none; or None. The GIL is
     released; Ctrl-C ends the search.
+    """
+
+def refute_pairs(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    work: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int, int, list[tuple[int, int, int]]]]] | None:
+    """
+    The same by pairs, for every problem: (buffers, ordered pairs of them, nodes), a node being (parent, lower,
+    upper, difference, clique as (buffer, begin, end)).
     """
 
 def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...
@@ -813,9 +850,13 @@ def rerun_graph(
     reruns: collections.abc.Sequence[
         tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
     ],
+    fetches: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+    ] = [],
+    transfer: typing.SupportsFloat | typing.SupportsIndex = 0.0,
 ) -> Fitted:
     """
-    The graph with ops that run again: pairs of the op that follows, and the op, by position.
+    The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.
     """
 
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:

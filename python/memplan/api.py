@@ -12,16 +12,27 @@ import numpy as np
 
 from . import _core
 from .barriers import with_barriers
-from .checks import check_donated, check_for_problems, checked_place, integer, names, seconds
+from .checks import (
+    boolean,
+    callback,
+    check_donated,
+    check_for_problems,
+    checked_place,
+    integer,
+    names,
+    seconds,
+    storage_options,
+)
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
 from .fixed import fixed
-from .importers import boolean, capture_source, kind_of
+from .importers import capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
 from .planning.orders import check_order
 from .proofs.order_bound import OrderBound, order_bound_of
+from .proofs.pair_refutation import PairRefutation, pair_refutation_of
 from .proofs.refutation import Refutation, refutation_of
 from .sizes import in_bytes
 from .solving import Solver
@@ -128,6 +139,7 @@ def plan(
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
+    on_order: Callable[[_core.OrderProgress], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
     seed: int = 0,
     threads: int = 1,
@@ -194,6 +206,9 @@ def plan(
         A function that is called with each plan that peaks below all plans before it. The plan is verified. The call
         is on the thread that called `plan`. The last such plan has the peak of the plan that is returned. Planners
         that do not search call it once. An exception that it raises ends the search, and is raised here.
+    on_order
+        A function that is called during the search for an order, with an `OrderProgress`: whenever an order needs less
+        than all before it, and whenever a higher bound is proven. It may raise, as `on_improvement` may.
     on_interrupt
         What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise" raises
         KeyboardInterrupt. So does "keep" if there is no plan yet, at the second Ctrl-C, and with planners that do not
@@ -248,14 +263,10 @@ def plan(
         raise TypeError(f"option {'pin' if pin else 'reserved'} applies to problems: plan.problem is that of a graph")
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
-    alignment = in_bytes(alignment, "alignment", 1)
-    if device is not None:
-        alignment = math.lcm(alignment, _ALIGNMENT_OF_CUDA)
+    alignment = _aligned_for(device, alignment)
     order = check_order(order)
     if on_interrupt not in ("keep", "raise"):
         raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
-    if on_improvement is not None and not callable(on_improvement):
-        raise TypeError(f"on_improvement must be callable with a plan, got {on_improvement!r}")
     origin = Source(
         source,
         kind_of(source),
@@ -274,7 +285,8 @@ def plan(
         integer(seed, "seed", 0, 2**64 - 1),
         integer(threads, "threads", 1, 2**31 - 1),
         None if capacity is None else in_bytes(capacity, "capacity"),
-        on_improvement,
+        callback(on_improvement, "on_improvement", "a plan"),
+        callback(on_order, "on_order", "an OrderProgress"),
         origin if device is None and origin.kind in HAVE_PROGRAMS else None,
     )
     try:
@@ -300,10 +312,14 @@ def reorder(
     *,
     order: str = "best",
     barrier: Collection[str] = (),
-    inplace: bool = True,
-    zero_copy: bool = True,
+    alignment: int | str = 1,
     place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
+    donate: Collection[str] = (),
+    zero_copy: bool = True,
     time_limit: float | None = None,
+    on_order: Callable[[_core.OrderProgress], object] | None = None,
     **options: Any,
 ) -> _core.Graph:
     """The graph with its ops in another order: that of the least load that is found, if no other is named.
@@ -318,8 +334,10 @@ def reorder(
     ----------
     source, options
         What to reorder, as for `capture`.
-    order, barrier, inplace, zero_copy, place, time_limit
+    order, barrier, alignment, place, inplace, disable_inplace_ops, donate, zero_copy, on_order
         As for `plan`.
+    time_limit
+        Seconds. A search then ends with its best order so far, as it does at Ctrl-C.
 
     Raises
     ------
@@ -333,18 +351,28 @@ def reorder(
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
     graph = with_barriers(graph, names(barrier, "barrier"))
-    storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], [], bool(zero_copy))
-    found = _core.order_of(graph, order, storage, time_limit=seconds(time_limit, "time_limit"))
+    storage = storage_options(
+        graph,
+        alignment=_aligned_for(options.get("device"), alignment),
+        place=place,
+        inplace=inplace,
+        disable_inplace_ops=disable_inplace_ops,
+        donate=donate,
+        zero_copy=zero_copy,
+    )
+    limit, tell = seconds(time_limit, "time_limit"), callback(on_order, "on_order", "an OrderProgress")
+    found = _core.order_of(graph, order, storage, time_limit=limit, tell=tell)
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
 
 
 def order_bound(
     source: Any,
     *,
-    inplace: bool = True,
-    zero_copy: bool = True,
     place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
+    zero_copy: bool = True,
     work: int = 10**8,
     **options: Any,
 ) -> OrderBound:
@@ -356,7 +384,7 @@ def order_bound(
     ----------
     source, options
         A plan of a graph, with what was asked for it; or a source, as for `capture`.
-    inplace, zero_copy, place, donate
+    place, inplace, disable_inplace_ops, donate, zero_copy
         As for `plan`; what a plan has been asked for counts.
     work
         Steps of work after which the search for a higher bound ends. A step takes some nanoseconds.
@@ -375,17 +403,22 @@ def order_bound(
     if not isinstance(graph, _core.Graph):
         raise TypeError("order_bound takes graphs and their plans; a problem has steps, and no ops")
     if storage is None:
-        donate = names(donate, "donate")
-        check_donated(graph, donate)
-        storage = _core.StorageOptions(checked_place(place), 1, bool(inplace), [], list(donate), bool(zero_copy))
+        storage = storage_options(
+            graph,
+            place=place,
+            inplace=inplace,
+            disable_inplace_ops=disable_inplace_ops,
+            donate=donate,
+            zero_copy=zero_copy,
+        )
     return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
 
 
-def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
-    """Prove that no plan of a problem fits a capacity. `Refutation.check` checks the proof.
+def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | PairRefutation | None:
+    """Prove that no plan of a problem fits a capacity. The proof's `check` checks it.
 
     This is for small problems, of some dozens of buffers: the search does not remember what it has refuted before, and
-    a proof has at most a million nodes. Alignments are supported. The problem of a graph's plan is ``plan.problem``.
+    a proof has at most a million nodes. The problem of a graph's plan is ``plan.problem``.
 
     Parameters
     ----------
@@ -396,22 +429,25 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
 
     Returns
     -------
-    Refutation or None
-        None if a plan fits. None too if neither a plan nor a proof was found within the work and a million nodes.
+    Refutation, PairRefutation or None
+        By steps, a Refutation. By pairs if the problem has shapes, or conflicts beyond lifetimes, or partial orders:
+        a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was found within the work and a
+        million nodes.
 
     Raises
     ------
     TypeError, ValueError
         Bad input.
-    UnsupportedError
-        The problem has shapes, or conflicts beyond lifetimes.
     KeyboardInterrupt
         Ctrl-C ends the search.
     """
     if not isinstance(problem, _core.Problem):
         raise TypeError(_no_problem(problem))
-    capacity = in_bytes(capacity, "capacity")
-    rows = _core.refute(problem, capacity, integer(work, "work", 0, 2**63 - 1))
+    capacity, work = in_bytes(capacity, "capacity"), integer(work, "work", 0, 2**63 - 1)
+    if problem.parts is not None or problem.conflicts is not None:
+        proof = _core.refute_pairs(problem, capacity, work)
+        return None if proof is None else pair_refutation_of(capacity, *proof)
+    rows = _core.refute(problem, capacity, work)
     return None if rows is None else refutation_of(capacity, rows)
 
 
@@ -431,6 +467,12 @@ def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
 
     assert isinstance(graph, _core.Graph)
     return notes_of({op.type for op in graph.ops})
+
+
+def _aligned_for(device: str | None, alignment: int | str) -> int:
+    """The alignment that was asked for, as a device needs it."""
+    size = in_bytes(alignment, "alignment", 1)
+    return size if device is None else math.lcm(size, _ALIGNMENT_OF_CUDA)
 
 
 def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:

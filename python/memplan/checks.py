@@ -9,7 +9,9 @@ import numpy as np
 
 from . import _core
 from .errors import GraphError
+from .inplace_ops import check_types
 from .kinds import KINDS, PLACED
+from .sizes import in_bytes
 from .text import offer
 
 
@@ -21,6 +23,29 @@ def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
         if kinds.get(name) != "input":
             of_kind = f", which is of kind {kinds[name]}" if name in kinds else ""
             raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
+
+
+def storage_options(
+    graph: _core.Graph,
+    *,
+    alignment: int | str = 1,
+    place: Collection[str] = PLACED,
+    inplace: bool = True,
+    disable_inplace_ops: Collection[str] = (),
+    donate: Collection[str] = (),
+    zero_copy: bool = True,
+) -> _core.StorageOptions:
+    """What may be done with the memory of a graph: the options of `plan`, checked."""
+    check_donated(graph, names(donate, "donate"))
+    check_types(graph, names(disable_inplace_ops, "disable_inplace_ops"), "disable_inplace_ops")
+    return _core.StorageOptions(
+        checked_place(place),
+        in_bytes(alignment, "alignment", 1),
+        boolean(inplace, "inplace"),
+        list(disable_inplace_ops),
+        list(donate),
+        boolean(zero_copy, "zero_copy"),
+    )
 
 
 def check_for_problems(
@@ -40,6 +65,20 @@ def check_for_problems(
     for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
         if given:
             raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
+
+
+def callback(value: Any, name: str, taking: str) -> Any:
+    """A function of one argument, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable with {taking}, got {value!r}")
+    return value
+
+
+def boolean(value: Any, name: str) -> bool:
+    """An option that is on or off; TypeError for anything else, such as text."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def integer(value: Any, name: str, least: int, most: int) -> int:

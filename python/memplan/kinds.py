@@ -1,4 +1,4 @@
-"""Kinds of tensors, as the core names them: what they are called, which are placed, and which one a buffer has."""
+"""Kinds of tensors and ops, as the core names them: which are placed, which one a buffer has, what moves tensors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from . import _core
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
+MOVE_OUT, FETCH = "memplan.move_out", "memplan.fetch"  # types of ops that copy a tensor out of the arena, and back
+MOVES = (MOVE_OUT, FETCH)
 PLACED = ("intermediate", "output", "workspace")  # unless told otherwise
 
 

@@ -25,6 +25,7 @@ class Solver:
     threads: int
     capacity: int | None
     on_improvement: Callable[[Plan], object] | None
+    on_order: Callable[[_core.OrderProgress], object] | None
     source: Source | None
 
     def problem(self, problem: _core.Problem) -> Plan:
@@ -54,7 +55,7 @@ class Solver:
         if order == "given":
             return self.graph(graph, storage)
         begin = time.perf_counter()
-        found = _core.order_of(graph, order, storage, time_limit=self.time_limit)
+        found = _core.order_of(graph, order, storage, time_limit=self.time_limit, tell=self.on_order)
         plan = self._of_order(graph, storage, found, order.partition(":")[0] == "best", begin)
         interrupted = plan.interrupted or found.interrupted
         return replace(plan, ordered_by=order, proven_of_orders=found.bound, interrupted=interrupted)

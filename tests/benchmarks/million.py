@@ -34,4 +34,4 @@ def main(planners: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["first_fit", "greedy_by_size"])
+    main(sys.argv[1:] or ["first_fit", "greedy_by_size", "auto"])

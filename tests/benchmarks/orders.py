@@ -6,16 +6,18 @@ checkout.
 
 from __future__ import annotations
 
-import random
+import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from reporting import arguments, replace_section, report
 
 import memplan
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from layered import layers
 
 SECTION = "orders"
 HEAD = ("network", "ops", "lpmf", "bfs", "dfs", "list", "best", "bound", "proven", "found by", "CPU seconds")
@@ -38,25 +40,6 @@ def main() -> None:
     about = report(SECTION, HEAD, cells, rows, options)
     if docs:
         replace_section(SECTION, about, HEAD, cells, PAGE)
-
-
-def layers(ops: int) -> dict[str, Any]:
-    """A random network of square layers, each op of which reads two of the layer before."""
-    chance = random.Random(0)
-    width = int(ops**0.5)
-    names = [f"t{k}" for k in range(ops)]
-    reads = [names[k // width * width - width : k // width * width] if k >= width else ["x"] for k in range(ops)]
-    return {
-        "tensors": [
-            {"name": "x", "bytes": 1, "kind": "input"},
-            *({"name": name, "bytes": chance.randint(1, 1000)} for name in names),
-        ],
-        "ops": [
-            {"name": f"o{k}", "inputs": sorted({chance.choice(reads[k]) for _ in range(2)}), "outputs": [names[k]]}
-            for k in range(ops)
-        ],
-        "outputs": names[-1:],
-    }
 
 
 def measured(name: str, graph: object) -> dict[str, object]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import memplan
-from commands import run
+from commands import LIFETIMES, run
 from memplan import cli
+from memplan.cli.terminal import Progress
+from test_order import two_branches
 
 PLANNERS = [row.name for row in memplan.planners()]
 
@@ -42,6 +46,32 @@ def test_an_order_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong, message in [("fast", "order must be one of given, best"), ("lpmf:k=1", "order 'lpmf' takes no param")]:
         assert run("plan", "example:gpt2_infer", "--order", wrong) == 2
         assert message in capsys.readouterr().err
+
+
+def test_barriers_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "branches.json"
+    path.write_text(json.dumps(two_branches()), encoding="utf-8")
+    for barrier, peak in [([], 12), (["--barrier", "right"], 21), (["--barrier", "join,right"], 21)]:
+        assert run("plan", path, "--order", "best", *barrier, "--json", tmp_path / "plan.json") == 0
+        assert memplan.read_plan(tmp_path / "plan.json").peak == peak
+    assert run("explain", path, "--order", "best", "--barrier", "right") == 0
+    assert run("compare", path, "--planners", "auto", "--orders", "given,best", "--barrier", "right") == 0
+    assert run("fit", path, "--budget", "12", "--allow", "order") == 0
+    assert run("fit", path, "--budget", "12", "--allow", "order", "--barrier", "right") == 1
+    capsys.readouterr()
+    assert run("plan", path, "--barrier", "rigth") == 2
+    assert "barrier must name ops, got 'rigth'; there is 'right'" in capsys.readouterr().err
+    assert run("plan", LIFETIMES, "--barrier", "right") == 2
+    assert "option barrier applies to graphs" in capsys.readouterr().err
+
+
+def test_a_line_says_how_far_the_search_for_an_order_has_come() -> None:
+    progress = Progress()
+    assert str(progress) == "planning: 0 s"
+    memplan.reorder(two_branches(), on_order=progress.show_order)
+    assert str(progress) == "ordering: load 12 B, bound of all orders 12 B, 0 s"
+    progress.show(memplan.plan(two_branches()))
+    assert str(progress).startswith("planning: peak 21 B")
 
 
 def test_parameters_say_what_they_can_be() -> None:

@@ -92,7 +92,9 @@ std::size_t check_one(const Graph& graph) {
     const BestWay none = best_way(model, OrderState(model), start, {kWork, 0, least, backwards}, never, work);
     CHECK(!none.ops && none.bound == least);
   }
-  const ExactOrder exact = search_exactly(model, blocks, given, 0, kWork, never);
+  const OnOrder nobody;
+  Telling tell(nobody);
+  const ExactOrder exact = search_exactly(model, blocks, given, 0, kWork, never, tell);
   CHECK(is_legal(model, exact.ops) && most_of(needs_of(model, exact.ops)) == least && exact.bound == least);
   return static_cast<std::size_t>(
       std::count_if(blocks.ops.begin(), blocks.ops.end(), [](const auto& ops) { return ops.size() > 1; }));

@@ -1,5 +1,7 @@
-// What the valley search keeps while it goes down and back up, each against a plain version that starts afresh.
+// What the valley search keeps while it goes down and back up, each against a plain version that starts afresh; and
+// repairs in windows.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -9,11 +11,16 @@
 #include <vector>
 
 #include "check.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/verify.hpp"
+#include "planners/planners.hpp"
 #include "search/floors.hpp"
 #include "search/marks.hpp"
 #include "search/refutations.hpp"
 #include "search/sections.hpp"
 #include "search/valleys.hpp"
+#include "search/window_repair.hpp"
 
 using namespace memplan;
 
@@ -386,6 +393,70 @@ void a_full_word_of_sections() {
   Walk(sections, 6).run(300);
 }
 
+// A buffer per step, most of which die soon.
+Problem narrow_problem(Index count) {
+  std::vector<Bytes> size, alignment;
+  std::vector<Step> first, last;
+  for (Index i = 0; i < count; ++i) {
+    size.push_back(1 + below(60));
+    first.push_back(i);
+    last.push_back(i + 2 + below(below(50) == 0 ? 40 : 6));
+    alignment.push_back(Bytes{1} << below(3));
+  }
+  if (below(4) == 0) {  // which leaves no room small
+    const Step from = below(count / 2);
+    size.push_back(1 + below(20));
+    first.push_back(from);
+    last.push_back(from + 1 + below(count));
+    alignment.push_back(1);
+  }
+  return Problem(size, first, last, alignment);
+}
+
+// Whatever comes of it, it is a plan whose peak is no higher; and true says that the target is met.
+bool is_repaired(const Problem& problem, Bytes target, std::int64_t work) {
+  const std::vector<Bytes> before = first_fit(problem, {}).offsets;
+  std::vector<Bytes> offsets = before;
+  const std::int64_t given = work;
+  const bool done = repair_in_windows(problem, offsets, target, 5, work, Deadline());
+  CHECK(work <= given);
+  CHECK(verify(problem, offsets).empty());
+  CHECK(peak_of(problem, offsets) <= peak_of(problem, before));
+  CHECK(done == (peak_of(problem, offsets) <= target));
+  if (given == 0) CHECK(offsets == before);
+  return done && offsets != before;
+}
+
+void windows_are_repaired() {
+  int repaired = 0;
+  for (int problems = 0; problems < 30; ++problems) {
+    const Problem problem = narrow_problem(3000);
+    is_repaired(problem, load(problem), 0);
+    repaired += is_repaired(problem, load(problem) + below(8), 3'000'000) ? 1 : 0;
+    is_repaired(problem, load(problem) / 2, 1'000'000);  // above it nearly everywhere
+    is_repaired(problem, kMaxBytes, 1'000'000);
+  }
+  CHECK(repaired >= 10);
+}
+
+// Where the deadline passes on the way, the plan stays one.
+void a_repair_may_be_cut_short() {
+  const Problem problem = narrow_problem(20'000);
+  for (int looks = 1; looks < 40; looks += 3) {
+    PlanOptions options;
+    const auto begin = std::chrono::steady_clock::now();
+    options.time_limit = looks * 1e-4;
+    options.start = begin;
+    std::vector<Bytes> offsets = first_fit(problem, {}).offsets;
+    std::int64_t work = 100'000'000;
+    try {
+      repair_in_windows(problem, offsets, load(problem), 5, work, Deadline(options));
+    } catch (const EndedError&) {
+    }
+    CHECK(verify(problem, offsets).empty());
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -395,5 +466,7 @@ int main() {
   refutations_outlive_growth();
   for (int problems = 0; problems < 300; ++problems) walk();
   a_full_word_of_sections();
+  windows_are_repaired();
+  a_repair_may_be_cut_short();
   return check::finish();
 }

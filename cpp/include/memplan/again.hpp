@@ -1,7 +1,10 @@
 // Again: what it does to run an op a second time, what that costs, and what was gained where it was done.
+//
+// What leaves the arena may be copied out, and fetched again, too. These are ops of types of their own.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "memplan/units.hpp"
@@ -21,6 +24,9 @@ struct OpFacts {
   Again again = Again::same;
 };
 
+inline constexpr std::string_view kMoveOut = "memplan.move_out";  // reads a tensor, and keeps its bytes elsewhere
+inline constexpr std::string_view kFetch = "memplan.fetch";       // writes a new tensor with these bytes
+
 // Tensors that come back before an op.
 struct Change {
   std::vector<std::string> tensors;  // by the names that they had
@@ -29,6 +35,7 @@ struct Change {
   std::string before;                // the op of the graph that runs next
   Bytes bytes = 0;
   double cost = 0;
+  bool moved = false;  // out of the arena and back; else ops run again
 };
 
 }  // namespace memplan

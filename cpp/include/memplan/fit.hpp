@@ -4,9 +4,9 @@
 //     t       ├───────────────────┤          made by op 0, used by ops 1 and 5
 //     t       ├───┤           ├───┤          leaves after op 1; op 0 runs again right before op 5
 //
-// A tensor comes back when its op runs again, and before it the ops whose outputs it reads and that have left too.
-// These are ops that are added, so that the result is a graph like any other: a copy of an op writes new tensors, which
-// later ops read.
+// A tensor comes back when its op runs again, and before it the ops whose outputs it reads and that have left too. Or
+// its bytes are moved out as soon as they are final, and fetched. These are ops that are added, so that the result is a
+// graph like any other: a copy of an op, and a fetch, write new tensors, which later ops read.
 //
 // What keeps it right: an op runs again only if that gives what it gave before. It draws no random numbers. What it
 // reads has not been changed since. What is changed in place after it was made is made again by all the ops that wrote
@@ -29,6 +29,7 @@ namespace memplan {
 struct FitOptions {
   Bytes capacity = 0;
   bool recompute = true;
+  std::optional<double> transfer = {};    // the cost of a byte that is moved out or fetched; none: nothing is moved
   std::int64_t work = 1'000'000'000;      // of the search, in steps of some nanoseconds
   std::size_t states = 100'000;           // that the exact search for small graphs may visit
   std::optional<double> time_limit = {};  // seconds
@@ -51,8 +52,10 @@ Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageO
            const FitOptions& options);
 
 // The graph in which given ops run again: pairs of the op that follows, and the op whose outputs come back, with all
-// that has changed these. A second pair that is the same adds nothing. Throws GraphError where an op may not run there.
+// that has changed these. `fetches` are pairs of the op that follows, and a tensor that was moved out. A second pair
+// that is the same adds nothing. Throws GraphError where an op may not run, or a tensor not be fetched, there.
 Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-                   const std::vector<std::pair<Index, Index>>& reruns);
+                   const std::vector<std::pair<Index, Index>>& reruns,
+                   const std::vector<std::pair<Index, Index>>& fetches = {}, double transfer = 0);
 
 }  // namespace memplan

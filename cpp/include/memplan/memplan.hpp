@@ -23,6 +23,7 @@
 #include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
 #include "memplan/refute.hpp"
+#include "memplan/refute_pairs.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"

@@ -25,6 +25,7 @@ namespace memplan {
 struct OrderOptions {
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
+  OnOrder on_order = {};                  // told of each order that needs less, and of each higher bound
 };
 
 struct OpOrder {

@@ -1,6 +1,7 @@
 // OrderInfo: a rule or search that puts the ops of a graph in an order, and the row that describes it.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,15 @@ struct FoundOrders {
   Bytes bound = 0;           // no order and no sharing has a lower load; 0: nothing is proven
   bool interrupted = false;  // asked to end
 };
+
+// What a search has found so far.
+struct OrderProgress {
+  std::string found_by;  // the rule or search that found the best order
+  Bytes needed = 0;      // by that order: each content counts once, whatever tensors share bytes
+  Bytes bound = 0;       // no order and no sharing has a lower load; 0: nothing is proven
+};
+
+using OnOrder = std::function<void(const OrderProgress&)>;
 
 struct OrderInfo {
   std::string_view name;

@@ -32,21 +32,23 @@ void Candidates::look(const Schedule& schedule, const Walk& walk, std::span<cons
   measure(walk, price);
   all_.clear();
   for (Index i = 0; i < static_cast<Index>(model_.unit_of_item.size()); ++i) {
-    const Index unit = model_.unit_of_item[at(i)];
     const Bytes bytes = model_.contents.items[at(i)].bytes;
-    if (unit == kNone || bytes == 0) continue;
+    const Index ways[] = {model_.unit_of_item[at(i)], model_.fetch_of_item[at(i)]};
+    if ((ways[0] == kNone && ways[1] == kNone) || bytes == 0) continue;
     const std::span<const ItemEvent> events = walk.events(i);
     for (std::size_t e = 1; e < events.size(); ++e) {
       const Index begin = events[e - 1].step + 1, end = events[e].step;
       if (events[e].made || begin >= end) continue;
       const Index steps = too_much_until_[at(end)] - too_much_until_[at(begin)];
       if (steps == 0) continue;
-      const Rerun rerun{walk.steps[at(end)].stage, unit};
-      if (!model_.may_run_again(unit, rerun.stage) || schedule.contains(rerun)) continue;
       const double freed = std::min(static_cast<double>(bytes) * steps, over_until_[at(end)] - over_until_[at(begin)]);
       const double priced = static_cast<double>(bytes) * (worth_until_[at(end)] - worth_until_[at(begin)]);
       const double worth = price.empty() ? freed : priced + 1e-6 * freed / over_;
-      all_.push_back({rerun, freed, worth, 0});
+      for (const Index unit : ways) {
+        const Rerun rerun{walk.steps[at(end)].stage, unit};
+        if (model_.may_run_again(unit, rerun.stage) && !schedule.contains(rerun))
+          all_.push_back({rerun, freed, worth, 0});
+      }
     }
   }
   std::sort(all_.begin(), all_.end(), [](const Leaving& a, const Leaving& b) { return a.rerun < b.rerun; });
@@ -97,6 +99,14 @@ bool Candidates::may_stay(const Walk& walk, Index item, Index stage) const {
   return most_between(walk, std::prev(next)->step + 1, begin) + model_.contents.items[at(item)].bytes <= capacity_;
 }
 
+// How an item comes back for another: the way that is cheaper by itself.
+Rerun Candidates::way_back(const Schedule& schedule, Index item, Index stage) const {
+  const Index again = model_.unit_of_item[at(item)], fetch = model_.fetch_of_item[at(item)];
+  if (!model_.may_run_again(fetch, stage)) return {stage, again};
+  if (!model_.may_run_again(again, stage)) return {stage, fetch};
+  return {stage, schedule.cost_of(fetch) < schedule.cost_of(again) ? fetch : again};
+}
+
 bool Candidates::may_go(const Walk& walk, const Rerun& rerun) const {
   const Index stage_begin = walk.first[at(rerun.stage)], stage_end = walk.first[at(rerun.stage) + 1];
   for (const Index item : model_.units[at(rerun.unit)].items) {
@@ -117,7 +127,7 @@ std::optional<std::vector<Rerun>> Candidates::with_inputs(const Schedule& schedu
   std::vector<Rerun> found{rerun};
   for (std::size_t next = 0; next < found.size(); ++next) {
     for (const Index item : model_.units[at(found[next].unit)].needs) {
-      const Rerun other{rerun.stage, model_.unit_of_item[at(item)]};
+      const Rerun other = way_back(schedule, item, rerun.stage);
       if (there(walk, item, rerun.stage) || may_stay(walk, item, rerun.stage)) continue;
       if (!model_.may_run_again(other.unit, other.stage) || schedule.contains(other)) continue;
       if (std::find(found.begin(), found.end(), other) != found.end()) continue;

@@ -42,6 +42,7 @@ class Candidates {
 
  private:
   bool there(const Walk& walk, Index item, Index stage) const;
+  Rerun way_back(const Schedule& schedule, Index item, Index stage) const;
   bool may_stay(const Walk& walk, Index item, Index stage) const;
   Bytes most_between(const Walk& walk, Index begin, Index end) const;
 

@@ -33,6 +33,28 @@ WrittenOver most_written_over(const FitModel& model, Index op) {
   return found;
 }
 
+// An item between two uses of it; begin > end if it cannot come back between them.
+Gap gap_of(const FitModel& model, Index item, Index before, Index use) {
+  Gap gap;
+  gap.item = item;
+  gap.bytes = model.contents.items[at(item)].bytes;
+  gap.first = before + 1;
+  gap.begin = use + 1;
+  gap.end = before;
+  const auto may_come_back = [&](Index u) {
+    if (u == kNone) return false;
+    const Index begin = std::max(before + 1, model.units[at(u)].from), end = std::min(use, model.units[at(u)].until);
+    if (begin > end) return false;
+    gap.begin = std::min(gap.begin, begin);
+    gap.end = std::max(gap.end, end);
+    return true;
+  };
+  if (may_come_back(model.unit_of_item[at(item)])) gap.unit = model.unit_of_item[at(item)];
+  if (may_come_back(model.fetch_of_item[at(item)])) gap.fetch = model.fetch_of_item[at(item)];
+  gap.last = gap.end;
+  return gap;
+}
+
 }  // namespace
 
 Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
@@ -44,23 +66,15 @@ Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
     too_much.push_back(walk.need[at(k)] + walk.saved[at(k)] - most.dead - capacity);
     over.push_back(std::move(most.of_item));
   }
-  for (const Unit& unit : model.units) {
-    for (const Index i : unit.items) {
+  for (const std::vector<Index>& made : model.contents.makes) {
+    for (const Index i : made) {
       Index before = model.contents.items[at(i)].maker;
       for (const Index use : model.uses[at(i)]) {
-        const Index a = before, b = use;
+        Gap gap = gap_of(model, i, before, use);
+        if (const auto found = over[at(before)].find(i); found != over[at(before)].end())
+          gap.written_over = found->second;
         before = use;
-        Gap gap;
-        gap.item = i;
-        gap.unit = model.unit_of_item[at(i)];
-        gap.bytes = model.contents.items[at(i)].bytes;
-        gap.begin = std::max(a + 1, unit.from);
-        gap.end = std::min(b, unit.until);
-        gap.first = a + 1;
-        gap.last = gap.end;
-        if (gap.begin > gap.end) continue;
-        if (const auto found = over[at(a)].find(i); found != over[at(a)].end()) gap.written_over = found->second;
-        if (gap.first < gap.last || gap.written_over > 0) gaps.push_back(gap);
+        if (gap.begin <= gap.end && (gap.first < gap.last || gap.written_over > 0)) gaps.push_back(gap);
       }
     }
   }

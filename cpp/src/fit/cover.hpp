@@ -4,8 +4,8 @@
 //     such that   at each op k:  bytes of the items that are away at k  >=  need(k) - capacity
 //
 // An item may be away between two uses that follow each other in the given order, if its unit runs again at a stage
-// between them. All that a unit reads is taken to be there when it runs again, and what it needs then is not counted.
-// So no schedule adds less than the optimum.
+// between them, or it is fetched there. All that a unit reads is taken to be there when it runs again, and what it
+// needs then is not counted. So no schedule adds less than the optimum.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,8 @@ namespace memplan {
 // An item that may be away while the ops [first, last) run, if its unit runs again at a stage of [begin, end].
 struct Gap {
   Index item = 0;
-  Index unit = 0;
+  Index unit = kNone;   // whose ops make it again
+  Index fetch = kNone;  // the unit that fetches it
   Bytes bytes = 0;
   Index first = 0;
   Index last = 0;
@@ -40,7 +41,7 @@ class Cover {
   // At least the bytes that an op needs, and the op that needs most so.
   Floor floor() const;
 
-  std::vector<Gap> gaps;        // by unit
+  std::vector<Gap> gaps;        // those of the items that an op makes follow each other, and so do those of an item
   std::vector<Bytes> too_much;  // per op: need - capacity, however low
 
  private:

@@ -14,12 +14,18 @@ constexpr Index kMostOps = 64;
 
 using Items = std::uint32_t;  // a set
 
-// A stage, and the items alive.
+// A stage, the items alive, and those that were moved out.
 struct Situation {
   std::uint32_t stage;
   Items alive;
+  Items outside;
 
-  std::uint64_t key() const { return std::uint64_t{stage} << 32 | alive; }
+  std::uint64_t key() const { return (std::uint64_t{stage} << kMostItems | outside) << kMostItems | alive; }
+  static Situation of(std::uint64_t key) {
+    constexpr std::uint64_t mask = (std::uint64_t{1} << kMostItems) - 1;
+    return {static_cast<std::uint32_t>(key >> 2 * kMostItems), static_cast<Items>(key & mask),
+            static_cast<Items>(key >> kMostItems & mask)};
+  }
 };
 
 class StateSearch {
@@ -33,7 +39,7 @@ class StateSearch {
   }
 
   std::optional<Exact> run(std::size_t most) {
-    push({0, given_}, 0, 0, {});
+    push({0, given_, 0}, 0, 0, {});
     while (!heap_.empty()) {
       const auto [cost, key] = heap_.top();
       heap_.pop();
@@ -41,7 +47,7 @@ class StateSearch {
       if (known.done || cost > known.cost) continue;
       known.done = true;
       if (known_.size() > most) return std::nullopt;
-      const Situation state{static_cast<std::uint32_t>(key >> 32), static_cast<Items>(key)};
+      const Situation state = Situation::of(key);
       if (static_cast<Index>(state.stage) == model_.op_count()) return result(state, cost);
       expand(state, cost);
     }
@@ -93,16 +99,20 @@ class StateSearch {
   void expand(const Situation& state, double cost) {
     for (std::size_t i = 0; i < model_.contents.items.size(); ++i)
       if ((state.alive & ~kept_) >> i & 1)
-        push({state.stage, state.alive & ~(Items{1} << i)}, cost, state.key(), {0, kNone});
+        push({state.stage, state.alive & ~(Items{1} << i), state.outside}, cost, state.key(), {0, kNone});
     const auto op = static_cast<Index>(state.stage);
     const Items uses = set_of(model_.contents.uses[at(op)]) & ~kept_;
     for_subsets(uses, [&](Items gone) {
       Items alive = state.alive;
-      if (runs(op, alive, gone, false)) push({state.stage + 1, alive}, cost, state.key(), {0, kNone});
+      if (runs(op, alive, gone, false)) push({state.stage + 1, alive, state.outside}, cost, state.key(), {0, kNone});
     });
     for (Index u = 0; u < static_cast<Index>(model_.units.size()); ++u) {
       if (!model_.may_run_again(u, op)) continue;
       const Unit& unit = model_.units[at(u)];
+      if (unit.moved != kNone) {
+        move(state, u, cost);
+        continue;
+      }
       const Items needs = set_of(unit.needs) & ~kept_;
       for_subsets(needs, [&](Items gone) {
         Items alive = state.alive;
@@ -110,8 +120,22 @@ class StateSearch {
           const Items now = k + 1 == unit.ops.size() ? gone : 0;
           if (!runs(unit.ops[k], alive, now & set_of(model_.contents.uses[at(unit.ops[k])]), true)) return;
         }
-        push({state.stage, alive}, cost + unit.cost, state.key(), {op, u});
+        push({state.stage, alive, state.outside}, cost + unit.cost, state.key(), {op, u});
       });
+    }
+  }
+
+  // A tensor is moved out as soon as it is whole. It is alive then, so that this needs no bytes.
+  void move(const Situation& state, Index u, double cost) {
+    const Unit& unit = model_.units[at(u)];
+    const Items items = set_of(unit.items);
+    const bool is_whole = static_cast<Index>(state.stage) == unit.from && (items & ~state.alive) == 0;
+    if ((items & ~state.outside) == 0) {
+      const Situation next{state.stage, state.alive | items, state.outside};
+      if (bytes_of(next.alive) <= capacity_)
+        push(next, cost + unit.cost, state.key(), {static_cast<Index>(state.stage), u});
+    } else if (is_whole) {
+      push({state.stage, state.alive, state.outside | items}, cost + unit.once, state.key(), {0, kNone});
     }
   }
 
@@ -126,7 +150,7 @@ class StateSearch {
   Exact result(const Situation& end, double cost) const {
     Exact found{true, cost, {}};
     std::uint64_t key = end.key();
-    const std::uint64_t start = Situation{0, given_}.key();
+    const std::uint64_t start = Situation{0, given_, 0}.key();
     while (key != start) {
       const Known& known = known_.at(key);
       if (known.rerun.unit != kNone) found.reruns.push_back(known.rerun);

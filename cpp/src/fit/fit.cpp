@@ -63,15 +63,15 @@ class Fitter {
     if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
     if (!has_contents_model(graph_))
       throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
-    const FitModel bounding(graph_, facts_, storage_, options_.recompute);
+    const FitModel bounding(graph_, facts_, storage_, ways(true));
     const Cover cover(bounding, options_.capacity);
     require_floor(cover.floor());
     const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
-    if (optimum) try_exact(bounding, *optimum);
+    if (optimum) try_exact(FitModel(graph_, facts_, storage_, ways(false)), bounding, *optimum);
     const bool done = optimum && best_;
     if (!done)
-      search(FitModel(graph_, facts_, with_copies(storage_), options_.recompute), bounding, cover,
-             optimum ? optimum->cost : 0, given);
+      search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover, optimum ? optimum->cost : 0,
+             given);
     if (!best_) throw none_found(cover.floor());
     best_->cost_bound = optimum ? optimum->cost : bound_of(bounding, cover);
     best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
@@ -80,6 +80,8 @@ class Fitter {
   }
 
  private:
+  Ways ways(bool parts) const { return {options_.recompute, options_.transfer, parts}; }
+
   PlanOptions limits() const {
     PlanOptions limits;
     limits.time_limit = options_.time_limit;
@@ -108,14 +110,19 @@ class Fitter {
                  options_.capacity, floor.bytes);
   }
 
-  // The graph is small: what no schedule can do is known.
-  void try_exact(const FitModel& model, const Exact& optimum) {
+  // The graph is small: what no schedule can do is known. Parts of tensors are not moved alone, so that the optimum
+  // is a bound only where these matter.
+  void try_exact(const FitModel& model, const FitModel& bounding, const Exact& optimum) {
     if (!optimum.feasible)
       throw unfit("no schedule fits " + in_bytes(options_.capacity) + ": all were tried", options_.capacity,
                   options_.capacity + 1);
+    if (model.units.size() != bounding.units.size()) return;
     std::vector<Copy> copies;
-    for (std::size_t r = 0; r < optimum.reruns.size(); ++r)
-      for (const Index op : model.units[at(optimum.reruns[r].unit)].ops) copies.push_back({op, r});
+    for (std::size_t r = 0; r < optimum.reruns.size(); ++r) {
+      const Unit& unit = model.units[at(optimum.reruns[r].unit)];
+      for (const Index op : unit.ops) copies.push_back({op, r});
+      if (unit.moved != kNone) copies.push_back({kNone, r});
+    }
     consider(model, optimum.reruns, copies);
   }
 
@@ -157,8 +164,8 @@ class Fitter {
     Rewritten changed = rewritten(graph_, facts_, model, reruns, copies);
     const Bytes load = load_in(changed.graph, storage_);
     least_load_ = std::min(least_load_, load);
-    double cost = 0;
-    for (const Rerun& rerun : reruns) cost += model.units[at(rerun.unit)].cost;
+    const double cost = std::accumulate(changed.changes.begin(), changed.changes.end(), 0.0,
+                                        [](double sum, const Change& change) { return sum + change.cost; });
     if (load <= options_.capacity && (!best_ || cost < best_->added_cost))
       best_ = Fitted{std::move(changed.graph), std::move(changed.changes), load, cost, 0, false};
     return load;
@@ -180,16 +187,23 @@ class Fitter {
 Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
            const FitOptions& options) {
   check_facts(graph, facts);
+  if (options.transfer && (!std::isfinite(*options.transfer) || *options.transfer < 0))
+    throw GraphError("transfer must be finite and >= 0, got " + std::to_string(*options.transfer));
   return Fitter(graph, facts, storage, options).run();
 }
 
 Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-                   const std::vector<std::pair<Index, Index>>& reruns) {
+                   const std::vector<std::pair<Index, Index>>& reruns,
+                   const std::vector<std::pair<Index, Index>>& fetches, double transfer) {
   check_facts(graph, facts);
-  const FitModel model(graph, facts, with_copies(storage));
-  std::vector<Index> unit_of_op(graph.ops().size(), kNone);
-  for (std::size_t u = 0; u < model.units.size(); ++u)
-    unit_of_op[at(model.units[u].ops.front())] = static_cast<Index>(u);
+  if (!std::isfinite(transfer) || transfer < 0)
+    throw GraphError("transfer must be finite and >= 0, got " + std::to_string(transfer));
+  const FitModel model(graph, facts, with_copies(storage), {true, transfer, false});
+  std::vector<Index> unit_of_op(graph.ops().size(), kNone), unit_of_tensor(graph.tensors().size(), kNone);
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const Unit& unit = model.units[u];
+    (unit.moved == kNone ? unit_of_op[at(unit.ops.front())] : unit_of_tensor[at(unit.moved)]) = static_cast<Index>(u);
+  }
   Schedule schedule(model);
   for (const auto& [stage, op] : reruns) {
     const bool known = 0 <= stage && stage < graph.op_count() && 0 <= op && op < graph.op_count();
@@ -198,6 +212,14 @@ Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const 
                        " may not run again before op " +
                        (known ? quoted(graph.op(stage).name) : std::to_string(stage)));
     if (!schedule.contains({stage, unit_of_op[at(op)]})) schedule.add({stage, unit_of_op[at(op)]});
+  }
+  for (const auto& [stage, tensor] : fetches) {
+    const bool known = 0 <= stage && stage < graph.op_count() && 0 <= tensor && tensor < graph.tensor_count();
+    if (!known || !model.may_run_again(unit_of_tensor[at(tensor)], stage))
+      throw GraphError("tensor " + (known ? quoted(graph.tensor(tensor).name) : std::to_string(tensor)) +
+                       " may not be fetched before op " +
+                       (known ? quoted(graph.op(stage).name) : std::to_string(stage)));
+    if (!schedule.contains({stage, unit_of_tensor[at(tensor)]})) schedule.add({stage, unit_of_tensor[at(tensor)]});
   }
   const std::vector<Rerun> all = schedule.reruns();
   Rewritten changed = rewritten(graph, facts, model, all, copies_of(model, all));

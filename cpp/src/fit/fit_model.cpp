@@ -62,6 +62,81 @@ std::vector<Index> ops_of_unit(const Graph& graph, const std::vector<OpFacts>& f
   return ops;
 }
 
+// Whether a tensor shows all bytes of another, as the same.
+bool is_whole(const Graph& graph, const View& view, Index root) {
+  const Tensor &a = graph.tensor(view.output), &b = graph.tensor(root);
+  return view.offset == 0 && a.bytes == b.bytes && a.shape == b.shape && a.dtype == b.dtype;
+}
+
+// The op after which the bytes of a tensor are final; kNone where it cannot be moved as a whole.
+Index final_after(const Graph& graph, const StorageFlow& flow, Index root, Index maker) {
+  if (flow.root[at(root)] != root || flow.caged[at(root)]) return kNone;
+  Index last = maker;
+  for (const Index changer : flow.changers[at(root)]) {
+    last = std::max(last, changer);
+    for (const View& view : graph.op(changer).aliases)
+      if (flow.root[at(view.output)] == root && !is_whole(graph, view, root)) return kNone;
+  }
+  return last;
+}
+
+void add_reruns(FitModel& model, const Graph& graph, const std::vector<OpFacts>& facts, const StorageFlow& flow) {
+  const ContentsModel& contents = model.contents;
+  for (Index k = 0; k < model.op_count(); ++k) {
+    Unit unit;
+    unit.ops = ops_of_unit(graph, facts, flow, k);
+    if (unit.ops.empty()) continue;
+    for (const Index i : contents.makes[at(k)])
+      if (!contents.items[at(i)].kept) unit.items.push_back(i);
+    if (unit.items.empty()) continue;
+    unit.until = model.op_count();
+    for (const Index op : unit.ops) {
+      unit.cost += facts[at(op)].cost;
+      unit.from = std::max(unit.from, op + 1);
+      for (const Index i : contents.uses[at(op)])
+        if (contents.items[at(i)].maker != k) unit.needs.push_back(i);
+      for (const Index t : graph.op(op).inputs) {
+        const Index root = flow.root[at(t)];
+        for (const Index changer : flow.changers[at(root)])
+          if (changer > op && !std::binary_search(unit.ops.begin(), unit.ops.end(), changer))
+            unit.until = std::min(unit.until, changer);
+      }
+    }
+    sort_once(unit.needs);
+    if (unit.from > unit.until) continue;
+    for (const Index i : unit.items) model.unit_of_item[at(i)] = static_cast<Index>(model.units.size());
+    model.units.push_back(std::move(unit));
+  }
+}
+
+void add_fetches(FitModel& model, const Graph& graph, const StorageFlow& flow, const Ways& ways) {
+  const std::vector<Content>& items = model.contents.items;
+  std::vector<std::vector<Index>> items_of(graph.tensors().size());
+  for (std::size_t i = 0; i < items.size(); ++i) items_of[at(items[i].tensor)].push_back(static_cast<Index>(i));
+  const auto add = [&](Index tensor, std::vector<Index> own, Index last, Bytes bytes) {
+    Unit unit;
+    unit.moved = tensor;
+    unit.cost = unit.once = *ways.transfer * static_cast<double>(bytes);
+    unit.from = last + 1;
+    unit.until = model.op_count();
+    for (const Index i : own) model.fetch_of_item[at(i)] = static_cast<Index>(model.units.size());
+    unit.items = std::move(own);
+    model.units.push_back(std::move(unit));
+  };
+  for (std::size_t t = 0; t < items_of.size(); ++t) {
+    const std::vector<Index>& own = items_of[t];
+    if (own.empty() || items[at(own.front())].maker == kNone) continue;
+    if (std::any_of(own.begin(), own.end(), [&](Index i) { return items[at(i)].kept; })) continue;
+    const Index root = static_cast<Index>(t), last = final_after(graph, flow, root, items[at(own.front())].maker);
+    if (last == kNone || last + 1 >= model.op_count()) continue;
+    if (!ways.parts) {
+      add(root, own, last, graph.tensor(root).bytes);
+    } else {
+      for (const Index i : own) add(root, {i}, last, items[at(i)].bytes);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Index> roots_of(const Graph& graph) {
@@ -89,36 +164,17 @@ std::vector<std::vector<Index>> changed_roots(const Graph& graph, const std::vec
   return changed;
 }
 
-FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute)
-    : contents(graph, storage), unit_of_item(contents.items.size(), kNone), uses(contents.items.size()) {
+FitModel::FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+                   const Ways& ways)
+    : contents(graph, storage),
+      unit_of_item(contents.items.size(), kNone),
+      fetch_of_item(contents.items.size(), kNone),
+      uses(contents.items.size()) {
   for (std::size_t i = 0; i < contents.items.size(); ++i) uses[i] = contents.items[i].users;
-  if (!recompute) return;
+  if (!ways.recompute && !ways.transfer) return;
   const StorageFlow flow(graph, facts);
-  for (Index k = 0; k < op_count(); ++k) {
-    Unit unit;
-    unit.ops = ops_of_unit(graph, facts, flow, k);
-    if (unit.ops.empty()) continue;
-    for (const Index i : contents.makes[at(k)])
-      if (!contents.items[at(i)].kept) unit.items.push_back(i);
-    if (unit.items.empty()) continue;
-    unit.until = op_count();
-    for (const Index op : unit.ops) {
-      unit.cost += facts[at(op)].cost;
-      unit.from = std::max(unit.from, op + 1);
-      for (const Index i : contents.uses[at(op)])
-        if (contents.items[at(i)].maker != k) unit.needs.push_back(i);
-      for (const Index t : graph.op(op).inputs) {
-        const Index root = flow.root[at(t)];
-        for (const Index changer : flow.changers[at(root)])
-          if (changer > op && !std::binary_search(unit.ops.begin(), unit.ops.end(), changer))
-            unit.until = std::min(unit.until, changer);
-      }
-    }
-    sort_once(unit.needs);
-    if (unit.from > unit.until) continue;
-    for (const Index i : unit.items) unit_of_item[at(i)] = static_cast<Index>(units.size());
-    units.push_back(std::move(unit));
-  }
+  if (ways.recompute) add_reruns(*this, graph, facts, flow);
+  if (ways.transfer) add_fetches(*this, graph, flow, ways);
 }
 
 }  // namespace memplan

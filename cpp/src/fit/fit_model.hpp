@@ -4,8 +4,11 @@
 // op that made them and the ops that have changed them since. The items of an op come back together.
 //
 //     conv ──▶ bn ──▶ relu_ (changes bn's output)        units: {conv}, {bn, relu_}
+//
+// Or a unit is a tensor that is moved out as soon as all its bytes are final, and fetched.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,18 +20,27 @@
 namespace memplan {
 
 struct Unit {
+  Index moved = kNone;       // the tensor that is fetched; then it has no ops
   std::vector<Index> ops;    // ascending: the op that makes the items, then those that change them
   std::vector<Index> items;  // that come back: those that the ops make, but for what the caller keeps
   std::vector<Index> needs;  // items of other units that the ops read
   double cost = 0;
-  Index from = 0;  // it may run before op k of the order where from <= k <= until
+  double once = 0;  // what else the first time costs: to move it out
+  Index from = 0;   // it may run before op k of the order where from <= k <= until
   Index until = 0;
+};
+
+// How items may come back.
+struct Ways {
+  bool recompute = true;
+  std::optional<double> transfer = {};  // the cost of a byte that is moved, out or back
+  bool parts = false;                   // each item is moved on its own: no less than what tensors as a whole can do
 };
 
 class FitModel {
  public:
-  // `graph` outlives it. Without `recompute`, no op runs again.
-  FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute = true);
+  // `graph` outlives it.
+  FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, const Ways& ways = {});
 
   Index op_count() const { return contents.op_count(); }
   bool may_run_again(Index unit, Index stage) const {
@@ -37,7 +49,8 @@ class FitModel {
 
   ContentsModel contents;
   std::vector<Unit> units;
-  std::vector<Index> unit_of_item;       // kNone: it cannot be made again
+  std::vector<Index> unit_of_item;       // whose ops make it again; or kNone
+  std::vector<Index> fetch_of_item;      // the unit that fetches it; or kNone
   std::vector<std::vector<Index>> uses;  // per item, ops that use it, its maker not among them; ascending
 };
 

@@ -68,7 +68,7 @@ class FitSearch::Choices {
   }
   static bool lower(const Choice& a, const Choice& b) { return a.score < b.score; }
 
-  double cost_of(const Rerun& rerun) const { return search_.model_.units[at(rerun.unit)].cost; }
+  double cost_of(const Rerun& rerun) const { return schedule_.cost_of(rerun.unit); }
 
   void look_at(const Leaving& c) {
     std::optional<std::vector<Rerun>> reruns = search_.candidates_.with_inputs(schedule_, search_.walk_, c.rerun);
@@ -87,6 +87,15 @@ class FitSearch::Choices {
   std::vector<Choice> choices_;  // a heap
 };
 
+// Whether two reruns bring the same item back at a stage.
+bool FitSearch::brings_the_same(const Rerun& a, const Rerun& b) const {
+  if (a == b || a.stage != b.stage) return a == b;
+  const Unit &one = model_.units[at(a.unit)], &other = model_.units[at(b.unit)];
+  if ((one.moved == kNone) == (other.moved == kNone)) return false;
+  return std::find_first_of(one.items.begin(), one.items.end(), other.items.begin(), other.items.end()) !=
+         one.items.end();
+}
+
 // Lets what frees most for its cost run again; false where nothing lowers what is too much. While that is a lot,
 // several are taken at once.
 bool FitSearch::step(Schedule& schedule, double noise, std::span<const double> price) {
@@ -103,7 +112,8 @@ bool FitSearch::step(Schedule& schedule, double noise, std::span<const double> p
     if (!more) break;
     freed += more->freed;
     for (const Rerun& rerun : more->reruns)
-      if (std::find(several.begin(), several.end(), rerun) == several.end()) several.push_back(rerun);
+      if (std::none_of(several.begin(), several.end(), [&](const Rerun& r) { return brings_the_same(r, rerun); }))
+        several.push_back(rerun);
   }
   if (several.size() > first->reruns.size() && lowers(schedule, several, (1 - kAtOnce / 2) * before)) return true;
   for (std::size_t trial = 0; first && trial < kTrials; ++trial) {
@@ -143,9 +153,8 @@ void FitSearch::prune(Schedule& schedule, std::size_t most) {
   std::vector<Rerun> all = schedule.reruns();
   for (std::size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[chance_.below(i)]);
   all.resize(std::min(all.size(), most));
-  std::stable_sort(all.begin(), all.end(), [&](const Rerun& a, const Rerun& b) {
-    return model_.units[at(a.unit)].cost > model_.units[at(b.unit)].cost;
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Rerun& a, const Rerun& b) { return schedule.cost_of(a.unit) > schedule.cost_of(b.unit); });
   walk(schedule);
   look_around();
   for (const Rerun& rerun : all) {

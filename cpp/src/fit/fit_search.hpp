@@ -33,6 +33,7 @@ class FitSearch {
   bool repair(Schedule& schedule, double noise, std::span<const double> price);
   bool step(Schedule& schedule, double noise, std::span<const double> price);
   bool lowers(Schedule& schedule, const std::vector<Rerun>& reruns, double most);
+  bool brings_the_same(const Rerun& a, const Rerun& b) const;
   void prune(Schedule& schedule, std::size_t most);
   void ruin(Schedule& schedule);
   void walk(const Schedule& schedule);

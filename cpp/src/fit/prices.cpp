@@ -2,32 +2,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace memplan {
 
 namespace {
 
 constexpr std::size_t kMostEnds = 40;  // stages of a unit that its dynamic program looks at
+constexpr double kDear = std::numeric_limits<double>::infinity();
 
-// The gaps of a unit: [begin, end) in the cover's.
+// The gaps of the items that an op makes: [begin, end) in the cover's.
 struct Own {
   std::size_t begin;
   std::size_t end;
-  double cost;
+  double cost;  // of the unit that makes them again; infinite where there is none
   std::size_t items;
+  bool fetched;  // some of them may be
 };
 
 class Pricing {
  public:
   Pricing(const FitModel& model, const Cover& cover)
-      : cover_(cover), worth_(cover.gaps.size()), taken_(cover.gaps.size()) {
+      : model_(model), cover_(cover), worth_(cover.gaps.size()), taken_(cover.gaps.size()) {
+    const auto maker = [&](std::size_t g) { return model.contents.items[at(cover.gaps[g].item)].maker; };
     for (std::size_t g = 0; g < cover.gaps.size();) {
-      const Index unit = cover.gaps[g].unit;
-      Own own{g, g, model.units[at(unit)].cost, 0};
+      Own own{g, g, kDear, 0, false};
       Index item = kNone;
-      for (; own.end < cover.gaps.size() && cover.gaps[own.end].unit == unit; ++own.end) {
-        own.items += cover.gaps[own.end].item != item ? 1 : 0;
-        item = cover.gaps[own.end].item;
+      for (; own.end < cover.gaps.size() && maker(own.end) == maker(g); ++own.end) {
+        const Gap& gap = cover.gaps[own.end];
+        own.items += gap.item != item ? 1 : 0;
+        item = gap.item;
+        own.fetched = own.fetched || gap.fetch != kNone;
+        if (gap.unit != kNone) own.cost = model.units[at(gap.unit)].cost;
       }
       g = own.end;
       units_.push_back(own);
@@ -48,7 +54,7 @@ class Pricing {
                   static_cast<double>(gap.written_over) * price[at(gap.first) - 1];
     }
     std::fill(taken_.begin(), taken_.end(), 0.0);
-    for (const Own& own : units_) bound -= own.items == 1 ? gain_apart(own, own.cost) : gain(own);
+    for (const Own& own : units_) bound -= most(own);
     freed.assign(price.size() + 1, 0);
     for (std::size_t g = 0; g < worth_.size(); ++g) {
       if (taken_[g] == 0) continue;
@@ -66,15 +72,49 @@ class Pricing {
   std::vector<double> freed;
 
  private:
-  // Gaps of one item are apart from each other: each pays for itself.
-  double gain_apart(const Own& own, double cost) {
+  // At least what the items of a unit gain.
+  double most(const Own& own) {
+    if (!own.fetched) return own.items == 1 ? gain_apart(own, own.cost, false) : gain(own);
+    if (own.items == 1 || own.cost == kDear) return gain_apart(own, own.cost, true);
+    const double both = gain(own) + gain_apart(own, kDear, true);
+    const auto begin = taken_.begin() + static_cast<std::ptrdiff_t>(own.begin);
+    const auto end = taken_.begin() + static_cast<std::ptrdiff_t>(own.end);
+    const std::vector<double> taken(begin, end);
+    std::fill(begin, end, 0.0);
+    const double apart = gain_apart(own, own.cost / static_cast<double>(own.items), true);
+    if (apart <= both) return apart;
+    std::copy(taken.begin(), taken.end(), begin);
+    return both;
+  }
+
+  // Gaps of one item are apart from each other: each pays for itself, but for what moving the item out costs.
+  double gain_apart(const Own& own, double cost, bool fetched) {
     double gain = 0;
-    for (std::size_t g = own.begin; g < own.end; ++g) {
-      if (worth_[g] <= cost) continue;
-      gain += worth_[g] - cost;
-      taken_[g] = 1;
+    for (std::size_t g = own.begin, end = g; g < own.end; g = end) {
+      while (end < own.end && cover_.gaps[end].item == cover_.gaps[g].item) ++end;
+      const double to_move = fetched ? once(cover_.gaps[g].item) : 0;
+      double without = 0, with = -to_move;
+      for (std::size_t i = g; i < end; ++i) {
+        without += std::max(0.0, worth_[i] - again(i, cost));
+        with += std::max(0.0, worth_[i] - std::min(again(i, cost), fetched ? fetch(i) : kDear));
+      }
+      gain += std::max(without, with);
+      for (std::size_t i = g; i < end; ++i) {
+        const double least = with > without && fetched ? std::min(again(i, cost), fetch(i)) : again(i, cost);
+        if (worth_[i] > least) taken_[i] += 1;
+      }
     }
     return gain;
+  }
+
+  double once(Index item) const {
+    const Index unit = model_.fetch_of_item[at(item)];
+    return unit == kNone ? 0 : model_.units[at(unit)].once;
+  }
+  double again(std::size_t g, double cost) const { return cover_.gaps[g].unit == kNone ? kDear : cost; }
+  double fetch(std::size_t g) const {
+    const Index unit = cover_.gaps[g].fetch;
+    return unit == kNone ? kDear : model_.units[at(unit)].cost;
   }
 
   // The stages that gain most: the last ones of gaps suffice. best[i]: with the last rerun at the end of stop i.
@@ -82,14 +122,14 @@ class Pricing {
     stops_.clear();
     double all = 0;
     for (std::size_t g = own.begin; g < own.end; ++g) {
-      if (worth_[g] <= 0) continue;
+      if (worth_[g] <= 0 || cover_.gaps[g].unit == kNone) continue;
       all += worth_[g];
       stops_.push_back(cover_.gaps[g].end);
     }
     if (all <= own.cost) return 0;
     std::sort(stops_.begin(), stops_.end());
     stops_.erase(std::unique(stops_.begin(), stops_.end()), stops_.end());
-    if (stops_.size() > kMostEnds) return gain_apart(own, own.cost / static_cast<double>(own.items));
+    if (stops_.size() > kMostEnds) return gain_apart(own, own.cost / static_cast<double>(own.items), false);
     std::vector<double> best(stops_.size());
     std::vector<std::ptrdiff_t> from(stops_.size(), -1);
     std::ptrdiff_t last = -1;
@@ -97,7 +137,7 @@ class Pricing {
     const auto met = [&](std::ptrdiff_t before, std::size_t stop, auto&& f) {
       for (std::size_t g = own.begin; g < own.end; ++g) {
         const Gap& gap = cover_.gaps[g];
-        if (worth_[g] <= 0 || gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;
+        if (worth_[g] <= 0 || gap.unit == kNone || gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;
         if (before >= 0 && gap.begin <= stops_[static_cast<std::size_t>(before)]) continue;
         f(g);
       }
@@ -117,10 +157,11 @@ class Pricing {
       last = static_cast<std::ptrdiff_t>(i);
     }
     for (; last >= 0; last = from[static_cast<std::size_t>(last)])
-      met(from[static_cast<std::size_t>(last)], static_cast<std::size_t>(last), [&](std::size_t g) { taken_[g] = 1; });
+      met(from[static_cast<std::size_t>(last)], static_cast<std::size_t>(last), [&](std::size_t g) { taken_[g] += 1; });
     return most;
   }
 
+  const FitModel& model_;
   const Cover& cover_;
   std::vector<Own> units_;
   std::vector<double> worth_;  // per gap

@@ -1,8 +1,9 @@
 // Prices: a lower bound of the cover by Lagrange multipliers, a price per byte for each op that needs too much.
 //
 // At fixed prices, each unit is on its own: it runs again at the stages where what it frees is worth most, less its
-// cost. That is a small dynamic program. What all units gain, taken from the worth of what is too much, is a lower
-// bound for any prices >= 0; a subgradient method looks for good ones (Polyak 1969).
+// cost. That is a small dynamic program. Where its items may be fetched, too, it gains no more than both ways together,
+// nor than with the cheaper way for each item. What all units gain, taken from the worth of what is too much, is a
+// lower bound for any prices >= 0; a subgradient method looks for good ones (Polyak 1969).
 #pragma once
 
 #include <vector>

@@ -14,6 +14,9 @@ class NewNames {
  public:
   void take(const std::string& name) { taken_.insert(name); }
 
+  // The name, or a copy of it if something has it.
+  std::string first(const std::string& name) { return taken_.insert(name).second ? name : copy_of(name); }
+
   std::string copy_of(const std::string& name) {
     int& number = copies_[name];
     std::string copy;
@@ -46,15 +49,22 @@ class Rewriter {
         round_(graph.tensors().size(), 0),
         used_by_(graph.tensors().size()),
         written_by_(graph.tensors().size()),
+        writer_(graph.tensors().size()),
+        moved_out_(graph.tensors().size()),
+        whole_(graph.tensors().size()),
         read_by_(graph.tensors().size()) {
     for (Index t = 0; t < graph.tensor_count(); ++t) {
       names_.take(graph.tensor(t).name);
       stand_[at(t)].name = graph.tensor(t).name;
+      if (root_[at(t)] == t) whole_[at(t)].push_back(t);
     }
     for (const Index t : graph.outputs()) is_output_[at(root_[at(t)])] = true;
     for (Index k = 0; k < graph.op_count(); ++k) {
       op_names_.take(graph.op(k).name);
       for (const Index t : graph.op(k).outputs) maker_[at(t)] = k;
+      for (const Index r : changed_[at(k)])
+        for (const Index t : graph.op(k).outputs)
+          if (root_[at(t)] == r && t != r) whole_[at(r)].push_back(t);
     }
     spec_.tensors = graph.tensors();
     for (const Index t : graph.outputs()) spec_.outputs.push_back(graph.tensor(t).name);
@@ -72,6 +82,7 @@ class Rewriter {
     for (const Index r : changed_[at(k)]) {
       spec.after.insert(spec.after.end(), read_by_[at(r)].begin(), read_by_[at(r)].end());
       read_by_[at(r)].clear();
+      writer_[at(r)] = op.name;
     }
     spec_.ops.push_back(std::move(spec));
   }
@@ -104,6 +115,37 @@ class Rewriter {
       }
       stand_[at(t)] = {round_[at(r)], copies[graph_.tensor(t).name]};
     }
+    change.ops.push_back(spec.name);
+    spec_.ops.push_back(std::move(spec));
+  }
+
+  // Keeps the bytes of a tensor, as they are now, outside of the arena.
+  void move_out(Index t, Change& change) {
+    OpSpec spec;
+    spec.name = op_names_.first(graph_.tensor(t).name + "~out");
+    spec.type = kMoveOut;
+    spec.inputs = {stand_[at(t)].name};
+    if (!writer_[at(t)].empty()) spec.after = {writer_[at(t)]};
+    spec.recompute = false;
+    moved_out_[at(t)] = spec.name;
+    change.ops.push_back(spec.name);
+    spec_.ops.push_back(std::move(spec));
+  }
+
+  // Brings a tensor back that was moved out.
+  void fetch(Index t, Change& change) {
+    if (change.after.empty()) change.after = used_by_[at(t)];
+    OpSpec spec;
+    spec.name = op_names_.first(graph_.tensor(t).name + "~in");
+    spec.type = kFetch;
+    spec.outputs = {copy_tensor(t)};
+    spec.after = {moved_out_[at(t)]};
+    spec.recompute = false;
+    ++round_[at(t)];
+    written_by_[at(t)].clear();
+    for (const Index shown : whole_[at(t)]) stand_[at(shown)] = {round_[at(t)], spec.outputs.front()};
+    change.tensors.push_back(graph_.tensor(t).name);
+    change.bytes += graph_.tensor(t).bytes;
     change.ops.push_back(spec.name);
     spec_.ops.push_back(std::move(spec));
   }
@@ -186,6 +228,9 @@ class Rewriter {
   std::vector<Index> round_;                          // per root
   std::vector<std::string> used_by_;                  // per root, the op that used it last
   std::vector<std::vector<std::string>> written_by_;  // per root, the copies of ops that have changed it this round
+  std::vector<std::string> writer_;                   // per root, the op that changed it last
+  std::vector<std::string> moved_out_;                // per root, the op that moved it out
+  std::vector<std::vector<Index>> whole_;             // per root, the tensors that a fetched one stands for
   std::vector<std::vector<std::string>> read_by_;     // per root, the copies of ops that read it
   NewNames names_, op_names_;
   GraphSpec spec_;
@@ -195,11 +240,14 @@ class Rewriter {
 
 std::vector<Copy> copies_of(const FitModel& model, const std::vector<Rerun>& reruns) {
   std::vector<Copy> copies;
-  for (std::size_t r = 0; r < reruns.size(); ++r)
-    for (const Index op : model.units[at(reruns[r].unit)].ops) copies.push_back({op, r});
-  std::stable_sort(copies.begin(), copies.end(), [&](const Copy& a, const Copy& b) {
-    return std::pair(reruns[a.rerun].stage, a.op) < std::pair(reruns[b.rerun].stage, b.op);
-  });
+  for (std::size_t begin = 0, end = 0; begin < reruns.size(); begin = end) {
+    std::vector<Index> units;
+    for (; end < reruns.size() && reruns[end].stage == reruns[begin].stage; ++end) units.push_back(reruns[end].unit);
+    for (const FitStep& step : before_stage(model, reruns[begin].stage, units)) {
+      const auto place = std::find(units.begin(), units.end(), step.unit) - units.begin();
+      copies.push_back({step.op, begin + static_cast<std::size_t>(place)});
+    }
+  }
   return copies;
 }
 
@@ -207,12 +255,25 @@ Rewritten rewritten(const Graph& graph, const std::vector<OpFacts>& facts, const
                     const std::vector<Rerun>& reruns, const std::vector<Copy>& copies) {
   Rewriter rewriter(graph, facts);
   std::vector<Change> changes;
-  for (const auto& [stage, unit] : reruns)
-    changes.push_back({{}, {}, {}, graph.op(stage).name, 0, model.units[at(unit)].cost});
+  std::vector<std::vector<std::size_t>> moved_out(graph.ops().size());  // per stage: the first rerun of each unit
+  std::unordered_set<Index> seen;
+  for (std::size_t r = 0; r < reruns.size(); ++r) {
+    const Unit& unit = model.units[at(reruns[r].unit)];
+    changes.push_back({{}, {}, {}, graph.op(reruns[r].stage).name, 0, unit.cost, unit.moved != kNone});
+    if (!seen.insert(reruns[r].unit).second) continue;
+    changes.back().cost += unit.once;
+    if (unit.moved != kNone) moved_out[at(unit.from)].push_back(r);
+  }
   auto next = copies.begin();
   for (Index k = 0; k < graph.op_count(); ++k) {
-    for (; next != copies.end() && reruns[next->rerun].stage == k; ++next)
-      rewriter.run_again(next->op, changes[next->rerun]);
+    for (const std::size_t r : moved_out[at(k)]) rewriter.move_out(model.units[at(reruns[r].unit)].moved, changes[r]);
+    for (; next != copies.end() && reruns[next->rerun].stage == k; ++next) {
+      Change& change = changes[next->rerun];
+      if (next->op == kNone)
+        rewriter.fetch(model.units[at(reruns[next->rerun].unit)].moved, change);
+      else
+        rewriter.run_again(next->op, change);
+    }
     rewriter.run(k);
   }
   return {Graph(rewriter.take()), std::move(changes)};

@@ -1,7 +1,8 @@
 // Rewrite: the graph of a schedule, with the copies of ops that run again.
 //
 // A copy writes new tensors, "t~1", "t~2", ... after those of its op. Later ops read the newest. Views of what was made
-// again are made again too, where an op reads them, at no cost: a view is no bytes.
+// again are made again too, where an op reads them, at no cost: a view is no bytes. "t~out" moves a tensor out, and
+// "t~in" fetches it.
 #pragma once
 
 #include <vector>
@@ -17,13 +18,13 @@ struct Rewritten {
   std::vector<Change> changes;
 };
 
-// An op of a unit that runs again.
+// An op of a unit that runs again; kNone where its tensor is fetched.
 struct Copy {
   Index op = 0;
   std::size_t rerun = 0;  // its place among the reruns
 };
 
-// The ops of reruns, by stage: those of a stage in the order of the graph.
+// The ops of reruns, by stage: those of a stage as `before_stage` has them.
 std::vector<Copy> copies_of(const FitModel& model, const std::vector<Rerun>& reruns);
 
 // `reruns` are by stage, and so are their copies. Throws as Graph does, if the copies can not run in that order.

@@ -12,12 +12,14 @@ bool Schedule::contains(const Rerun& rerun) const {
 void Schedule::add(const Rerun& rerun) {
   std::vector<Index>& units = again_[at(rerun.stage)];
   units.insert(std::lower_bound(units.begin(), units.end(), rerun.unit), rerun.unit);
+  ++times_[at(rerun.unit)];
   ++size_;
 }
 
 void Schedule::remove(const Rerun& rerun) {
   std::vector<Index>& units = again_[at(rerun.stage)];
   units.erase(std::lower_bound(units.begin(), units.end(), rerun.unit));
+  --times_[at(rerun.unit)];
   --size_;
 }
 
@@ -30,9 +32,39 @@ std::vector<Rerun> Schedule::reruns() const {
 
 double Schedule::cost() const {
   double cost = 0;
-  for (const std::vector<Index>& units : again_)
-    for (const Index unit : units) cost += model_->units[at(unit)].cost;
+  for (std::size_t u = 0; u < times_.size(); ++u) {
+    const Unit& unit = model_->units[u];
+    if (times_[u] > 0) cost += unit.once + times_[u] * unit.cost;
+  }
   return cost;
+}
+
+double Schedule::cost_of(Index unit) const {
+  const Unit& of = model_->units[at(unit)];
+  return times_[at(unit)] > 0 ? of.cost : of.once + of.cost;
+}
+
+std::vector<FitStep> before_stage(const FitModel& model, Index stage, std::span<const Index> units) {
+  std::vector<FitStep> steps;
+  bool fetches = false;
+  for (const Index u : units) {
+    fetches = fetches || model.units[at(u)].moved != kNone;
+    for (const Index op : model.units[at(u)].ops) steps.push_back({op, stage, true, u});
+  }
+  std::sort(steps.begin(), steps.end(), [](const FitStep& a, const FitStep& b) { return a.op < b.op; });
+  if (!fetches) return steps;
+  for (const Index u : units) {
+    if (model.units[at(u)].moved == kNone) continue;
+    const auto reads = [&](const FitStep& step) {
+      if (step.op == kNone) return false;
+      const std::vector<Index>& uses = model.contents.uses[at(step.op)];
+      const std::vector<Index>& items = model.units[at(u)].items;
+      return std::any_of(items.begin(), items.end(),
+                         [&](Index i) { return std::find(uses.begin(), uses.end(), i) != uses.end(); });
+    };
+    steps.insert(std::find_if(steps.begin(), steps.end(), reads), {kNone, stage, true, u});
+  }
+  return steps;
 }
 
 Walk::Walk(const FitModel& model) : model_(model), alive_(model.contents.items.size()) {}
@@ -43,14 +75,10 @@ void Walk::run(const Schedule& schedule) {
   first.clear();
   for (Index k = 0; k < model_.op_count(); ++k) {
     first.push_back(static_cast<Index>(steps.size()));
-    ops_.clear();
-    for (const Index unit : schedule.again(k)) {
-      const std::vector<Index>& ops = model_.units[at(unit)].ops;
-      ops_.insert(ops_.end(), ops.begin(), ops.end());
+    if (!schedule.again(k).empty()) {
+      const std::vector<FitStep> before = before_stage(model_, k, schedule.again(k));
+      steps.insert(steps.end(), before.begin(), before.end());
     }
-    std::sort(ops_.begin(), ops_.end());
-    ops_.erase(std::unique(ops_.begin(), ops_.end()), ops_.end());
-    for (const Index op : ops_) steps.push_back({op, k, true});
     steps.push_back({k, k, false});
   }
   first.push_back(static_cast<Index>(steps.size()));
@@ -65,11 +93,17 @@ void Walk::run(const Schedule& schedule) {
   load_ = alive;
   work_ = 0;
   for (std::size_t s = steps.size(); s-- > 0;) {
-    const auto [op, stage, again] = steps[s];
-    const std::vector<Index>&makes = contents.makes[at(op)], &reads = contents.uses[at(op)];
+    const bool again = steps[s].again;
+    const Index op = steps[s].op;
+    const std::vector<Index>&makes = this->makes(steps[s]), &reads = this->reads(steps[s]);
     work_ += static_cast<std::int64_t>(makes.size() + reads.size() + 2);
-    saved[s] = contents.written_over(op, [&](Index i) { return alive_[at(i)] == 0; });
-    Bytes now = alive + contents.making[at(op)] - saved[s];
+    Bytes now = alive;
+    if (op == kNone) {
+      for (const Index i : makes) now += contents.items[at(i)].bytes;
+    } else {
+      saved[s] = contents.written_over(op, [&](Index i) { return alive_[at(i)] == 0; });
+      now += contents.making[at(op)] - saved[s];
+    }
     for (const Index i : makes)
       if (alive_[at(i)] != 0 && !(again && contents.items[at(i)].kept)) now -= contents.items[at(i)].bytes;
     for (const Index i : reads)
@@ -93,16 +127,15 @@ void Walk::collect_events() {
   const ContentsModel& contents = model_.contents;
   begin_.assign(contents.items.size() + 1, 0);
   for (const FitStep& step : steps) {
-    for (const Index i : contents.makes[at(step.op)]) ++begin_[at(i) + 1];
-    for (const Index i : contents.uses[at(step.op)]) ++begin_[at(i) + 1];
+    for (const Index i : makes(step)) ++begin_[at(i) + 1];
+    for (const Index i : reads(step)) ++begin_[at(i) + 1];
   }
   for (std::size_t i = 1; i < begin_.size(); ++i) begin_[i] += begin_[i - 1];
   events_.resize(begin_.back());
   std::vector<std::size_t> next(begin_.begin(), begin_.end() - 1);
   for (std::size_t s = 0; s < steps.size(); ++s) {
-    const Index op = steps[s].op;
-    for (const Index i : contents.uses[at(op)]) events_[next[at(i)]++] = {static_cast<Index>(s), false};
-    for (const Index i : contents.makes[at(op)])
+    for (const Index i : reads(steps[s])) events_[next[at(i)]++] = {static_cast<Index>(s), false};
+    for (const Index i : makes(steps[s]))
       events_[next[at(i)]++] = {static_cast<Index>(s), !(steps[s].again && contents.items[at(i)].kept)};
   }
 }

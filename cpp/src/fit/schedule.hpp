@@ -1,7 +1,8 @@
 // Schedule: which units run again before which ops, and the bytes that each step then needs.
 //
 // Every use reads what was made last. So a schedule is the set of units that run again, each at a stage: right before
-// the op of that number. An item is alive from each time it is made to its last use before it is made again.
+// the op of that number. An item is alive from each time it is made to its last use before it is made again. Tensors
+// that are fetched are moved out as soon as their bytes are final. They are alive then anyway, so that needs no bytes.
 #pragma once
 
 #include <span>
@@ -21,7 +22,8 @@ struct Rerun {
 
 class Schedule {
  public:
-  explicit Schedule(const FitModel& model) : again_(at(model.op_count())), model_(&model) {}
+  explicit Schedule(const FitModel& model)
+      : again_(at(model.op_count())), times_(model.units.size(), 0), model_(&model) {}
 
   bool contains(const Rerun& rerun) const;
   void add(const Rerun& rerun);
@@ -29,20 +31,26 @@ class Schedule {
   const std::vector<Index>& again(Index stage) const { return again_[at(stage)]; }  // units, ascending
   std::vector<Rerun> reruns() const;
   double cost() const;
+  double cost_of(Index unit) const;  // what another rerun of it would add
   std::size_t size() const { return size_; }
 
  private:
   std::vector<std::vector<Index>> again_;  // per stage
+  std::vector<Index> times_;               // per unit, how often it runs again
   const FitModel* model_;
   std::size_t size_ = 0;
 };
 
-// An op that runs, for the first time or again.
+// An op that runs, for the first time or again; or no op, but a tensor that is fetched.
 struct FitStep {
-  Index op = 0;
+  Index op = 0;  // or kNone
   Index stage = 0;
   bool again = false;
+  Index unit = kNone;  // of what runs again
 };
+
+// What runs at a stage before its op: ops in their order, and fetches before the first of them that reads the tensor.
+std::vector<FitStep> before_stage(const FitModel& model, Index stage, std::span<const Index> units);
 
 // Where an item is made or used in a walk.
 struct ItemEvent {
@@ -68,6 +76,14 @@ class Walk {
   }
   void collect_events();
 
+  // What a step makes, of what is not kept already; and what it reads.
+  const std::vector<Index>& makes(const FitStep& step) const {
+    return step.op == kNone ? model_.units[at(step.unit)].items : model_.contents.makes[at(step.op)];
+  }
+  const std::vector<Index>& reads(const FitStep& step) const {
+    return step.op == kNone ? model_.units[at(step.unit)].needs : model_.contents.uses[at(step.op)];
+  }
+
   std::vector<FitStep> steps;
   std::vector<Bytes> need;   // per step
   std::vector<Bytes> saved;  // per step, by outputs over inputs; `need` is less by it
@@ -78,7 +94,6 @@ class Walk {
   std::vector<char> alive_;
   std::vector<ItemEvent> events_;
   std::vector<std::size_t> begin_;
-  std::vector<Index> ops_;
   Bytes load_ = 0;
   std::int64_t work_ = 0;
 };

@@ -22,6 +22,7 @@ class OrderPortfolio {
 
   FoundOrders run() {
     candidates_.push_back(candidate_of(task_.model, {"given", as_given(task_.model)}));
+    task_.tell.order("given", candidates_.front().height.load);
     try {
       search();
     } catch (const InterruptedError&) {
@@ -41,8 +42,10 @@ class OrderPortfolio {
     add_starts(task, blocks, candidates_);
     sort_candidates(candidates_);
     if (is_proven()) return;
+    keep({"hill_valley+limit", hill_valley(task.model, blocks, found_.bound)});
+    if (is_proven()) return;
     ExactOrder exact = search_exactly(task.model, blocks, candidates_.front().order.ops, found_.bound,
-                                      work_left_ / kPartOfExact, task.deadline);
+                                      work_left_ / kPartOfExact, task.deadline, task.tell);
     found_.bound = std::max(found_.bound, exact.bound);
     keep({"exact", std::move(exact.ops)});
     if (exact.interrupted) throw InterruptedError("asked to end");
@@ -58,18 +61,20 @@ class OrderPortfolio {
     const Candidate& best = candidates_.front();
     if (best.height.load > found_.bound)
       found_.bound = std::max(found_.bound, bound_of(task_.model, best.order.ops, work_left_, task_.deadline).bytes);
+    task_.tell.bound(found_.bound);
     return best.height.load <= found_.bound;
   }
 
   void keep(FoundOrder order) {
     Candidate candidate = candidate_of(task_.model, std::move(order));
+    task_.tell.order(candidate.order.name, candidate.height.load);
     if (candidate.height < candidates_.front().height) candidates_.insert(candidates_.begin(), std::move(candidate));
   }
 
   void improve(const Candidate& start, const Blocks& blocks) {
     FoundOrder order{start.order.name + "+windows", start.order.ops};
     try {
-      Improving(task_.model, blocks, task_.deadline, work_left_).improve(order.ops);
+      Improving(task_.model, blocks, task_.deadline, work_left_, task_.tell).improve(order.name, order.ops);
     } catch (const EndedError&) {
       keep(std::move(order));
       throw;

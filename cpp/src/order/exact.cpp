@@ -19,7 +19,8 @@ FoundOrders exact_order(const OrderTask& task) {
     sort_candidates(starts);
     const std::vector<Index>& start = starts.front().order.ops;
     const Bytes bound = bound_of(task.model, start, work, task.deadline).bytes;
-    ExactOrder exact = search_exactly(task.model, blocks, start, bound, work, task.deadline);
+    task.tell.bound(bound);
+    ExactOrder exact = search_exactly(task.model, blocks, start, bound, work, task.deadline, task.tell);
     found.best_first.push_back({"exact", std::move(exact.ops)});
     found.bound = exact.bound;
     found.interrupted = exact.interrupted;

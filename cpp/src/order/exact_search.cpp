@@ -65,8 +65,8 @@ struct OrderPart {
 class ExactSearch {
  public:
   ExactSearch(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
-              std::int64_t work, const Deadline& deadline)
-      : model_(model), deadline_(deadline), work_left_(work), bound_(bound) {
+              std::int64_t work, const Deadline& deadline, Telling& tell)
+      : model_(model), deadline_(deadline), tell_(tell), work_left_(work), bound_(bound) {
     for (BlocksOfParts found = parts_of(model, in_blocks(blocks, order)); auto& part : found) {
       const std::vector<Index> ops = joined(part);
       parts_.push_back({std::move(part), order_.size()});
@@ -94,8 +94,7 @@ class ExactSearch {
  private:
   // The part that needs most: none if that is proven. A better order of another would be no better order of all.
   OrderPart* highest() {
-    const auto part = std::max_element(parts_.begin(), parts_.end(),
-                                       [](const OrderPart& a, const OrderPart& b) { return a.need < b.need; });
+    const auto part = std::max_element(parts_.begin(), parts_.end(), lower);
     return part == parts_.end() || part->done || part->need <= bound_ ? nullptr : &*part;
   }
 
@@ -110,6 +109,7 @@ class ExactSearch {
         const IdealSearch asked{std::min(work, work_left_), bound_, part.need, backwards};
         const BestWay way = best_way(model_, state, part.blocks, asked, deadline_, work_left_);
         bound_ = std::max(bound_, way.bound);
+        tell_.bound(bound_);
         part.done = way.ops || way.bound >= part.need;
         if (way.ops) take(part, state, *way.ops);
         if (part.done) return;
@@ -124,10 +124,14 @@ class ExactSearch {
       part.need = std::max(part.need, state.need(op));
       state.run(op);
     }
+    tell_.order("exact", std::max_element(parts_.begin(), parts_.end(), lower)->need);
   }
+
+  static bool lower(const OrderPart& a, const OrderPart& b) { return a.need < b.need; }
 
   const ContentsModel& model_;
   const Deadline& deadline_;
+  Telling& tell_;
   std::int64_t work_left_;
   Bytes bound_;
   std::vector<Index> order_;
@@ -137,8 +141,8 @@ class ExactSearch {
 }  // namespace
 
 ExactOrder search_exactly(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
-                          std::int64_t work, const Deadline& deadline) {
-  return ExactSearch(model, blocks, order, bound, work, deadline).run();
+                          std::int64_t work, const Deadline& deadline, Telling& tell) {
+  return ExactSearch(model, blocks, order, bound, work, deadline, tell).run();
 }
 
 }  // namespace memplan

@@ -23,10 +23,11 @@ Height height_of(std::span<const Bytes> needs) {
 }
 
 Improving::Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline,
-                     std::int64_t& work_left)
-    : model_(model), blocks_(blocks), deadline_(deadline), cuts_(model, deadline), work_left_(work_left) {}
+                     std::int64_t& work_left, Telling& tell)
+    : model_(model), blocks_(blocks), deadline_(deadline), cuts_(model, deadline), work_left_(work_left), tell_(tell) {}
 
-void Improving::improve(std::vector<Index>& order) {
+void Improving::improve(std::string_view name, std::vector<Index>& order) {
+  name_ = name;
   order = joined(in_blocks(blocks_, order));
   height_ = height_of(needs_of(model_, order));
   while (work_left_ > 0) {
@@ -48,6 +49,7 @@ bool Improving::take_if_better(std::vector<Index>& order, std::vector<Index> oth
   if (!(height < height_)) return false;
   order = std::move(other);
   height_ = height;
+  tell_.order(name_, height.load);
   return true;
 }
 

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/cuts.hpp"
+#include "order/telling.hpp"
 #include "placing/deadline.hpp"
 
 namespace memplan {
@@ -31,10 +33,11 @@ Height height_of(std::span<const Bytes> needs);
 class Improving {
  public:
   // All outlive it. It ends when no work is left.
-  Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left);
+  Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left,
+            Telling& tell);
 
-  // Makes the order better. When the deadline throws, it is as good as it was by then.
-  void improve(std::vector<Index>& order);
+  // Makes the order better, and tells of it by a name. When the deadline throws, it is as good as it was by then.
+  void improve(std::string_view name, std::vector<Index>& order);
 
  private:
   bool take_if_better(std::vector<Index>& order, std::vector<Index> other);
@@ -46,6 +49,8 @@ class Improving {
   const Deadline& deadline_;
   Cuts cuts_;
   std::int64_t& work_left_;
+  Telling& tell_;
+  std::string_view name_;
   Height height_;  // of the order
 };
 

@@ -18,6 +18,11 @@ namespace {
 
 Bytes load_of(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }
 
+Bytes most_needed(const ContentsModel& model, const FoundOrder& order) {
+  const std::vector<Bytes> needs = needs_of(model, order.ops);
+  return *std::max_element(needs.begin(), needs.end());
+}
+
 void take(OpOrder& order, const FoundOrder& found, Bytes load) {
   order.ops = found.ops;
   order.load = load;
@@ -31,8 +36,7 @@ void take_best(OpOrder& order, std::span<const FoundOrder> found, const Contents
   constexpr int kLooks = 4;
   int looks = 0;
   for (const FoundOrder& other : found) {
-    const std::vector<Bytes> needs = needs_of(model, other.ops);
-    const Bytes least = std::max(order.bound, *std::max_element(needs.begin(), needs.end()));
+    const Bytes least = std::max(order.bound, most_needed(model, other));
     if (looks == kLooks || order.load <= least) return;
     if (other.name == "given") continue;
     ++looks;
@@ -74,7 +78,9 @@ OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOpt
   limits.time_limit = options.time_limit;
   limits.stop = options.stop;
   const Deadline deadline(limits);
-  FoundOrders found = chosen.order.run({model, chosen.set, deadline});
+  Telling tell(options.on_order);
+  FoundOrders found = chosen.order.run({model, chosen.set, deadline, tell});
+  if (options.on_order) tell.order(found.best_first.front().name, most_needed(model, found.best_first.front()));
   order.bound = found.bound;
   order.interrupted = found.interrupted;
   if (found.best_first.size() == 1) {

@@ -7,6 +7,7 @@
 #include "memplan/parameters.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
+#include "order/telling.hpp"
 #include "placing/deadline.hpp"
 
 namespace memplan {
@@ -15,6 +16,7 @@ struct OrderTask {
   const ContentsModel& model;
   const Settings& set;
   const Deadline& deadline;  // for searches, which keep their best when it passes; rules take less than a second
+  Telling& tell;             // for searches; the order that comes of it is told anyway
 };
 
 inline constexpr Parameter kOrderWork[] = {
@@ -42,8 +44,9 @@ FoundOrders lpmf_order(const OrderTask& task);
 FoundOrders bfs_order(const OrderTask& task);
 FoundOrders dfs_order(const OrderTask& task);
 
-// The order of hill_valley, for searches that have blocks.
-std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks);
+// The order of hill_valley, for searches that have blocks. Blocks that need more than the limit wait until they need
+// less, as long as others may run.
+std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks, Bytes limit = kMaxBytes);
 
 // The ops of the model as they are listed.
 std::vector<Index> as_given(const ContentsModel& model);

@@ -13,11 +13,15 @@ Candidate candidate_of(const ContentsModel& model, FoundOrder order) {
 }
 
 void add_starts(const OrderTask& task, const Blocks& blocks, std::vector<Candidate>& candidates) {
+  const auto keep = [&](FoundOrder order) {
+    candidates.push_back(candidate_of(task.model, std::move(order)));
+    task.tell.order(candidates.back().order.name, candidates.back().height.load);
+  };
   const auto add = [&](const std::string& name, std::vector<Index> ops) {
     std::vector<Index> together = joined(in_blocks(blocks, ops));
     const bool is_other = together != ops;
-    candidates.push_back(candidate_of(task.model, {name, std::move(ops)}));
-    if (is_other) candidates.push_back(candidate_of(task.model, {name + "+blocks", std::move(together)}));
+    keep({name, std::move(ops)});
+    if (is_other) keep({name + "+blocks", std::move(together)});
   };
   if (candidates.empty()) add("given", as_given(task.model));
   for (const ListRule& rule : list_rules()) {

@@ -14,7 +14,7 @@ FoundOrders windows_order(const OrderTask& task) {
       {"windows", start == 0 ? as_given(task.model) : list_order(task.model, list_rules()[start - 1])});
   try {
     const Blocks blocks = blocks_of(task.model, task.deadline);
-    Improving(task.model, blocks, task.deadline, work_left).improve(found.best_first.front().ops);
+    Improving(task.model, blocks, task.deadline, work_left, task.tell).improve("windows", found.best_first.front().ops);
   } catch (const InterruptedError&) {
     found.interrupted = true;
   } catch (const TimeLimitError&) {

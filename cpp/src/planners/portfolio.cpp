@@ -29,6 +29,7 @@
 #include "search/pair_squeeze.hpp"
 #include "search/squeaky_search.hpp"
 #include "search/squeeze.hpp"
+#include "search/window_repair.hpp"
 
 namespace memplan {
 
@@ -40,6 +41,7 @@ constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothi
 constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
 constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
 constexpr std::int64_t kPerSection = 4;               // work of a dive
+constexpr std::int64_t kMending = 100;                // buffers looked at, per buffer, before members search
 constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
@@ -193,6 +195,7 @@ class Portfolio {
 
   void run() {
     begin();
+    if (!is_over()) mend();
     if (is_over()) return;
     gather();
     for (std::int64_t slice = kFirstSlice; !is_over() && !members_.empty(); slice = std::min(2 * slice, kLastSlice))
@@ -203,6 +206,18 @@ class Portfolio {
   void begin() {
     if (problem_.conflicts() == nullptr) return tell();
     keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
+  }
+
+  // What ends above the bound in a few places is often mended for little.
+  void mend() {
+    if (problem_.conflicts() != nullptr || problem_.has_shapes()) return;
+    std::vector<Bytes> offsets = best_.placement.offsets;
+    std::int64_t left = kMending * problem_.count();
+    try {
+      repair_in_windows(problem_, offsets, enough(), options_.seed, left, deadline_);
+    } catch (const EndedError&) {
+    }
+    offer("squeaky_wheel", std::move(offsets));
   }
 
   void gather() {

@@ -1,6 +1,7 @@
 #include "search/pair_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace memplan {
@@ -8,6 +9,7 @@ namespace memplan {
 namespace {
 
 constexpr double kNoise = 0.3;
+constexpr std::size_t kMostStacked = 12;    // members of a clique, of which each set is looked at
 constexpr std::int64_t kMostSweeps = 1000;  // to settle a plan: with alignments that have little in common
 
 Bytes multiple_at_least(Bytes difference, Bytes step) {
@@ -18,8 +20,13 @@ Bytes multiple_at_least(Bytes difference, Bytes step) {
 }  // namespace
 
 PairSearch::PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques,
-                       std::uint64_t seed)
-    : pairs_(pairs), side_(at(pairs.count()) + 1), step_(side_ * side_, 0), failures_(side_ * side_, 0), chance_(seed) {
+                       std::uint64_t seed, PairRecord* record)
+    : pairs_(pairs),
+      record_(record),
+      side_(at(pairs.count()) + 1),
+      step_(side_ * side_, 0),
+      failures_(side_ * side_, 0),
+      chance_(seed) {
   const Index n = pairs.count();
   for (Index i = 0; i <= n; ++i)
     for (Index j = 0; j <= n; ++j) {
@@ -30,26 +37,42 @@ PairSearch::PairSearch(const Problem& problem, const Pairs& pairs, const std::ve
     }
   std::vector<Index> item(problem.size().size(), kNone);
   for (Index i = 0; i < n; ++i) item[at(pairs.buffer(i))] = i;
-  for (const Clique& clique : cliques) {
-    std::vector<Member> members;
-    for (const CliqueMember& member : clique.members)
-      if (item[at(member.buffer)] != kNone) members.push_back({item[at(member.buffer)], member.begin, member.end});
-    if (members.size() > 1) cliques_.push_back(std::move(members));
+  for (const Clique& clique : cliques) add_clique(clique, item);
+  order_twins();
+  if (plain_steps_ && !problem.has_shapes() && record == nullptr) order_upside_down();
+}
+
+// With all offsets and beginnings multiples of a common divisor, what lies on a member begins at one.
+void PairSearch::add_clique(const Clique& clique, const std::vector<Index>& item) {
+  std::vector<Member> members;
+  Bytes divisor = 0;
+  for (const CliqueMember& member : clique.members) {
+    const Index i = item[at(member.buffer)];
+    if (i == kNone) continue;
+    members.push_back({i, member.begin, member.end, 0});
+    divisor = std::gcd(divisor, std::gcd(pairs_.alignment(i), member.begin));
   }
-  std::vector<bool> has_twin(at(n), false);
-  for (Index j = 0; j < n; ++j)
+  for (Member& m : members) m.padding = multiple_at_least(m.end - m.begin, divisor) - (m.end - m.begin);
+  if (members.size() > 1) cliques_.push_back(std::move(members));
+}
+
+void PairSearch::order_twins() {
+  for (Index j = 0; j < pairs_.count(); ++j)
     for (Index i = j - 1; i >= 0; --i) {
-      if (!pairs.twins(i, j)) continue;
+      if (!pairs_.twins(i, j)) continue;
       ordered_.emplace_back(i, j);
-      has_twin[at(i)] = has_twin[at(j)] = true;
       break;
     }
-  if (!plain_steps_ || problem.has_shapes()) return;
+}
+
+void PairSearch::order_upside_down() {
+  std::vector<bool> has_twin(at(pairs_.count()), false);
+  for (const auto& [i, j] : ordered_) has_twin[at(i)] = has_twin[at(j)] = true;
   Bytes most = 0;
-  for (Index i = 0; i < n; ++i)
-    for (Index j = i + 1; j < n; ++j) {
-      const Bytes both = std::min(pairs.size(i), pairs.size(j));
-      if (has_twin[at(i)] || has_twin[at(j)] || pairs.gaps(i, j).size() != 2 || both <= most) continue;
+  for (Index i = 0; i < pairs_.count(); ++i)
+    for (Index j = i + 1; j < pairs_.count(); ++j) {
+      const Bytes both = std::min(pairs_.size(i), pairs_.size(j));
+      if (has_twin[at(i)] || has_twin[at(j)] || pairs_.gaps(i, j).size() != 2 || both <= most) continue;
       most = both;
       mirror_i_ = i;
       mirror_j_ = j;
@@ -62,6 +85,7 @@ PairSearch::Outcome PairSearch::run(Bytes capacity, std::int64_t nodes, std::int
   most_work_ = work;
   capacity_ = capacity;
   offsets_.assign(at(pairs_.count()), 0);
+  if (record_ != nullptr) record_->start();
   if (!start(capacity)) return Outcome::infeasible;
   const Result result = search(0);
   vary_ = true;
@@ -156,34 +180,81 @@ bool PairSearch::propagate(Table& table, std::vector<Index>& open) {
   return !overloaded(table);
 }
 
-// Whether members of a clique have to lie in less room than they need: from the least offset of some to the highest
-// end.
 bool PairSearch::overloaded(const Table& table) {
-  const Index n = pairs_.count();
-  const auto lowest = [&](const Member& m) { return table[cell(n, m.item)] + m.begin; };
-  const auto highest = [&](const Member& m) { return -table[cell(m.item, n)] + m.end; };
-  for (const std::vector<Member>& clique : cliques_) {
-    order_.resize(clique.size());
-    std::iota(order_.begin(), order_.end(), 0);
-    std::sort(order_.begin(), order_.end(),
-              [&](Index a, Index b) { return lowest(clique[at(a)]) > lowest(clique[at(b)]); });
-    work_ += static_cast<std::int64_t>(clique.size() * clique.size() / 4);
-    deadline_->tick(clique.size() * clique.size() / 4);
-    for (const Member& top : clique) {
-      const Bytes end = highest(top);
-      Bytes sum = 0;
-      for (const Index k : order_) {
-        const Member& member = clique[at(k)];
-        if (highest(member) > end) continue;
-        sum += member.end - member.begin;
-        if (lowest(member) + sum <= end) continue;
-        failed_i_ = std::min(top.item, member.item);
-        failed_j_ = std::max(top.item, member.item);
-        return true;
-      }
+  return std::any_of(cliques_.begin(), cliques_.end(), [&](const auto& clique) { return overloaded(table, clique); }) ||
+         std::any_of(cliques_.begin(), cliques_.end(),
+                     [&](const auto& clique) { return cannot_be_stacked(table, clique); });
+}
+
+// Whether members of a clique have to lie in less room than they need: from the least offset of some to the highest
+// end. The highest of them does not need its padding, and which that is, is not known.
+bool PairSearch::overloaded(const Table& table, const std::vector<Member>& clique) {
+  order_.resize(clique.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(),
+            [&](Index a, Index b) { return lowest(table, clique[at(a)]) > lowest(table, clique[at(b)]); });
+  work_ += static_cast<std::int64_t>(clique.size() * clique.size() / 4);
+  deadline_->tick(clique.size() * clique.size() / 4);
+  for (const Member& top : clique) {
+    const Bytes end = highest(table, top);
+    Bytes sum = 0, most = 0;
+    for (const Index k : order_) {
+      const Member& member = clique[at(k)];
+      if (highest(table, member) > end) continue;
+      sum += member.end - member.begin + member.padding;
+      most = std::max(most, member.padding);
+      if (lowest(table, member) + sum - most <= end) continue;
+      failed_i_ = std::min(top.item, member.item);
+      failed_j_ = std::max(top.item, member.item);
+      write_down(table, clique, lowest(table, member), end);
+      return true;
     }
   }
   return false;
+}
+
+// Whether members of several alignments end above where one may end, in whatever order they lie one on another. The
+// least end of a set of them is that over all that may be its highest member.
+bool PairSearch::cannot_be_stacked(const Table& table, const std::vector<Member>& clique) {
+  const std::size_t count = clique.size();
+  const auto alignment = [&](const Member& m) { return pairs_.alignment(m.item); };
+  const auto same = [&](const Member& m) { return alignment(m) == alignment(clique.front()); };
+  if (count > kMostStacked || std::all_of(clique.begin(), clique.end(), same)) return false;
+  std::array<std::size_t, kMostStacked> below{};  // per member, those that lie below it
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t j = 0; j < count; ++j)
+      if (i != j && table[cell(clique[j].item, clique[i].item)] > clique[j].begin - clique[i].end)
+        below[i] |= std::size_t{1} << j;
+  ends_.assign(std::size_t{1} << count, kMaxBytes);
+  ends_[0] = 0;
+  for (std::size_t set = 0; set + 1 < ends_.size(); ++set) {
+    if (ends_[set] == kMaxBytes) continue;
+    work_ += static_cast<std::int64_t>(count / 2);
+    deadline_->tick(count / 2);
+    for (std::size_t i = 0; i < count; ++i) {
+      if ((set >> i & 1) != 0 || (below[i] & ~set) != 0) continue;
+      const Member& m = clique[i];
+      const Bytes offset = multiple_at_least(std::max(ends_[set], lowest(table, m)) - m.begin, alignment(m));
+      const Bytes end = offset + m.end;
+      if (end > highest(table, m)) continue;
+      Bytes& least = ends_[set | std::size_t{1} << i];
+      least = std::min(least, end);
+    }
+  }
+  if (ends_.back() < kMaxBytes) return false;
+  failed_i_ = std::min(clique[0].item, clique[1].item);
+  failed_j_ = std::max(clique[0].item, clique[1].item);
+  write_down(table, clique, 0, capacity_);
+  return true;
+}
+
+// The members that lie between two heights have too little room there.
+void PairSearch::write_down(const Table& table, const std::vector<Member>& clique, Bytes from, Bytes to) {
+  if (record_ == nullptr) return;
+  std::vector<CliqueMember> members;
+  for (const Member& m : clique)
+    if (lowest(table, m) >= from && highest(table, m) <= to) members.push_back({pairs_.buffer(m.item), m.begin, m.end});
+  record_->overloaded(std::move(members));
 }
 
 // The pair to branch on; false where all are decided.
@@ -216,7 +287,7 @@ bool PairSearch::choose(const Table& table, const std::vector<Index>& open, Choi
 
 PairSearch::Result PairSearch::search(std::size_t depth) {
   Level& level = *levels_[depth];
-  if (nodes_left_-- <= 0 || work_ >= most_work_) return Result::stopped;
+  if (nodes_left_-- <= 0 || work_ >= most_work_ || (record_ != nullptr && record_->is_full())) return Result::stopped;
   if (!propagate(level.table, level.open)) {
     failures_[cell(failed_i_, failed_j_)] += 1;
     return Result::dead;
@@ -225,13 +296,15 @@ PairSearch::Result PairSearch::search(std::size_t depth) {
   if (!choose(level.table, level.open, choice)) return settle(level.table);
   if (depth + 1 == levels_.size()) levels_.push_back(std::make_unique<Level>());
   Level& next = *levels_[depth + 1];
+  const Index here = record_ == nullptr ? kNone : record_->here();
   for (const bool above : {choice.above_first, !choice.above_first}) {
     next.table = level.table;
     next.open = level.open;
     work_ += static_cast<std::int64_t>(side_ * side_ / 16 + 1);
-    const bool alive = above ? raise(next.table, choice.i, choice.j, choice.above)
-                             : raise(next.table, choice.j, choice.i, -choice.below);
-    if (!alive) continue;
+    const Index lower = above ? choice.i : choice.j, upper = above ? choice.j : choice.i;
+    const Bytes difference = above ? choice.above : -choice.below;
+    if (record_ != nullptr) record_->enter(here, lower, upper, difference);
+    if (!raise(next.table, lower, upper, difference)) continue;
     const Result result = search(depth + 1);
     if (result != Result::dead) return result;
   }

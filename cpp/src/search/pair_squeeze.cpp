@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "memplan/plan.hpp"
-#include "placing/orders.hpp"
 
 namespace memplan {
 
@@ -25,32 +24,6 @@ Bytes common_divisor(const Problem& problem) {
     for (const Part& part : problem.parts(i)) divisor = std::gcd(divisor, std::gcd(part.begin, part.end));
   }
   return std::max<Bytes>(1, divisor);
-}
-
-// Whether parts of them, or all of them, may not overlap.
-bool may_meet(const Problem& problem, Index a, Index b) {
-  if (problem.conflicts() != nullptr && problem.conflicts()->contains(a, b)) return true;
-  return problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
-}
-
-std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline) {
-  std::vector<Index> rest = with_bytes(problem);
-  std::vector<std::vector<Index>> parts;
-  while (!rest.empty()) {
-    std::vector<Index> part = {rest.back()};
-    rest.pop_back();
-    for (std::size_t k = 0; k < part.size(); ++k) {
-      deadline.tick(rest.size());
-      std::erase_if(rest, [&](Index i) {
-        if (!may_meet(problem, part[k], i)) return false;
-        part.push_back(i);
-        return true;
-      });
-    }
-    std::sort(part.begin(), part.end());
-    parts.push_back(std::move(part));
-  }
-  return parts;
 }
 
 }  // namespace

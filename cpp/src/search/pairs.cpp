@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "placing/orders.hpp"
+
 namespace memplan {
 
 namespace {
@@ -29,6 +31,12 @@ bool within(const std::vector<OffsetGap>& some, const std::vector<OffsetGap>& al
       return other.lowest <= gap.lowest && gap.highest <= other.highest;
     });
   });
+}
+
+// Whether parts of them, or all of them, may not overlap.
+bool may_meet(const Problem& problem, Index a, Index b) {
+  if (problem.conflicts() != nullptr && problem.conflicts()->contains(a, b)) return true;
+  return problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
 }
 
 bool meets(const std::vector<OffsetGap>& gaps) { return gaps.size() != 1 || gaps.front() != kAnywhere; }
@@ -61,6 +69,26 @@ std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b) {
   }
   add(Pairs::kFar);
   return gaps;
+}
+
+std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline) {
+  std::vector<Index> rest = with_bytes(problem);
+  std::vector<std::vector<Index>> parts;
+  while (!rest.empty()) {
+    std::vector<Index> part = {rest.back()};
+    rest.pop_back();
+    for (std::size_t k = 0; k < part.size(); ++k) {
+      deadline.tick(rest.size());
+      std::erase_if(rest, [&](Index i) {
+        if (!may_meet(problem, part[k], i)) return false;
+        part.push_back(i);
+        return true;
+      });
+    }
+    std::sort(part.begin(), part.end());
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 Pairs::Pairs(const Problem& problem, std::vector<Index> buffers, Bytes bound, const Deadline& deadline)

@@ -72,4 +72,7 @@ class Pairs {
 // What the offset of b less that of a may be.
 std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
 
+// The buffers with bytes, in parts that no chain of pairs connects. O(n^2).
+std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline);
+
 }  // namespace memplan

@@ -204,7 +204,7 @@ Bytes Repair::cheapest_place(Index i, Bytes top) {
 void Repair::promote(Index i, Chance& chance) {
   neighbours_.clear();
   note_looks(placed_.visit(i, [&](Index other) {
-    if (other != i && ranks_before(other, i)) neighbours_.push_back(other);
+    if (other != i && ranks_before(other, i) && rank_[at(other)] != kFixedRank) neighbours_.push_back(other);
     return true;
   }));
   if (neighbours_.empty()) return;
@@ -228,7 +228,8 @@ void Repair::spread_ranks() {
   std::vector<Index> order(rank_.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = static_cast<Index>(k);
   std::sort(order.begin(), order.end(), deadline_->ticking([&](Index a, Index b) { return ranks_before(a, b); }));
-  for (std::size_t k = 0; k < order.size(); ++k) rank_[at(order[k])] = static_cast<Rank>(k) * kRankGap;
+  for (std::size_t k = 0; k < order.size(); ++k)
+    if (Rank& rank = rank_[at(order[k])]; rank != kFixedRank) rank = static_cast<Rank>(k) * kRankGap;
   work_ += 16 * static_cast<std::int64_t>(order.size());
 }
 

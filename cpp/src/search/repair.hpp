@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,8 @@ namespace memplan {
 
 using Rank = std::int64_t;  // lower ranks are placed first
 
-inline constexpr Rank kRankGap = Rank{1} << 24;  // between two neighbours in a fresh order
+inline constexpr Rank kRankGap = Rank{1} << 24;                       // between two neighbours in a fresh order
+inline constexpr Rank kFixedRank = std::numeric_limits<Rank>::min();  // of what nothing may push out, or rank before
 
 enum class Fit { kLowest, kTightest };
 

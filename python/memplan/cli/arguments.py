@@ -145,6 +145,14 @@ def _add_placing(group: Group) -> None:
     group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
+    group.add_argument(
+        "--barrier",
+        type=names,
+        default=[],
+        metavar="NAME,NAME",
+        help="ops that keep their place in any order: all that is listed before one of them stays before it, and all "
+        "behind it stays behind",
+    )
 
 
 def _add_order(group: Group) -> None:
@@ -235,6 +243,7 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "disable_inplace_ops": options.disable_inplace_ops,
         "donate": options.donate,
         "zero_copy": not options.no_zero_copy,
+        "barrier": options.barrier,
         "time_limit": options.time_limit,
         "seed": options.seed,
         "threads": options.threads,

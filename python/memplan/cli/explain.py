@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from .arguments import (
     Commands,
@@ -47,9 +48,10 @@ def run(options: argparse.Namespace) -> int:
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
     progress = Progress()
-    show = progress.show if sys.stderr.isatty() else None
+    told: dict[str, Any] = {"on_improvement": progress.show, "on_order": progress.show_order}
+    told = told if sys.stderr.isatty() else {}
     with waiting(progress):
-        found = plan(source, options.planner, on_improvement=show, order=options.order, **planning(options))
+        found = plan(source, options.planner, order=options.order, **told, **planning(options))
     with waiting("explaining"):
         explanation = found.explain()
     if options.json is not None:

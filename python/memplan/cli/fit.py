@@ -49,13 +49,19 @@ def add(commands: Commands) -> None:
         type=names,
         default=["recompute", "order"],
         metavar="WAY,WAY",
-        help="what may be done: recompute, order, donate (default: recompute,order)",
+        help="what may be done: recompute, offload, order, donate (default: recompute,order)",
     )
     search.add_argument(
         "--cost",
         choices=("auto", "bytes", "flops"),
         default="auto",
         help="what ops cost: what the file says, else flops and bytes (auto), or the bytes that they touch",
+    )
+    search.add_argument(
+        "--transfer", type=float, metavar="X", help="cost of a byte moved out, and of one fetched (default: 2)"
+    )
+    search.add_argument(
+        "--overlap", type=float, default=0.0, metavar="X", help="share of moves that hides, in [0, 1] (default: 0)"
     )
     add_planner(search)
     search.add_argument("--time-limit", type=float, metavar="S", help="end the search after so many seconds")
@@ -78,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
     try:
         with waiting("fitting"):
-            found = fit(source, options.budget, options.planner, allow=options.allow, cost=options.cost, **taken)
+            asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap")}
+            found = fit(source, options.budget, options.planner, **asked, **taken)
     except InfeasibleError as error:
         print(printable(str(error)), file=sys.stderr)
         return INVALID

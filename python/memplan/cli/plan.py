@@ -135,6 +135,7 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
             source,
             options.planner,
             on_improvement=progress.show if sys.stderr.isatty() else None,
+            on_order=progress.show_order if sys.stderr.isatty() else None,
             capacity=options.capacity,
             order=options.order,
             **planning(options),

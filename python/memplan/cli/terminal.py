@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RichCast
     from rich.text import Text
 
+    from .._core import OrderProgress
     from ..facts.plan import Plan
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -44,20 +45,31 @@ def readers_may_leave() -> Iterator[None]:
 
 
 class Progress:
-    """How far planning has come, as a line: "planning: peak 1.2 MiB, bound 1.0 MiB, gap 20.000%, 3 s"."""
+    """How far planning has come, as a line: "planning: peak 1.2 MiB, bound 1.0 MiB, gap 20.000%, 3 s".
+
+    Before that, of the search for an order: "ordering: load 1.2 MiB, bound of all orders 1.0 MiB, 3 s".
+    """
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
         self._best: Plan | None = None
+        self._order: OrderProgress | None = None
 
     def show(self, plan: Plan) -> None:
         """A better plan was found."""
         self._best = plan
 
+    def show_order(self, found: OrderProgress) -> None:
+        """A better order was found, or a higher bound."""
+        self._order = found
+
     def __str__(self) -> str:
         from ..present.units import format_bytes
 
         seconds = f"{time.monotonic() - self._begin:.0f} s"
+        if self._best is None and self._order is not None:
+            needed, bound = format_bytes(self._order.needed), format_bytes(self._order.bound)
+            return f"ordering: load {needed}, bound of all orders {bound}, {seconds}"
         if self._best is None:
             return f"planning: {seconds}"
         peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)

@@ -37,11 +37,12 @@ def in_order(captured: _core.Graph | _core.Problem, order: str, options: Mapping
         error = UnsupportedError(f"order {order!r} applies to graphs; a problem has steps, and no ops")
         return Ordered(order, captured, error=error)
     asked = {name: value for name, value in options.items() if name not in _NOT_FOR_ORDERS}
-    storage = plan(captured, "naive", **asked).storage
-    assert storage is not None
-    found = _core.order_of(captured, order, storage)
-    graph = _core.reordered(captured, found.ops)
-    bound = found.bound or _core.order_bound(graph, storage)[0]
+    given = plan(captured, "naive", **asked)
+    assert given.graph is not None
+    assert given.storage is not None
+    found = _core.order_of(given.graph, order, given.storage, tell=options.get("on_order"))
+    graph = _core.reordered(given.graph, found.ops)
+    bound = found.bound or _core.order_bound(graph, given.storage)[0]
     return Ordered(order, graph, bound or None, interrupted=found.interrupted)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _core
 from ..api import capture
+from ..checks import boolean
 from ..facts.estimate import Estimate
-from ..importers import boolean
 from ..importers.torch import accepts
 from ..kinds import PLACED
 from .caching import reserved
@@ -106,6 +107,7 @@ def dry_run_of(
     autocast: Any,
     loss: Callable[[Any], Any] | None,
     device: str,
+    watch: bool = False,
 ) -> DryRun:
     """A step of a module without data."""
     from ..importers.torch.dry_run import dry_run
@@ -121,6 +123,7 @@ def dry_run_of(
         autocast=_dtype(autocast, device),
         loss=loss,
         device=None if device == "cpu" else device,
+        watch=watch,
     )
 
 
@@ -129,7 +132,7 @@ def of_run(found: DryRun, device: str) -> Estimate:
     unit = _ROUNDED[device]
     size = np.array(found.size, np.int64)
     rounded = -(-size // unit) * unit
-    need = _alive(rounded, found) + np.array(found.workspaces, np.int64)
+    need = step_load(found, device)
     worst = int(need.argmax()) if len(need) else 0
     alive = (np.array(found.first, np.int64) <= worst) & (worst < np.array(found.last, np.int64))
     gradient = np.zeros(len(size), bool)
@@ -164,12 +167,14 @@ def problem_of(found: DryRun) -> _core.Problem:
     return _core.Problem(size, first, [ops + 1] * len(kept) + [last + 1 for last in found.last])
 
 
-def _alive(size: np.ndarray[Any, Any], found: DryRun) -> np.ndarray[Any, Any]:
-    """Bytes alive at each op."""
+def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
+    """Bytes at each op of what is born in a step, as the allocator gives them, and of workspaces."""
+    unit = _ROUNDED[device]
+    size = -(-np.array(found.size, np.int64) // unit) * unit
     change = np.zeros(len(found.ops) + 1, np.int64)
     np.add.at(change, found.first, size)
     np.add.at(change, found.last, -size)
-    return np.cumsum(change)[:-1]
+    return np.cumsum(change)[:-1] + np.array(found.workspaces, np.int64)
 
 
 def _notes(found: DryRun, device: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ class Change:
     Attributes
     ----------
     kind : str
-        "recompute": an op runs again. "order": the ops run in another order. "donate": an output takes the bytes of a
-        graph input.
+        "recompute": an op runs again. "offload": a tensor is copied out of the arena, and fetched. "order": the ops
+        run in another order. "donate": an output takes the bytes of a graph input.
     tensors : tuple of str
         The tensors that come back, or that are taken.
     ops : tuple of str
@@ -40,7 +40,7 @@ class Change:
     @property
     def why(self) -> str:
         """What is won by it, as a sentence."""
-        if self.kind == "recompute":
+        if self.kind in ("recompute", "offload"):
             return f"{self.bytes} bytes are free from {self.after!r} to {self.before!r}"
         if self.kind == "order":
             return "the load is lower in this order"
@@ -135,5 +135,9 @@ def _entry(spec: Any, name: str, kind: Any, where: str) -> Any:
 def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
     """The changes that the core has made."""
     return tuple(
-        Change("recompute", tuple(c.tensors), tuple(c.ops), c.after, c.before, c.bytes, c.cost) for c in found if c.ops
+        Change(
+            "offload" if c.moved else "recompute", tuple(c.tensors), tuple(c.ops), c.after, c.before, c.bytes, c.cost
+        )
+        for c in found
+        if c.ops
     )

@@ -14,6 +14,7 @@ from .. import _core
 from ..errors import SourceError
 
 COSTS = ("auto", "bytes", "flops")
+_MOVE = 2.0  # for a byte: it is read and written
 
 _Shapes = Sequence[Sequence[int]]
 
@@ -41,6 +42,20 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     if cost == "bytes":
         return touched
     return [bytes + flops for bytes, flops in zip(touched, flops_of(graph), strict=True)]
+
+
+def moves(transfer: float | None, overlap: float) -> float:
+    """The cost of a byte that is moved out of the arena, or fetched: what of it does not hide."""
+    cost = _MOVE if transfer is None else _number(transfer, "transfer", math.inf)
+    return cost * (1 - _number(overlap, "overlap", 1))
+
+
+def _number(value: float, name: str, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 <= value <= most or value == math.inf:
+        raise ValueError(f"{name} must be {'finite and >= 0' if most == math.inf else 'in [0, 1]'}, got {value!r}")
+    return float(value)
 
 
 def _named(graph: _core.Graph, cost: Mapping[str, float]) -> list[float]:

@@ -9,20 +9,21 @@ from typing import Any, Literal
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..checks import check_donated, checked_place, names, seconds
+from ..barriers import with_barriers
+from ..checks import boolean, check_donated, checked_place, names, seconds
 from ..errors import InfeasibleError
 from ..facts.explain.inplace import may_be_over_inputs
 from ..facts.fitting import Change, Fitting, changes_of
 from ..facts.plan import Plan
 from ..facts.source import Source
-from ..importers import boolean, kind_of
+from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..sizes import in_bytes
 from .again import again_of
-from .costs import costs_of
+from .costs import costs_of, moves
 
-WAYS = ("recompute", "order", "donate")
+WAYS = ("recompute", "offload", "order", "donate")
 _TARGETS = 6  # loads that are asked for, until the plan fits too
 
 
@@ -33,12 +34,15 @@ def fit(
     *,
     allow: Collection[str] = ("recompute", "order"),
     cost: str | Mapping[str, float] = "auto",
+    transfer: float | None = None,
+    overlap: float = 0.0,
     alignment: int | str = 1,
     place: Collection[str] = PLACED,
     inplace: bool = True,
     disable_inplace_ops: Collection[str] = (),
     donate: Collection[str] = (),
     zero_copy: bool = True,
+    barrier: Collection[str] = (),
     time_limit: float | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
@@ -63,14 +67,19 @@ def fit(
         Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have.
     allow
         What may be done. "recompute": ops run again. An op that draws random numbers never does, nor one that reads
-        what has been changed since. "order": the ops run in another order. "donate": outputs take the bytes of graph
-        inputs, whose values are lost.
+        what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run
+        in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
         What ops cost: "bytes" that they touch, or "flops" and bytes; or a mapping from names of ops. "auto": what the
         graph says (``cost`` in a graph dict), else flops and bytes.
+    transfer
+        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2: it is read and
+        written.
+    overlap
+        The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
     time_limit
         Seconds. The search then ends with its best schedule so far.
-    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy
+    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy, barrier
         As for `plan`.
     args, kwargs, train, dims, inplace_ops, trust, device, optimizer, keep_gradients
         As for `capture`.
@@ -93,11 +102,13 @@ def fit(
     limit = seconds(time_limit, "time_limit")
     budget = in_bytes(capacity, "capacity")
     ways = _checked(allow)
+    moving = moves(transfer, overlap) if "offload" in ways else None
     reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
     reading["keep_gradients"] = keep_gradients
     graph = capture(source, args=args, kwargs=kwargs, dims=dims, device=device, **reading)
     if not isinstance(graph, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
+    graph = with_barriers(graph, names(barrier, "barrier"))
     check_donated(graph, donate)
     check_types(graph, disable_inplace_ops, "disable_inplace_ops")
     sharing: dict[str, Any] = {
@@ -110,7 +121,7 @@ def fit(
     }
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
-    search = _Search(graph, _core.StorageOptions(**sharing), cost, "recompute" in ways, _Clock(limit))
+    search = _Search(graph, _core.StorageOptions(**sharing), cost, "recompute" in ways, moving, _Clock(limit))
     if "order" in ways:
         search.add_best_order()
     found, fitting = search.plan(
@@ -142,9 +153,11 @@ class _Search:
         storage: _core.StorageOptions,
         cost: str | Mapping[str, float],
         recompute: bool,
+        transfer: float | None,
         clock: _Clock,
     ) -> None:
-        self._graphs, self._storage, self._recompute, self._clock = [graph], storage, recompute, clock
+        self._graphs, self._storage, self._clock = [graph], storage, clock
+        self._recompute, self._transfer = recompute, transfer
         self._cost = {op.name: value for op, value in zip(graph.ops, costs_of(graph, cost), strict=True)}
         self._again = {op.name: again_of(op) for op in graph.ops}
 
@@ -188,6 +201,7 @@ class _Search:
                     self._storage,
                     capacity,
                     recompute=self._recompute,
+                    transfer=self._transfer,
                     time_limit=self._clock.left(),
                     interruptible=True,
                 )

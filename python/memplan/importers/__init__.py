@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import _core
+from ..checks import boolean
 from ..inplace_ops import check_types, checked, with_inplace
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
@@ -91,13 +90,6 @@ def _refuse_options(kind: str, used: set[str]) -> None:
     for option in sorted(used - _OPTIONS.get(kind, set())):
         takers = ", ".join(k for k, options in _OPTIONS.items() if option in options)
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
-
-
-def boolean(value: Any, name: str) -> bool:
-    """An option that is on or off; TypeError for anything else, such as text."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def kind_of(source: Any) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError
-from ..files import read_json, replacing
+from ..files import replacing
 from . import checker
 from .checker import Node
+from .reading import is_integer, read_proof
 
 FORMAT = "memplan.refutation"
 VERSION = 1
@@ -42,7 +43,10 @@ class Refutation:
         if not isinstance(problem, _core.Problem):
             raise TypeError(f"a refutation is checked against a Problem, got {type(problem).__name__}")
         if problem.parts is not None or problem.conflicts is not None:
-            raise UnsupportedError("a refutation speaks of plain buffers; this problem has shapes or conflicts")
+            raise UnsupportedError(
+                "this refutation speaks of plain buffers, and the problem has shapes or conflicts; "
+                "memplan.refute proves by pairs there, a PairRefutation"
+            )
         columns = (problem.size, problem.first, problem.last, problem.alignment)
         checker.check(checker.Problem(*(column.tolist() for column in columns)), self.capacity, self.nodes)
 
@@ -62,25 +66,15 @@ class Refutation:
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> Refutation:
         """Read what `to_json` wrote; SourceError names what is not as expected. Nothing is checked yet."""
-        spec = read_json(path, "a proof that memplan wrote")
-        if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
-            raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
-        capacity, nodes = spec.get("capacity"), spec.get("nodes")
-        if not isinstance(capacity, int) or isinstance(capacity, bool):
-            raise SourceError(f"{path}: capacity must be an integer, got {capacity!r}")
-        if not isinstance(nodes, list):
-            raise SourceError(f"{path}: nodes must be a list, got {nodes!r}")
-        return cls(capacity, tuple(_node(row, f"{path}: nodes[{k}]") for k, row in enumerate(nodes)))
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+        spec = read_proof(path, FORMAT, VERSION, ("nodes",))
+        nodes = tuple(_node(row, f"{path}: nodes[{k}]") for k, row in enumerate(spec["nodes"]))
+        return cls(spec["capacity"], nodes)
 
 
 def _node(row: Any, where: str) -> Node:
     if not isinstance(row, list) or len(row) != 4:
         raise SourceError(f"{where} must be [parent, buffer, height, step], got {row!r}")
-    if not all(_is_integer(value) or (value is None and k < 2) for k, value in enumerate(row)):
+    if not all(is_integer(value) or (value is None and k < 2) for k, value in enumerate(row)):
         raise SourceError(f"{where} must hold integers, or null for parent and buffer, got {row!r}")
     return Node(*row)
 

@@ -11,15 +11,19 @@ from typing import Any
 _DOORS: dict[str, str] = {
     "Arena": "eager.replaying",
     "Bound": "program",
+    "Checkpoints": "eager.checkpointing",
     "CompiledPlan": "inductor.compiled",
     "CudaMemory": "eager.cuda",
+    "Offload": "eager.offloading",
     "Program": "program",
     "Run": "result",
     "UpdatesAsYouGo": "eager.updating",
     "arena": "eager.replaying",
+    "checkpoint": "eager.checkpointing",
     "clear_compiled_plans": "inductor.compiled",
     "cuda_memory": "eager.cuda",
     "install_cuda": "eager.cuda",
+    "offload": "eager.offloading",
     "update_as_you_go": "eager.updating",
 }  # a public name -> the module below that has it
 _RUNTIMES = ("executorch",)  # packages below with names of their own

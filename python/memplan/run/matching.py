@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError, invalid_plan
+from ..kinds import MOVES
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -41,25 +42,42 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
 def require_no_copies(planned: _core.Graph, imported: _core.Graph) -> None:
     """Refuse a graph with copies of ops, of which no program is written."""
     if len(planned.ops) != len(imported.ops):
-        raise UnsupportedError("ops of the plan run again: plan.run runs it, but it cannot be given as a program yet")
+        what = (
+            "tensors of the plan are moved"
+            if any(op.type in MOVES for op in planned.ops)
+            else "ops of the plan run again"
+        )
+        raise UnsupportedError(f"{what}: plan.run runs it, but it cannot be given as a program yet")
 
 
 def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Take out of a graph what `memplan.fit` has put into it: copies of ops and tensors, "t~1" of "t"."""
+    """Take out of a graph what `memplan.fit` has put into it: copies of ops and tensors, "t~1" of "t", and moves."""
     known = {part: {entry["name"] for entry in now[part]} for part in ("tensors", "ops")}
     if all(op["name"] in known["ops"] or "~" not in op["name"] for op in was["ops"]):
         return
     for part in ("tensors", "ops"):
         was[part] = [entry for entry in was[part] if entry["name"] in known[part] or "~" not in entry["name"]]
+    was["ops"] = [op for op in was["ops"] if op.get("type") not in MOVES]
 
-    def original(name: str) -> str:
-        return name if name in known["tensors"] else name.rsplit("~", 1)[0]
+    imported = {op["name"]: op for op in now["ops"]}
+    root: dict[str, str] = {}
+    for op in now["ops"]:
+        root.update((view["output"], root.get(view["input"], view["input"])) for view in op.get("alias", ()))
+
+    def original(name: str, reads: Sequence[str]) -> str:
+        """The tensor of the network: what is fetched stands for all that its bytes were shown as."""
+        if name in known["tensors"]:
+            return name
+        name = name.rsplit("~", 1)[0]
+        alike = (read for read in reads if root.get(read, read) == name)
+        return name if name in reads else next(alike, name)
 
     for op in was["ops"]:
-        op["inputs"] = [original(name) for name in op["inputs"]]
+        reads = imported.get(op["name"], op)["inputs"]
+        op["inputs"] = [original(name, reads) for name in op["inputs"]]
         for relation in ("alias", "inplace", "overwrite", "slice", "concat"):
             for view in op.get(relation, ()):
-                view["input"] = original(view["input"])
+                view["input"] = original(view["input"], reads)
     for op in (*was["ops"], *now["ops"]):
         if before := sorted(name for name in op.pop("after", ()) if name in known["ops"]):
             op["after"] = before

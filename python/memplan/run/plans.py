@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..checks import boolean
 from ..facts.source import Source
-from ..importers import boolean, kind_of
+from ..importers import kind_of
 from .matching import require_same, with_graph
 from .program import Bound, Program
 from .result import Run

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from ...errors import SourceError
 from . import kernels
@@ -50,6 +52,14 @@ class DryRun:
         Whether it is born FORWARD, BACKWARD or in the UPDATE.
     gradient : set of int
         Positions of those that are gradients of parameters.
+    cost : list of float
+        Of each op: floating-point operations, and bytes that it touches.
+    saves : list of Save
+        What autograd keeps for the backward pass, in the order of forward.
+    calls : list of Call
+        The calls of modules, in the order in which they begin.
+    changed : set of str
+        Buffers that forward changes.
     """
 
     weights: list[int] = field(default_factory=list)
@@ -63,6 +73,29 @@ class DryRun:
     ops: list[str] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)
     workspaces: list[int] = field(default_factory=list)
+    cost: list[float] = field(default_factory=list)
+    saves: list[Save] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Save:
+    """A tensor that autograd keeps: the position of its storage, and the ops at which it is kept and first read."""
+
+    storage: int
+    op: int
+    read: int = -1
+
+
+@dataclass
+class Call:
+    """A call of a module: its name, its ops [first, last), and the storages that it returns."""
+
+    module: str
+    first: int
+    last: int = -1
+    returned: frozenset[int] = frozenset()
 
 
 def dry_run(
@@ -75,10 +108,12 @@ def dry_run(
     autocast: torch.dtype | None = None,
     device: str | None = None,
     loss: Callable[[Any], Tensor] | None = None,
+    watch: bool = False,
 ) -> DryRun:
     """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
 
     What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
+    With `watch`, saves and calls are noted too.
 
     Raises
     ------
@@ -91,6 +126,8 @@ def dry_run(
     args, kwargs = map_tensors((args, dict(kwargs)), fakes, "args")
     found = DryRun(weights=_sizes(weights.values()), inputs=_sizes(t for _, t in tensors_in([args, kwargs])))
     births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))])
+
+    versions = {name: weight._version for name, weight in weights.items()}
 
     def step() -> None:
         with _autocast(autocast):
@@ -105,7 +142,7 @@ def dry_run(
 
     with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), _kernels(device):
         try:
-            with births:
+            with births, births.watching(module) if watch else nullcontext():
                 with_weights(module, weights, step)
         except SourceError:
             raise
@@ -113,6 +150,7 @@ def dry_run(
             given = ", ".join([describe(a) for a in args] + [f"{key}={describe(v)}" for key, v in kwargs.items()])
             where = f"op '{births.failed}': " if births.failed else ""
             raise SourceError(f"{_label(module)}: {where}{explain(error)}; it was given ({given})") from error
+    found.changed = {name for name in state if weights[name]._version > versions[name]}
     if optimizer is not None:
         gradients = [weight.grad is not None for weight in weights.values()]
         _update(found, optimizer, dict(zip(state.values(), gradients, strict=True)), device)
@@ -149,6 +187,7 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.failed = str(func)
             raise
         self._found.workspaces.append(_workspace(func, args))
+        self._found.cost.append(_cost(func, args, kwargs or {}, result))
         for tensor in flat_tensors(result):
             self._meet(tensor)
         return result
@@ -158,6 +197,44 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         place = None if gradient is None else self._place.get(id(gradient.untyped_storage()))
         if place is not None:
             self._found.gradient.add(place)
+
+    @contextmanager
+    def watching(self, module: torch.nn.Module) -> Iterator[None]:
+        """Meanwhile, note the calls of modules and what autograd keeps."""
+        names = {id(part): name for name, part in module.named_modules()}
+        found, open_calls = self._found, list[Call]()
+
+        def begin(part: torch.nn.Module, _: Any) -> None:
+            if id(part) in names and self.phase == FORWARD:
+                found.calls.append(Call(names[id(part)], len(found.ops)))
+                open_calls.append(found.calls[-1])
+
+        def finish(part: torch.nn.Module, _: Any, result: Any) -> None:
+            if id(part) in names and self.phase == FORWARD:
+                call = open_calls.pop()
+                places = [self._place.get(id(t.untyped_storage())) for _, t in tensors_in(result)]
+                call.last, call.returned = len(found.ops), frozenset(p for p in places if p is not None)
+
+        def pack(tensor: Tensor) -> tuple[Tensor, Save | None]:
+            place = self._place.get(id(tensor.untyped_storage()))
+            if place is None:
+                return tensor, None
+            found.saves.append(Save(place, len(found.ops)))
+            return tensor, found.saves[-1]
+
+        def unpack(packed: tuple[Tensor, Save | None]) -> Tensor:
+            tensor, save = packed
+            if save is not None and save.read < 0:
+                save.read = len(found.ops)
+            return tensor
+
+        hooks = [register_module_forward_pre_hook(begin), register_module_forward_hook(finish)]
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
 
     def end(self) -> None:
         """What is alive now is alive to the end of the phase, or as a gradient to the end of the step."""
@@ -244,6 +321,17 @@ def _sizes(tensors: Iterable[Tensor]) -> list[int]:
     """Bytes of each storage."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return list({id(storage): storage.nbytes() for storage in storages}.values())
+
+
+def _cost(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
+    """Floating-point operations, and bytes that are read and written; none for a view."""
+    given = list(flat_tensors([list(args), dict(kwargs)]))
+    known = {id(t.untyped_storage()) for t in given}
+    if not func._schema.is_mutable and all(id(t.untyped_storage()) in known for t in flat_tensors(result)):
+        return 0.0
+    count = flop_registry.get(func._overloadpacket)
+    flops = 0 if count is None else count(*args, **kwargs, out_val=result)
+    return float(flops + sum(t.numel() * t.element_size() for t in [*given, *flat_tensors(result)]))
 
 
 def _workspace(func: Any, args: tuple[Any, ...]) -> int:

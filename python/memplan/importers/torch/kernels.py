@@ -11,7 +11,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 # Operators of which torch remembers too little, when it has run them with fake tensors once: those that copy the whole
-# storage of their first argument, not only what the result shows, and one that returns a tensor twice.
+# storage of their first argument, not only what the result shows, and one that returns a tensor twice. And too much:
+# it would keep the storages that tensors are set to.
 _REMEMBERED_IN_PART = {
     torch.ops.aten.copy.default,
     torch.ops.aten.as_strided_scatter.default,
@@ -19,6 +20,8 @@ _REMEMBERED_IN_PART = {
     torch.ops.aten.select_scatter.default,
     torch.ops.aten.slice_scatter.default,
     torch.ops.aten.mkldnn_rnn_layer_backward.default,
+    torch.ops.aten.set_.source_Storage,
+    torch.ops.aten.set_.source_Storage_storage_offset,
 }
 
 

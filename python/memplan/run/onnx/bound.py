@@ -18,6 +18,7 @@ from ...importers.graph_dict import graph_of
 from ...importers.onnx import Imported
 from ...importers.onnx.bodies import bodies, reads, small_constants
 from ...importers.onnx.types import types
+from ...kinds import MOVE_OUT, MOVES
 from ..matching import require_no_copies
 from ..poison import deaths, deaths_in_order
 from ..result import Run
@@ -25,7 +26,7 @@ from .feeds import checked_weights, named_inputs
 from .memory import Memory
 from .nodes import Builder, Runner
 from .ordered import ordered, write
-from .values import Array
+from .values import Array, Bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -122,7 +123,11 @@ class Bound:
         self._program, self._plan = program, plan
         self._ops = plan.graph.ops
         known = program.steps
-        self._steps = [known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op) for op in self._ops]
+        self._steps = [
+            None if op.type in MOVES else known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op)
+            for op in self._ops
+        ]
+        self._outside: dict[str, Bytes] = {}  # what was moved out of the arena
         tensors = plan.graph.tensors
         self._tensors = {tensor.name: tensor for tensor in tensors}
         self._donated = frozenset(tensors[t].name for t in plan.buffers.donated)
@@ -173,7 +178,8 @@ class Bound:
         with np.errstate(all="ignore"):
             for place, k in enumerate(range(len(self._steps)) if order is None else order):
                 memory.poison(poisoned.get(place, []))
-                stored.append(self._step(self._steps[k], check))
+                step = self._steps[k]
+                stored.append(self._move(self._ops[k]) if step is None else self._step(step, check))
         ran = [outputs for outputs in stored if outputs is not None]
         outputs = {name: self._result(name, views) for name in self._outputs}
         return Run(outputs=outputs, arena_bytes=self._plan.peak, ops=len(ran), copied=sum(map(bool, ran)))
@@ -216,6 +222,15 @@ class Bound:
         for name, value in stored.items():
             places[name].write(value)
         return len(stored) if len(there) < len(step.outputs) else None
+
+    def _move(self, op: _core.Op) -> int:
+        """Keep the bytes of a tensor outside of the arena, or bring them back."""
+        places = self._memory.places
+        if op.type == MOVE_OUT:
+            self._outside[op.inputs[0]] = places[op.inputs[0]].data.copy()
+            return 0
+        places[op.outputs[0]].data[:] = self._outside[op.outputs[0].rsplit("~", 1)[0]]
+        return 1
 
     def _there(self, op: _core.Op) -> set[str]:
         """The outputs of an op that lie in bytes that hold them already: views, slices, and wholes of parts."""

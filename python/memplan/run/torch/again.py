@@ -1,13 +1,20 @@
-"""A recording of a network that was made to fit a capacity: some of its calls again, on storages of their own."""
+"""A recording of a network that was made to fit a capacity: some of its calls again, on storages of their own.
+
+What is moved out of the arena lies in the memory of the host meanwhile.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ... import _core
+from ...kinds import MOVE_OUT, MOVES
 from .recording import CallRecord, Recording, StorageRecord, View
 
 _AVERAGES = ("momentum", "exponential_average_factor")  # how far batch norm moves its statistics
@@ -23,16 +30,38 @@ def with_copies(recording: Recording, graph: _core.Graph, planned: _core.Graph) 
     return _Copying(recording, graph).run(planned)
 
 
+class _Host:
+    """What was moved out of the arena, in buffers that are kept from run to run."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, Tensor] = {}
+
+    def keep(self, name: str, data: Tensor) -> None:
+        if name in self._bytes:
+            self._bytes[name].copy_(data)
+        else:
+            self._bytes[name] = data.to("cpu", copy=True)
+
+    def fetch(self, name: str) -> Tensor:
+        return self._bytes[name]
+
+
 class _Copying:
     def __init__(self, recording: Recording, graph: _core.Graph) -> None:
         self._place = {op.name: k for k, op in enumerate(graph.ops)}
         self._call = {call.ops.start: call for call in recording.calls}
+        self._storage_of = {record.root: k for k, record in enumerate(recording.storages)}
+        self._bytes = {tensor.name: tensor.bytes for tensor in graph.tensors}
+        self._host = _Host()
         self._kept = {view.storage for view in recording.returned_views()}
         self._newest: dict[int, int] = {}
         self._new = recording.copied()
 
     def run(self, planned: _core.Graph) -> Recording:
         for step, op in enumerate(planned.ops):
+            if op.type in MOVES:
+                self._move(op, step)
+                continue
             again = op.name not in self._place
             place = self._place[op.name.rsplit("~", 1)[0] if again else op.name]
             call = self._call.get(place)
@@ -60,6 +89,30 @@ class _Copying:
         self._new.calls.append(replace(inputs, args=args, kwargs=kwargs, outputs=outputs))
         for storage in self._kept:  # the caller gets the first one
             self._newest.pop(storage, None)
+
+    def _move(self, op: _core.Op, step: int) -> None:
+        """A call that keeps the bytes of a storage, or one that writes them into a storage of its own."""
+        [name] = op.inputs or op.outputs
+        root = name if op.inputs else name.rsplit("~", 1)[0]
+        storage = self._storage_of[root]
+        ops = range(step, step + 1)
+        if op.type == MOVE_OUT:
+            view = self._all_of(storage)
+            self._new.calls.append(CallRecord(partial(self._host.keep, root), (view,), {}, (view,), (), (), True, ops))
+            return
+        old = self._new.storages[storage]
+        self._newest[storage] = len(self._new.storages)
+        self._new.storages.append(StorageRecord(old.device, name, old.written))
+        view = self._all_of(self._newest[storage])
+        self._new.calls.append(CallRecord(partial(self._host.fetch, root), (), {}, (), (view,), (True,), False, ops))
+
+    def _all_of(self, storage: int) -> View:
+        """The bytes of a storage."""
+        record = self._new.storages[storage]
+        size = self._bytes[record.root.rsplit("~", 1)[0] if record.root not in self._bytes else record.root]
+        view = View(storage, 0, (size,), (1,), torch.uint8, False, False, 0, size)
+        record.views.append(view)
+        return view
 
     def _moved(self, call: CallRecord, step: int) -> CallRecord:
         args, kwargs = pytree.tree_map(self._leaf, (call.args, dict(call.kwargs)))

@@ -1,0 +1,141 @@
+"""Which modules lighten a step so that it fits a budget, found by a model of the step and tried without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ...errors import InfeasibleError
+from ...estimating.estimate import dry_run_of, of_run, step_load
+from ...facts.estimate import Estimate
+from ...importers.torch.dry_run import DryRun
+from ...sizes import in_bytes
+from .choosing import Candidate, candidates_of, choose
+
+_TRIALS = 8  # sets of modules that are tried
+_Applied = Callable[[Sequence[str]], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Lightened:
+    """What was chosen.
+
+    Attributes
+    ----------
+    modules : tuple of str
+        Names of modules, in the order of forward.
+    added_cost : float
+        What they add, as a share of the cost of a step: floating-point operations, and bytes that ops touch.
+    before, after : Estimate
+        A step without and with it.
+    """
+
+    modules: tuple[str, ...]
+    added_cost: float
+    before: Estimate
+    after: Estimate
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of training, as `memplan.estimate` takes it."""
+
+    model: torch.nn.Module
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any] | None
+    optimizer: Any
+    autocast: Any
+    loss: Callable[[Any], Any] | None
+    device: str
+
+    def run(self, watch: bool = False) -> DryRun:
+        """The step without data."""
+        given = (self.model, self.args, self.kwargs, True, self.optimizer, self.autocast, self.loss, self.device)
+        return dry_run_of(*given, watch=watch)
+
+
+def lightened(
+    step: Step, budget: int | str, applied: _Applied, *, again: bool, refused: Callable[[DryRun], Collection[str]]
+) -> Lightened:
+    """Modules with which a step is within the budget, by a step without data in which they do what they will do.
+
+    Parameters
+    ----------
+    step, budget
+        A step, and the bytes that all of it may hold.
+    applied
+        A context in which modules with these names do so.
+    again
+        Whether they compute again, or move out.
+    refused
+        Names of modules that may not.
+
+    Raises
+    ------
+    InfeasibleError
+        No such modules were found.
+    """
+    limit = in_bytes(budget, "budget")
+    found = step.run(watch=True)
+    before = of_run(found, step.device)
+    if before.total <= limit:
+        return Lightened((), 0.0, before, before)
+    need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
+    candidates = candidates_of(found, again, refused(found))
+    target, best = limit, before
+    for _ in range(_TRIALS):
+        chosen = choose(need, candidates, target)
+        if chosen is None:
+            break
+        names = _in_order(found, chosen)
+        with applied(names):
+            after = of_run(step.run(), step.device)
+        if after.total <= limit:
+            return _made(found, chosen, before, after)
+        best = min(best, after, key=lambda estimate: estimate.total)
+        target -= max(after.total - limit, limit // 1000)
+    least = _least(need, before.kept, candidates)
+    with applied(_in_order(found, least)):
+        after = of_run(step.run(), step.device)
+    if after.total <= limit:
+        return _made(found, least, before, after)
+    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total))
+
+
+def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Lightened:
+    cost = sum(candidate.cost for candidate in chosen)
+    return Lightened(_in_order(found, chosen), cost / max(sum(found.cost), 1.0), before, after)
+
+
+def _fixed(before: Estimate, found: DryRun, device: str) -> int:
+    """What else is held at all times, such as rounding of what is kept."""
+    return before.total - before.kept - int(step_load(found, device).max())
+
+
+def _in_order(found: DryRun, chosen: Sequence[Candidate]) -> tuple[str, ...]:
+    names = {candidate.module for candidate in chosen}
+    return tuple(dict.fromkeys(call.module for call in found.calls if call.module in names))
+
+
+def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate]) -> list[Candidate]:
+    """Modules with which the model of the step needs the least that is found, to a percent."""
+    high, least = int(need.max()), list[Candidate]()
+    while high - low > high // 100:
+        middle = (low + high) // 2
+        chosen = choose(need, candidates, middle)
+        low, high, least = (low, middle, chosen) if chosen is not None else (middle, high, least)
+    return least
+
+
+def _infeasible(limit: int, best: Estimate) -> InfeasibleError:
+    """The error, with the least that was found, and what it holds at its worst moment."""
+    held = ", ".join(f"{size:,} of {name}" for name, size in best.parts.items() if size)
+    text = f"no modules were found with which a step fits {limit:,} bytes; the least found is {best.total:,} bytes"
+    worst = f"its worst moment is in the {best.phase} pass, at {best.at}: {held}"
+    return InfeasibleError(f"{text}; {worst}", capacity=limit, lower_bound=best.kept, peak=best.total)

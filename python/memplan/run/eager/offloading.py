@@ -1,0 +1,287 @@
+"""Eager training within a budget: what modules keep for the backward pass lies in host memory until it is read.
+
+torch calls a hook with each tensor that autograd keeps, and one when it is read. The first copies the bytes of its
+storage out, and autograd keeps a handle; the second brings them back. A storage that is kept several times is copied
+once. On CUDA, host memory is pinned memory of the CPU; on the CPU, it is a file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import TracebackType
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.graph import saved_tensors_hooks
+
+from ...importers.torch.dry_run import DryRun
+from .checkpointing import described, replaced_forward
+from .lightening import Lightened, Step, lightened
+
+_LEAST = 4096  # bytes of a storage that is worth a copy
+
+
+def offload(
+    model: torch.nn.Module,
+    budget: int | str,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    optimizer: Any = None,
+    autocast: Any = None,
+    loss: Callable[[Any], Any] | None = None,
+    device: Literal["cpu", "cuda"] = "cpu",
+    folder: str | None = None,
+) -> Offload:
+    """Keep what some modules save for the backward pass in host memory, so that a step of training fits a budget.
+
+    memplan chooses the modules, by a step without data. Their saved tensors are copied out when forward saves them, and
+    back when the backward pass reads them. Losses and gradients are those without, bit for bit.
+
+    Parameters
+    ----------
+    model
+        A module, in train mode as it is to be trained.
+    budget
+        Bytes, as an integer or text such as "2GiB", for all that a step holds, as for `checkpoint`.
+    args, kwargs, optimizer, autocast, loss, device
+        What a step is, as for `memplan.estimate`.
+    folder
+        Where the file lies that tensors of the CPU go to; by default where temporary files do. Tensors of CUDA go to
+        pinned memory of the CPU.
+
+    Returns
+    -------
+    Offload
+        Which modules, and the price. `remove` undoes it; so does the end of a ``with``.
+
+    Raises
+    ------
+    InfeasibleError
+        No modules were found with which a step fits. The error says what is needed, and where.
+    TypeError, ValueError
+        As `memplan.estimate`.
+    """
+    step = Step(model, args, kwargs, optimizer, autocast, loss, device)
+    store = _Store(folder)
+    found = lightened(step, budget, lambda names: _wrapped(model, names, store), again=False, refused=_none_refused)
+    return Offload(model, found, store)
+
+
+class Offload:
+    """Modules whose saved tensors lie in host memory, until `remove` is called or a ``with`` ends.
+
+    Attributes
+    ----------
+    modules : tuple of str
+        Their names.
+    added_cost : float
+        Bytes that are moved, out and back, as a share of the cost of a step.
+    before, after : Estimate
+        A step without and with it.
+    """
+
+    def __init__(self, model: torch.nn.Module, found: Lightened, store: _Store) -> None:
+        self.modules, self.added_cost = found.modules, found.added_cost
+        self.before, self.after = found.before, found.after
+        self._store = store
+        self._wrapped: AbstractContextManager[Any] = _wrapped(model, found.modules, store)
+        self._wrapped.__enter__()
+
+    @property
+    def moved(self) -> int:
+        """Bytes that were moved out so far."""
+        return self._store.moved
+
+    def remove(self) -> None:
+        """Let the modules keep their tensors again. A second call does nothing."""
+        self._wrapped.__exit__(None, None, None)
+        self._wrapped = nullcontext()
+
+    def __enter__(self) -> Offload:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def __str__(self) -> str:
+        return described("keep tensors in host memory", self)
+
+
+@contextmanager
+def _wrapped(model: torch.nn.Module, names: Sequence[str], store: _Store) -> Iterator[None]:
+    """Meanwhile, these modules do so."""
+    with replaced_forward(model, names, lambda module, forward: _Outside(module, forward, store)):
+        yield
+
+
+def _none_refused(_: DryRun) -> Collection[str]:
+    return ()
+
+
+class _Outside:
+    """The forward of a module, whose saved tensors lie elsewhere."""
+
+    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any], store: _Store) -> None:
+        self._module, self._forward, self._store = module, forward, store
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return self._forward(*args, **kwargs)
+        weights = [*self._module.parameters(), *self._module.buffers()]
+        stay = {id(tensor.untyped_storage()) for tensor in weights}
+
+        def pack(tensor: Tensor) -> Tensor | _Handle:
+            storage = tensor.untyped_storage()
+            leaf = tensor.is_leaf and tensor.requires_grad
+            if leaf or id(storage) in stay or storage.nbytes() < _LEAST or tensor.layout != torch.strided:
+                return tensor
+            return _Handle(tensor, self._store.out(tensor))
+
+        def unpack(packed: Tensor | _Handle) -> Tensor:
+            return packed if isinstance(packed, Tensor) else packed.tensor()
+
+        with saved_tensors_hooks(pack, unpack):
+            return self._forward(*args, **kwargs)
+
+
+class _Handle:
+    """A tensor whose bytes lie elsewhere."""
+
+    def __init__(self, tensor: Tensor, outside: _Bytes) -> None:
+        self._outside = outside
+        self._dtype, self._device = tensor.dtype, tensor.device
+        self._lies = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+
+    def tensor(self) -> Tensor:
+        """The tensor, back where it was."""
+        offset, shape, stride = self._lies
+        empty = torch.empty(0, dtype=self._dtype, device=self._device)
+        return empty.set_(self._outside.back(), offset, shape, stride)
+
+
+class _Bytes:
+    """The bytes of a storage elsewhere. While someone reads them, they are back once."""
+
+    def __init__(self, storage: Any, version: int, fetch: Callable[[], Tensor]) -> None:
+        self._of, self._version = weakref.ref(storage), version
+        self._fetch = fetch
+        self._here: weakref.ref[Any] | None = None
+        self._lock = threading.Lock()
+
+    def are(self, storage: Any, version: int) -> bool:
+        """Whether they are those of a storage, which nobody has written to since."""
+        return self._of() is storage and self._version == version
+
+    def back(self) -> Any:
+        """A storage of these bytes."""
+        with self._lock:
+            storage = None if self._here is None else self._here()
+            if storage is None:
+                storage = self._fetch().untyped_storage()
+                self._here = weakref.ref(storage)
+            return storage
+
+
+class _Store:
+    """Where bytes go: pinned memory for those of a GPU, else a file. What autograd drops makes room in the file."""
+
+    def __init__(self, folder: str | None) -> None:
+        self.moved = 0
+        self._folder = folder
+        self._file: Any = None
+        self._end = 0
+        self._free: dict[int, list[int]] = {}
+        self._out: weakref.WeakValueDictionary[int, _Bytes] = weakref.WeakValueDictionary()
+        self._lock = threading.RLock()  # bytes may be dropped while others are moved
+
+    def out(self, tensor: Tensor) -> _Bytes:
+        """The bytes of the storage of a tensor elsewhere; once, as long as nobody writes to it."""
+        storage, version = tensor.untyped_storage(), tensor._version
+        with self._lock:
+            known = self._out.get(id(storage))
+            if known is not None and known.are(storage, version):
+                return known
+            place = self._moved(tensor, storage)
+            outside = _Bytes(storage, version, place.fetch)
+            if isinstance(place, _InFile):
+                weakref.finalize(outside, self._drop, place.offset, place.size)
+            self._out[id(storage)] = outside
+            return outside
+
+    def _moved(self, tensor: Tensor, storage: Any) -> _InFile | _InHost | _Nowhere:
+        size = storage.nbytes()
+        if isinstance(tensor, FakeTensor):
+            return _Nowhere(size, tensor.device)
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+        self.moved += size
+        if tensor.device.type != "cpu":
+            return _InHost(whole)
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+        free = self._free.get(size)
+        offset = free.pop() if free else self._end
+        self._end = max(self._end, offset + size)
+        return _InFile(self._file, offset, whole)
+
+    def _drop(self, offset: int, size: int) -> None:
+        with self._lock:
+            self._free.setdefault(size, []).append(offset)
+
+
+class _InFile:
+    """Bytes of the CPU in a file."""
+
+    def __init__(self, file: Any, offset: int, whole: Tensor) -> None:
+        self._file, self.offset, self.size = file, offset, whole.numel()
+        data, done = _content(whole), 0
+        while done < self.size:
+            done += os.pwrite(file.fileno(), data[done:], offset + done)
+
+    def fetch(self) -> Tensor:
+        found = torch.empty(self.size, dtype=torch.uint8)
+        data, done = _content(found), 0
+        while done < self.size:
+            read = os.preadv(self._file.fileno(), [data[done:]], self.offset + done)
+            if not read:
+                raise OSError(f"the file of tensors moved out ends at {self.offset + done} bytes")
+            done += read
+        return found
+
+
+def _content(whole: Tensor) -> memoryview:
+    array: Any = whole.numpy()
+    return memoryview(array)
+
+
+class _InHost:
+    """Bytes of a GPU in pinned memory of the CPU; copies run in the current stream, as kernels do."""
+
+    def __init__(self, whole: Tensor) -> None:
+        self._device = whole.device
+        self._host = torch.empty(whole.numel(), dtype=torch.uint8, pin_memory=True)
+        self._host.copy_(whole, non_blocking=True)
+
+    def fetch(self) -> Tensor:
+        return torch.empty(self._host.numel(), dtype=torch.uint8, device=self._device).copy_(
+            self._host, non_blocking=True
+        )
+
+
+class _Nowhere:
+    """Bytes of a stand-in without data."""
+
+    def __init__(self, size: int, device: torch.device) -> None:
+        self._size, self._device = size, device
+
+    def fetch(self) -> Tensor:
+        return torch.empty(self._size, dtype=torch.uint8, device=self._device)
