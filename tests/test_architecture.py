@@ -85,6 +85,8 @@ UPSTREAM: dict[str, set[str]] = {
     },
     "search/order_search": {"problem", "plan", "placing/deadline", "placing/orders", "search/chance"},
     "search/pairs": {"problem", "placing/deadline", "placing/orders"},
+    "search/obstacles": {"problem", "placing/deadline", "placing/orders", "search/pairs"},
+    "search/ejection_search": {"plan", "placing/orders", "search/chance", "search/obstacles"},
     "search/pair_record": {"clique"},
     "search/pair_search": {
         "problem",
@@ -115,6 +117,7 @@ UPSTREAM: dict[str, set[str]] = {
         "search/around_pins",
         "planners/planners",
         "placing/best_so_far",
+        "search/ejection_search",
         "search/order_search",
         "search/pair_squeeze",
         "search/squeaky_search",

@@ -133,6 +133,8 @@ def test_planners_support_it_or_refuse_by_name(planner: str, feature: str) -> No
 def test_refute_refuses() -> None:
     with pytest.raises(memplan.UnsupportedError, match="refute does not support pins, which this problem asks for"):
         memplan.refute(problem([8, -1]), 20)
+    with pytest.raises(memplan.UnsupportedError, match="refute does not support reserved, which this problem asks for"):
+        memplan.refute(problem(None, [(0, 4, *ALWAYS)], conflicts=[(0, 1)]), 20)
 
 
 def test_a_capacity_below_a_pin_is_proven_without_a_search() -> None:

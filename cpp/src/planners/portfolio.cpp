@@ -10,21 +10,25 @@
 // is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
 // early.
 //
-// With conflicts beyond lifetimes and with shapes, a search on pairs comes first, which is exact where buffers are few.
-// Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes it is given plain rectangles,
-// and what it proves of those is not kept.
+// With conflicts beyond lifetimes and with shapes, it begins with the best of some greedy planners, and a search on
+// pairs comes first, which is exact where buffers are few; then one by ejection, and one by orders where there are no
+// shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
+// given plain rectangles, and what it proves of those is not kept.
 //
 // Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below first_fit's peak (of
 // greedy_by_size with conflicts).
 #include <atomic>
 #include <future>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "planners/planners.hpp"
 #include "search/around_pins.hpp"
+#include "search/ejection_search.hpp"
 #include "search/order_search.hpp"
 #include "search/pair_squeeze.hpp"
 #include "search/squeaky_search.hpp"
@@ -44,6 +48,14 @@ constexpr std::int64_t kPerSection = 4;               // work of a dive
 constexpr std::int64_t kMending = 100;                // buffers looked at, per buffer, before members search
 constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+// What else may be a good beginning, for conflicts and shapes.
+constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOptions&)> kBeginnings[] = {
+    {"greedy_by_size", greedy_by_size},
+    {"greedy_by_breadth", greedy_by_breadth},
+    {"greedy_by_conflicts", greedy_by_conflicts},
+    {"xla_heap", xla_heap},
+};
 
 // No plan peaks below a buffer's size; the load may, where a shape leaves its highest bytes unused.
 Bytes least_peak(const Problem& problem) {
@@ -66,6 +78,7 @@ class Member {
   // has found none.
   virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
   virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
+  virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
   virtual std::string_view name() const = 0;
   virtual std::vector<Bytes> offsets() const = 0;
   virtual Bytes lower_bound() const = 0;
@@ -144,6 +157,7 @@ class PairMember : public Member {
     return squeeze_.step(best.placement.offsets, enough, work, deadline);
   }
   bool is_done(const Incumbent& best) const override { return squeeze_.is_done() || lower_bound() >= best.peak; }
+  bool seeks_proofs() const override { return is_exact(); }
   std::string_view name() const override { return "pairs"; }
   std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
   Bytes lower_bound() const override { return squeeze_.lower_bound(); }
@@ -176,6 +190,27 @@ class OrderMember : public Member {
   std::optional<OrderSearch> search_;
 };
 
+// For conflicts and shapes: buffers eject one another until all lie below a target.
+class EjectionMember : public Member {
+ public:
+  EjectionMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+    if (!search_) search_.emplace(problem_, seed_, deadline);
+    return search_->step(best.placement.offsets, enough, work, deadline);
+  }
+  bool is_done(const Incumbent&) const override { return false; }
+  std::string_view name() const override { return "ejection"; }
+  std::vector<Bytes> offsets() const override { return search_->offsets(); }
+  Bytes lower_bound() const override { return 0; }
+  std::int64_t work() const override { return search_ ? search_->work() : 0; }
+
+ private:
+  const Problem& problem_;
+  const std::uint64_t seed_;
+  std::optional<EjectionSearch> search_;
+};
+
 class Portfolio {
  public:
   // Puts the best placement into `best`, which is that of first_plan at first.
@@ -204,8 +239,14 @@ class Portfolio {
 
  private:
   void begin() {
-    if (problem_.conflicts() == nullptr) return tell();
-    keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
+    if (problem_.conflicts() == nullptr) {
+      tell();
+    } else {
+      keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
+    }
+    if (!is_general() || !Obstacles::serves(problem_)) return;
+    for (const auto& [name, start] : kBeginnings)
+      if (!is_over()) offer(name, start(problem_, options_).offsets);
   }
 
   // What ends above the bound in a few places is often mended for little.
@@ -221,22 +262,30 @@ class Portfolio {
   }
 
   void gather() {
-    if (problem_.conflicts() == nullptr) {
-      plain_.emplace(problem_.without_shapes());
-      sections_.emplace(*plain_, deadline_);
-      if (sections_->covered > kMostCovered) sections_.reset();
-    }
-    if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
-    if (problem_.conflicts() != nullptr || problem_.has_shapes()) add_pairs();
+    if (is_general()) add_pairs();
+    if (problem_.conflicts() == nullptr && !exact_pairs_) lay_out_sections();
     if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
-    if (problem_.conflicts() != nullptr && !problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
-      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
+    if (is_general() && best_.peak <= PairSqueeze::kMostBytes) add_general();
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
     if (sections_ && has_long_lives()) std::swap(members_[members_.size() - 2], members_.back());
     if (sections_) add_valley(options_.seed + 1, kEndless);
   }
 
+  void lay_out_sections() {
+    plain_.emplace(problem_.without_shapes());
+    sections_.emplace(*plain_, deadline_);
+    if (sections_->covered > kMostCovered) sections_.reset();
+    if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
+  }
+
+  void add_general() {
+    if (Obstacles::serves(problem_)) members_.push_back(std::make_unique<EjectionMember>(problem_, options_.seed));
+    if (!problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
+      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
+  }
+
+  bool is_general() const { return problem_.conflicts() != nullptr || problem_.has_shapes(); }
   bool has_long_lives() const { return sections_->covered / kShortLife > problem_.count(); }
   bool is_exact() const { return exact_pairs_ || (sections_ && !problem_.has_shapes()); }
 
@@ -303,7 +352,8 @@ class Portfolio {
 
   // Less for those whose kind found nothing in rounds in which others did.
   std::int64_t share(const Member& member, std::int64_t slice) const {
-    return slice >> (member.name() == lagging_ ? lag_ : 0);
+    const auto lag = lag_.find(member.name());
+    return lag == lag_.end() ? slice : slice >> lag->second;
   }
 
   bool ends_the_search(const Member& member, bool better) const {
@@ -348,13 +398,11 @@ class Portfolio {
   }
 
   void note_winner() {
-    if (best_.placement.winner == lagging_) {
-      lag_ = 0;
-      lagging_ = {};
-      return;
-    }
-    lagging_ = best_.placement.winner == "valley" ? "squeaky_wheel" : "valley";
-    lag_ = std::min(lag_ + 1, kMostLag);
+    if (lag_.contains(best_.placement.winner)) return lag_.clear();
+    std::set<std::string_view> others;
+    for (const auto& member : members_)
+      if (member->name() != best_.placement.winner && !member->seeks_proofs()) others.insert(member->name());
+    for (const std::string_view kind : others) lag_[kind] = std::min(lag_[kind] + 1, kMostLag);
   }
 
   const Problem& problem_;
@@ -366,8 +414,7 @@ class Portfolio {
   bool given_;  // the effort or the time
   bool exact_pairs_ = false;
   std::int64_t work_ = 0;
-  std::string_view lagging_;  // the kind of members that found nothing while the other did
-  int lag_ = 0;               // in halvings of its slices
+  std::map<std::string_view, int> lag_;  // of kinds of members that found nothing while another did: halvings of slices
   std::optional<Problem> plain_;
   std::optional<Sections> sections_;
   std::vector<std::unique_ptr<Member>> members_;
