@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,34 @@ def test_sizes_that_depend_on_data() -> None:
 def test_branches_that_depend_on_data() -> None:
     with pytest.raises(SourceError, match="reads the value of a tensor"):
         imported(lambda net, x: x if x.sum() > 0 else -x, torch.zeros(2))
+
+
+def test_branches_that_depend_on_chance() -> None:
+    """A layer that is dropped in one run and not in the next."""
+
+    def drops(net: Net, x: Tensor) -> Tensor:
+        return x if torch.rand([]) * 2 < 0.1 else net.fc(x)
+
+    net = Net(drops)
+    message = (
+        r"op '_local_scalar_dense' .*: it reads a number that op 'rand' has drawn, and a plan is of ops that do not"
+    )
+    with pytest.raises(SourceError, match=message + r" depend on chance; it was given"):
+        import_torch(net, args=(torch.zeros(4),))
+    net.config = SimpleNamespace(encoder_layerdrop=0.1)
+    with pytest.raises(
+        SourceError, match=r"with model.config.encoder_layerdrop = 0.0 no layer is dropped; it was given"
+    ):
+        import_torch(net, args=(torch.zeros(4),))
+    with pytest.raises(SourceError, match="it reads the value of a tensor"):  # and not of a drawn one alone
+        imported(lambda net, x: x if torch.rand([]) < x.sum() else -x, torch.zeros(2))
+
+
+def test_experts_are_advised_on_where_there_are_some() -> None:
+    net = Net(lambda net, x: x if x.sum() > 0 else -x)
+    net.set_experts_implementation = print
+    with pytest.raises(SourceError, match="not known when planning; it was given"):
+        import_torch(net, args=(torch.zeros(2),))
 
 
 def test_a_number_that_no_size_depends_on_may_be_unknown() -> None:

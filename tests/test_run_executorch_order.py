@@ -117,6 +117,18 @@ def test_what_takes_results_apart_stays_beside_them() -> None:
     assert best[0].bytes < given[0].bytes
 
 
+def splits(model: Any, x: Tensor) -> Tensor:
+    """An operator that writes a list, from which each part is taken."""
+    wide = [torch.cat([x * k] * 8, 1) for k in range(3)]
+    parts = [torch.split(w, [8, 24], 1) for w in wide]
+    return sum(a.sum(1, keepdim=True) + b.sum(1, keepdim=True) for a, b in parts)
+
+
+def test_parts_of_a_list_stay_beside_what_writes_it() -> None:
+    given, best = both(Model(splits), (torch.randn(4, 4),))
+    assert best[0].bytes < given[0].bytes
+
+
 def test_no_memory_of_several_gets_larger() -> None:
     model, x = branching("experts")
     second = {"memory_of": lambda node: 2 if "addmm" in node.name else None}

@@ -86,6 +86,8 @@ def torch_networks(names: set[str], train: bool) -> Iterator[tuple[str, Any, dic
     for name in NETWORKS:
         if not names or name in names:
             model, inputs = network(name, train=train)
+            if hasattr(model.config, "layerdrop"):
+                model.config.layerdrop = 0.0  # else chance decides which layers run
             yield name, model, inputs | ({"return_dict": False} if "labels" not in inputs or not train else {})
 
 
@@ -221,13 +223,17 @@ def run_by_onnx_runtime(path: Path, scratch: Path, how: str) -> tuple[int, list[
 
 
 def executorch(names: set[str]) -> Iterator[Row]:
-    """The networks of bench_executorch.py, and the small ones."""
+    """The networks of bench_executorch.py, the small ones, and of the others those that its kernels run in seconds."""
     import bench_executorch as bench
     import torch
 
     from branching import BRANCHING, branching
+    from models import CATALOGUE, Example
 
-    for name in (*BRANCHING, *bench.NETWORKS):
+    examples = {**bench.NETWORKS, "gpt2": CATALOGUE["gpt2"]}
+    for name in ("mamba", "wav2vec2"):
+        examples[name] = lambda name=name: Example(*network(name, train=False))
+    for name in (*BRANCHING, *examples):
         if names and name not in names:
             continue
         torch.manual_seed(0)
@@ -235,7 +241,7 @@ def executorch(names: set[str]) -> Iterator[Row]:
             model, x = branching(name)
             values = (x,)
         else:
-            example = bench.NETWORKS[name]()
+            example = examples[name]()
             inputs = bench.inputs_of(example)
             model, values = bench.Called(example.model, list(inputs)), tuple(inputs.values())
         exported = torch.export.export(model, values)

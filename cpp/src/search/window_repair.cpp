@@ -15,15 +15,15 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kBuffersPerOut = 64;   // a plan with more out has no few places
-constexpr std::size_t kFirstReach = 32;      // births on either side of what is out
-constexpr std::size_t kGrowth = 4;           // of a core that failed
-constexpr std::int64_t kTurnsPerRun = 32;    // at least
-constexpr std::int64_t kWorkOfCore = 2500;   // per buffer of it
-constexpr std::int64_t kStartsOfCore = 4;    // of the squeaky wheel, where valleys fail
-constexpr std::int64_t kLooksPerStart = 8;   // its starts count more than they look at
-constexpr std::int64_t kWorkOfRepair = 600;  // per buffer of a room
-constexpr std::size_t kLeastRooms = 16;      // that the whole could be cut into
+constexpr std::size_t kBuffersPerOut = 64;    // a plan with more out has no few places
+constexpr std::size_t kFirstReach = 32;       // births on either side of what is out
+constexpr std::size_t kGrowth = 4;            // of a core that failed
+constexpr std::int64_t kTurnsPerRepair = 32;  // at least
+constexpr std::int64_t kWorkOfCore = 2500;    // per buffer of it
+constexpr std::int64_t kStartsOfCore = 4;     // of the squeaky wheel, where valleys fail
+constexpr std::int64_t kLooksPerStart = 8;    // its starts count more than they look at
+constexpr std::int64_t kWorkOfRepair = 600;   // per buffer of a room
+constexpr std::size_t kLeastRooms = 16;       // that the whole could be cut into
 
 struct Window {
   Step begin, end;
@@ -188,7 +188,7 @@ class WindowRepair {
       } else {
         repair.begin_again(out, ranks);
       }
-      const std::int64_t turns = kTurnsPerRun * luby(run) + static_cast<std::int64_t>(out.size());
+      const std::int64_t turns = kTurnsPerRepair * luby(run) + static_cast<std::int64_t>(out.size());
       for (std::int64_t turn = 0; turn < turns && !done && repair.work() < allowed; ++turn) {
         repair.turn(chance, deadline_);
         done = repair.done();

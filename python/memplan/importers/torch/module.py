@@ -132,14 +132,25 @@ def _watched(
         raise
     except Exception as error:
         where = f"{trace.failed[1]}: " if trace.failed and trace.failed[0] is error else ""
-        reason = f"{where}{explain(error)}{_remedy(module, error)}"
+        why = _by_chance(module, trace.failed_by_chance) if where else ""
+        reason = f"{where}{why or explain(error) + _remedy(module, error)}"
         raise SourceError(f"{_label(module)}: {reason}; it was given {given}") from error
+
+
+def _by_chance(module: torch.nn.Module, drew: str | None) -> str:
+    """That a drawn number decides what runs, and what a model of transformers can do; nothing if none was drawn."""
+    if drew is None:
+        return ""
+    dropping = [name for name in vars(getattr(module, "config", None) or object) if name.endswith("layerdrop")]
+    advice = f"; with model.config.{dropping[0]} = 0.0 no layer is dropped" if dropping else ""
+    return f"it reads a number that op '{drew}' has drawn, and a plan is of ops that do not depend on chance{advice}"
 
 
 def _remedy(module: torch.nn.Module, error: Exception) -> str:
     """What makes a model of transformers run without data: its experts, by a kernel that takes all tokens at once."""
-    experts = any(hasattr(part, "set_experts_implementation") for part in module.modules())
-    if experts and depends_on_data(error):
+    experts = any(name.endswith("experts") for name, _ in module.named_modules())
+    chosen = any(hasattr(part, "set_experts_implementation") for part in module.modules())
+    if experts and chosen and depends_on_data(error):
         return "; model.set_experts_implementation('grouped_mm') runs experts without"
     return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch._C import _current_autograd_node
 from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from ...errors import SourceError
 from . import kernels
@@ -48,10 +49,12 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, graph: GraphRecorder, fakes: Fakes, name: Callable[[str], str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.failed: tuple[BaseException, str] | None = None  # what an operator raised last, and which one
+        self.failed_by_chance: str | None = None  # the op that drew all numbers that it was given
         self.constants: list[Tensor] = []  # the stand-ins of what came from outside
         self._graph = graph
         self._fakes = fakes
         self._name = name
+        self._drawn: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # tensors of drawn numbers alone -> op
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -76,6 +79,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return kernels.run(func, args, kwargs)
         except Exception as error:
             self.failed = (error, f"op '{self._name(_short_name(func))}' ({func})")
+            self.failed_by_chance = self._drew(flat_tensors([args, kwargs]))
             raise
 
     def _adopt(self, value: Any) -> Any:
@@ -100,9 +104,16 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             offers = offers_of(func, args, kwargs, inputs, outputs)
             source = generator(func, args, kwargs, [*inputs, *outputs])
             drawn = () if source is None else (source,)
+            if by := name if drawn and not inputs else self._drew(inputs):
+                self._drawn.update(dict.fromkeys(outputs, by))
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn, after=reads)
             self._graph.called(func, (tuple(args), kwargs), result, written)
+
+    def _drew(self, tensors: Iterable[Tensor]) -> str | None:
+        """The op that drew the numbers which tensors hold, or are computed from; None if there is more in them."""
+        found = [self._drawn.get(tensor) for tensor in tensors]
+        return found[0] if found and None not in found else None
 
 
 def _short_name(func: Any) -> str:

@@ -124,8 +124,9 @@ def _units(nodes: list[fx.Node]) -> list[_Unit]:
             units[node] = units[source]
             units[source].append(node)
         else:
-            allocated = [given for given in node.all_input_nodes if given.target is memory.alloc]
+            allocated = [given for given in node.all_input_nodes if given.target is memory.alloc and given not in units]
             units[node] = [*allocated, node]
+            units.update(dict.fromkeys(allocated, units[node]))  # of several results, each is taken from there
     return list({id(unit): unit for unit in units.values()}.values())
 
 
