@@ -89,7 +89,7 @@ void check_apart(const Part& a, const Part& b) {
                        std::to_string(b.last) + ")");
 }
 
-std::string half_open(std::int64_t begin, std::int64_t end) {
+std::string span_of(std::int64_t begin, std::int64_t end) {
   return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
 }
 
@@ -101,10 +101,10 @@ struct FixedPart {
 };
 
 std::string label(const Problem& problem, const FixedPart& part) {
-  const std::string bytes = half_open(part.begin, part.end);
+  const std::string bytes = span_of(part.begin, part.end);
   if (part.buffer != kNone) return "buffer " + quoted(problem.name(part.buffer)) + " at bytes " + bytes;
   const bool always = part.first == Reserved{}.first && part.last == Reserved{}.last;
-  return "reserved bytes " + bytes + (always ? "" : " in steps " + half_open(part.first, part.last));
+  return "reserved bytes " + bytes + (always ? "" : " in steps " + span_of(part.first, part.last));
 }
 
 // Each with those that begin within it.
@@ -118,8 +118,8 @@ void check_fixed_apart(const Problem& problem, std::vector<FixedPart> parts) {
       const Step first = std::max(x.first, y.first), last = std::min(x.last, y.last);
       if (first >= last || (x.buffer == y.buffer && x.buffer != kNone)) continue;
       throw ProblemError("pins: " + label(problem, x) + " and " + label(problem, y) + " share bytes " +
-                         half_open(y.begin, std::min(x.end, y.end)) +
-                         (x.buffer == kNone && y.buffer == kNone ? "" : " in steps " + half_open(first, last)));
+                         span_of(y.begin, std::min(x.end, y.end)) +
+                         (x.buffer == kNone && y.buffer == kNone ? "" : " in steps " + span_of(first, last)));
     }
 }
 
@@ -134,7 +134,7 @@ void check_conflicts_apart(const Problem& problem) {
       const Bytes end = std::min(problem.pin(a) + problem.size(a), problem.pin(b) + problem.size(b));
       if (begin < end)
         throw ProblemError("pins: buffer " + quoted(problem.name(a)) + " and buffer " + quoted(problem.name(b)) +
-                           " share bytes " + half_open(begin, end) + ", and these two conflict");
+                           " share bytes " + span_of(begin, end) + ", and these two conflict");
     });
   }
 }
@@ -219,7 +219,7 @@ Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserv
     const std::string what = "reserved[" + std::to_string(r) + "]";
     if (range.begin < 0 || range.end <= range.begin || range.last <= range.first)
       throw ProblemError(what + " must be bytes begin < end from 0 on, in steps first < last, got bytes " +
-                         half_open(range.begin, range.end) + " in steps " + half_open(range.first, range.last));
+                         span_of(range.begin, range.end) + " in steps " + span_of(range.first, range.last));
     check_room(range.end, 0, what);
     parts.push_back({range.begin, range.end, range.first, range.last, kNone});
   }

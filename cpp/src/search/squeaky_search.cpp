@@ -38,9 +38,9 @@ constexpr std::array<Start, SqueakySearch::kStarts> kStart = {{
 constexpr std::size_t kFewOut = 16;    // so few that completing the plan costs little
 constexpr std::size_t kPromising = 3;  // starts that are made again
 constexpr std::int64_t kMostDoubling = 1024;
-constexpr std::int64_t kDescentShare = 4;   // one part of so many
-constexpr std::int64_t kTurnsPerMend = 32;  // of a mend, at least
-constexpr std::size_t kBoldEvery = 20;      // turns, one may leave one more buffer out
+constexpr std::int64_t kDescentShare = 4;  // one part of so many
+constexpr std::int64_t kTurnsPerRun = 32;  // of a mend, at least
+constexpr std::size_t kBoldEvery = 20;     // turns, one may leave one more buffer out
 constexpr int kMostHalvings = 8;
 
 Bytes largest_size(const Problem& problem) {
@@ -156,7 +156,7 @@ bool SqueakySearch::mend(Attempt& attempt, Index out, std::int64_t work_allowed,
     } else {
       repair_.begin_again({out}, attempt.ranks);
     }
-    const std::int64_t turns = kTurnsPerMend * luby(run);
+    const std::int64_t turns = kTurnsPerRun * luby(run);
     for (std::int64_t turn = 0; turn < turns && work() < end && !deadline.passed(); ++turn) {
       repair_.turn(chance_, deadline);
       if (!repair_.done()) continue;
