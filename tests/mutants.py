@@ -1,12 +1,13 @@
-"""Faults seeded into the storage stage and the search by valleys, one at a time: is each of them found?
+"""Faults seeded into the storage stage, the searches and the bounds, one at a time: is each of them found?
 
     python tests/mutants.py [--jobs 2] [--graphs 20000] [--core build/libmemplan_core.a]
 
 Takes a core that is built, or builds it, then for each fault compiles the one changed file. In the storage stage
-tests/cpp/random_run is to find it on graphs, where every plan is verified on its problem and replayed on its graph; in
-the search test_search, where all that is kept is compared to a plain version, or random_search, where what is claimed
-is held against the optimum. A fault that survives is a hole in the checks; the script then exits with 1. The table says
-what each was found by, and after how many graphs or problems. Nothing in the working tree is changed.
+tests/cpp/random_run is to find it on graphs, where every plan is verified on its problem and replayed on its graph. In
+the searches and the bounds it is test_search, where all that is kept is compared to a plain version, test_pairs, where
+all placements are tried, or random_search, where what is claimed is held against the optimum. A fault that survives is
+a hole in the checks; the script then exits with 1. The table says what each was found by, and after how many graphs or
+problems. Nothing in the working tree is changed.
 """
 
 from __future__ import annotations
@@ -351,6 +352,168 @@ FAULTS = (
         "(capacity / step_ + 2) * step_",
     ),
     Fault(
+        "a conflict forbids a byte less",
+        "search/pairs.cpp",
+        "forbidden.emplace_back(-problem.size(b), problem.size(a));",
+        "forbidden.emplace_back(-problem.size(b), problem.size(a) - 1);",
+    ),
+    Fault(
+        "parts that never meet are kept apart",
+        "search/pairs.cpp",
+        "if (p.first < q.last && q.first < p.last) forbidden",
+        "if (p.first <= q.last && q.first <= p.last) forbidden",
+    ),
+    Fault(
+        "what lies on another may be larger",
+        "search/pairs.cpp",
+        "if (size(j) > size(i) || alignment(i) % alignment(j) != 0) return false;",
+        "if (alignment(i) % alignment(j) != 0) return false;",
+    ),
+    Fault(
+        "what lies on another may be aligned otherwise",
+        "search/pairs.cpp",
+        "if (size(j) > size(i) || alignment(i) % alignment(j) != 0) return false;",
+        "if (size(j) > size(i)) return false;",
+    ),
+    Fault(
+        "what lies on another may conflict with it",
+        "search/pairs.cpp",
+        "    if (!within({{0, 0}}, gaps_[pair(i, j)])) return false;\n",
+        "",
+    ),
+    Fault(
+        "a neighbour blocks an offset less",
+        "search/pairs.cpp",
+        "free -= (size(j) + size(k) - 2) / alignment(j) + 1;",
+        "free -= (size(j) + size(k) - 2) / alignment(j);",
+    ),
+    Fault(
+        "twins have any neighbours",
+        "search/pairs.cpp",
+        "    if (k != i && k != j && gaps_[pair(i, k)] != gaps_[pair(j, k)]) return false;\n  return true;",
+        "    if (k == kNone) return false;\n  return true;",
+    ),
+    Fault(
+        "the same side of a pair is tried twice",
+        "search/pair_search.cpp",
+        "for (const bool above : {choice.above_first, !choice.above_first})",
+        "for (const bool above : {choice.above_first, choice.above_first})",
+    ),
+    Fault(
+        "the highest of a clique needs its padding",
+        "search/pair_search.cpp",
+        "if (lowest(table, member) + sum - most <= end) continue;",
+        "if (lowest(table, member) + sum <= end) continue;",
+    ),
+    Fault(
+        "ranges begin where their buffers may",
+        "search/pair_search.cpp",
+        "std::gcd(pairs_.alignment(i), member.begin)",
+        "pairs_.alignment(i)",
+    ),
+    Fault(
+        "what touches from above lies above",
+        "search/pair_search.cpp",
+        "> clique[j].begin - clique[i].end)",
+        ">= clique[j].begin - clique[i].end)",
+    ),
+    Fault(
+        "a stack ends below its highest end",
+        "search/pair_search.cpp",
+        "if (end > highest(table, m)) continue;",
+        "if (end >= highest(table, m)) continue;",
+    ),
+    Fault(
+        "a stack is as high as the last one that was tried",
+        "search/pair_search.cpp",
+        "least = std::min(least, end);",
+        "least = end;",
+    ),
+    Fault(
+        "a plan ends below its highest offsets",
+        "search/pair_search.cpp",
+        "if (offsets_[at(j)] > -table[cell(j, n)]) return Result::dead;",
+        "if (offsets_[at(j)] >= -table[cell(j, n)]) return Result::dead;",
+    ),
+    Fault(
+        "shapes are turned upside down",
+        "search/pair_search.cpp",
+        "if (plain_steps_ && !problem.has_shapes() && record == nullptr)",
+        "if (plain_steps_ && record == nullptr)",
+    ),
+    Fault(
+        "what is aligned is turned upside down",
+        "search/pair_search.cpp",
+        "if (plain_steps_ && !problem.has_shapes() && record == nullptr)",
+        "if (!problem.has_shapes() && record == nullptr)",
+    ),
+    Fault(
+        "pairs are undecided where a gap is left",
+        "search/pair_search.cpp",
+        "while (first != gaps.end() && first->highest < lowest) ++first;",
+        "while (first != gaps.end() && first->highest <= lowest) ++first;",
+    ),
+    Fault(
+        "a proof for pairs raises the bound by a step too much",
+        "search/pair_squeeze.cpp",
+        "std::max(part.lower_bound, target + step_)",
+        "std::max(part.lower_bound, target + 2 * step_)",
+    ),
+    Fault(
+        "peaks are multiples of sizes alone",
+        "search/pair_squeeze.cpp",
+        "    if (problem.alignment(i) > 1) divisor = std::gcd(divisor, problem.alignment(i));\n",
+        "",
+    ),
+    Fault(
+        "peaks are multiples of whole sizes",
+        "search/pair_squeeze.cpp",
+        "    for (const Part& part : problem.parts(i)) divisor = std::gcd(divisor, std::gcd(part.begin, part.end));\n",
+        "",
+    ),
+    Fault(
+        "what ends when another begins is apart from it",
+        "problem/clique.cpp",
+        "return other.last <= use.first; });",
+        "return other.last < use.first; });",
+    ),
+    Fault(
+        "a part uses all bytes of its buffer",
+        "problem/clique.cpp",
+        "if (part.begin <= range.begin && range.end <= part.end) uses",
+        "if (part.begin <= range.end) uses",
+    ),
+    Fault(
+        "the highest of the heaviest clique needs its padding",
+        "problem/clique.cpp",
+        "  found.bytes -= most;\n",
+        "  found.bytes -= 0 * most;\n",
+    ),
+    Fault(
+        "what lies on a buffer begins where that one may",
+        "problem/clique.cpp",
+        "[&](Index other) { divisor = std::gcd(divisor, problem_.alignment(ranges_[at(other)].buffer)); });",
+        "[&](Index other) { divisor = std::max(divisor, problem_.alignment(ranges_[at(other)].buffer)); });",
+    ),
+    Fault(
+        "a colour weighs nothing",
+        "problem/clique_search.cpp",
+        "    if (least > limit) return;\n    limit -= least;\n",
+        "    if (least > limit) return;\n",
+    ),
+    Fault(
+        "a branch forgets those before it",
+        "problem/clique_search.cpp",
+        "    set(level.candidates, v);\n",
+        "    clear(level.candidates, v);\n",
+    ),
+    Fault(
+        "what came to a vertex is not sent on",
+        "problem/antichain.cpp",
+        "if (bytes == 0 || level_[at(other)] != level) continue;",
+        "if (bytes >= 0 || level_[at(other)] != level) continue;",
+    ),
+    Fault(
         "an op that overwrites does not wait for those that used the bytes before",
         "graph/happens_before.cpp",
         "    waits[k].insert(waits[k].end(), overwritten[k].begin(), overwritten[k].end());\n",
@@ -459,8 +622,18 @@ FAULTS = (
 
 def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
     """What is to find the faults of a folder of the core: the cheapest first. The last row is for all others."""
+    beyond_rectangles = (
+        Check("random_search", (10_000, 1, "shapes", "auto")),
+        Check("random_search", (10_000, 1, "conflicts", "auto")),
+    )
     return {
-        "search": (Check("test_search"), Check("random_search", (100_000, 1, "valley"))),
+        "search": (
+            Check("test_search"),
+            Check("test_pairs"),
+            Check("random_search", (100_000, 1, "valley")),
+            *beyond_rectangles,
+        ),
+        "problem": (Check("test_pairs"), *beyond_rectangles),
         "order": (Check("test_order"), Check("random_orders", (graphs,))),
         "": (Check("random_run", (graphs, "graphs")),),
     }

@@ -112,7 +112,7 @@ def test_the_checker_knows_who_conflicts() -> None:
 
 def test_an_error_holds_the_clique() -> None:
     named = Problem([4, 4, 6], [0, 1, 2], [1, 2, 3], names=["a", "b", "c"], conflicts=[(0, 1), (1, 2), (0, 2)])
-    with pytest.raises(InfeasibleError, match=r"no two of these may share bytes, 14 bytes of 3 buffers") as caught:
+    with pytest.raises(InfeasibleError, match=r"alive together or conflict, 14 bytes of 3 buffers") as caught:
         memplan.plan(named, capacity=13)
     assert caught.value.proven
     assert caught.value.plan is None  # nothing was planned
@@ -146,3 +146,8 @@ def test_many_pairs_of_lifetimes_on_streams_take_little() -> None:
     problem = Problem(size, first, last, conflicts=conflicts)
     alone = [Problem(size[stream == s], first[stream == s], last[stream == s]).load for s in range(4)]
     assert heaviest_clique(problem).bytes == sum(alone)
+
+
+def test_an_explanation_of_what_never_lives_together_reads_well() -> None:
+    sentence = memplan.plan(THREE).explain().sentences[0]
+    assert "1 buffer holds 4 B there and 8 B are free" in sentence

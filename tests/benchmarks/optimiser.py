@@ -1,6 +1,6 @@
 """The optimiser against its targets, beside other planners in the same run.
 
-Run: ``python tests/benchmarks/optimiser.py``, about a quarter of an hour; most of it is the time limits of the others.
+Run: ``python tests/benchmarks/optimiser.py``, about twenty minutes; most of it is the time limits of the others.
 ``--rows a-k,random`` does some rows, ``--peers none`` leaves the others out, ``--mirrored --shuffled-seeds 5`` does all
 again with time reversed and with rows in other orders, ``--details`` prints a line per problem, ``--json FILE`` keeps
 all figures. Seconds are those of the call from Python, verification included, with one thread; short calls are
@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from measuring import A_TO_K, CAPACITY, Trial, header, instance, label, median, torch_instances, tried
 from peer_planners import Peer, Peers, available
 from rich.console import Console
@@ -277,6 +278,41 @@ def random_puzzles(settings: Settings) -> Iterator[Line]:
             yield Line(work, "proven optimum, median <= 5 ms", measured, median(seconds) <= 0.005, trials, peers)
 
 
+PIECES = (257, 1025)
+INTERVALS = 10_000
+
+
+def pinwheels(settings: Settings) -> Iterator[Line]:
+    """Arenas cut into pinwheels all over: no straight cut goes through, and no byte is free at any step."""
+    for pieces in PIECES:
+        problems = {
+            f"pinwheels {pieces:,} {k}": tight(pieces, steps=1000, units=1 << 20, unit=1, pinwheels=1.0, seed=k)
+            for k in range(min(settings.problems, 3))
+        }
+        yield from _above(settings, problems, f"pinwheels, {pieces:,} pieces", 0.05)
+
+
+def random_intervals(settings: Settings) -> Iterator[Line]:
+    """Lives anywhere, of any length up to a tenth of time: some hundreds are alive at once."""
+    problems = {}
+    for k in range(min(settings.problems, 2)):
+        random = np.random.default_rng(k)
+        first, life = random.integers(0, INTERVALS, INTERVALS), random.integers(1, INTERVALS // 10, INTERVALS)
+        problems[f"intervals {k}"] = memplan.Problem(random.integers(1, 1000, INTERVALS), first, first + life)
+    yield from _above(settings, problems, f"random intervals, {INTERVALS:,}", 0.027)
+
+
+def _above(settings: Settings, problems: dict[str, memplan.Problem], work: str, most: float) -> Iterator[Line]:
+    """How far problems end above their loads in ten seconds."""
+    for group in settings.groups():
+        trials = settings.tried(problems, group, time_limit=10.0)
+        above = [trial.above for trial in all_of(trials)]
+        proven = sum(trial.proven for trial in all_of(trials))
+        measured = f"{median(above):.2%} above ({min(above):.2%} to {max(above):.2%}), {proven} of {len(above)} proven"
+        peers = settings.asked(problems) if not group else {}
+        yield Line(named(work, group), f"<= {most:.1%} above in 10 s", measured, median(above) <= most, trials, peers)
+
+
 ROWS: dict[str, Callable[[Settings], Iterator[Line]]] = {
     "a-k": a_to_k,
     "minimise": minimise,
@@ -288,6 +324,8 @@ ROWS: dict[str, Callable[[Settings], Iterator[Line]]] = {
     "layered": layered_networks,
     "python": from_python,
     "random": random_puzzles,
+    "pinwheels": pinwheels,
+    "intervals": random_intervals,
 }
 
 

@@ -1,5 +1,5 @@
 // Small random problems on which much meets: few steps and few bytes, or an arena cut into pieces that fill it; with
-// and without alignment, conflicts, shapes and large numbers.
+// and without alignment, conflicts, partial orders, shapes and large numbers.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +10,28 @@
 #include <utility>
 #include <vector>
 
+#include "memplan/partial_order.hpp"
 #include "memplan/problem.hpp"
+
+// Of what more than rectangles there is: some of both in a few; or conflicts, a partial order, or shapes in each.
+enum class Beyond { some, conflicts, order, shapes };
 
 class RandomProblem {
  public:
-  explicit RandomProblem(std::uint64_t seed) : generator_(seed) {
+  explicit RandomProblem(std::uint64_t seed, Beyond beyond = Beyond::some) : generator_(seed), beyond_(beyond) {
     below(2) ? scatter() : cut();
+    if (beyond == Beyond::shapes) shorten();
     if (below(16) == 0) size_[pick()] = 0;
     align();
-    shaped_ = size_.size() <= 5 && below(2);
+    shaped_ = size_.size() <= 5 && (beyond == Beyond::shapes || (below(2) && beyond == Beyond::some));
     if (!shaped_ && below(4) == 0) enlarge();
     if (below(8) == 0) spread();
   }
 
   memplan::Problem problem() {
     memplan::Problem problem(size_, first_, last_, alignment_);
-    if (below(8) == 0) problem = problem.with_conflicts(conflicts());
+    if (beyond_ == Beyond::conflicts || below(8) == 0) problem = problem.with_conflicts(conflicts());
+    if (beyond_ == Beyond::order) problem = with_happens_before(problem, waits());
     return shaped_ ? problem.with_shapes(parts()) : problem;
   }
 
@@ -106,6 +112,13 @@ class RandomProblem {
           {{left, last, begin, low}, {right, last, low, end}, {first, right, high, end}, {first, left, begin, high}});
   }
 
+  // As few buffers as an oracle can place in every way.
+  void shorten() {
+    const std::size_t count = std::min<std::size_t>(size_.size(), 3 + memplan::at(below(3)));
+    for (auto* column : {&size_, &first_, &last_}) column->resize(count);
+    for (Bytes& size : size_) size = std::min<Bytes>(size, 12);
+  }
+
   // One in eight has alignments of all kinds, one in eight the same for all.
   void align() {
     const int kind = below(8);
@@ -136,6 +149,20 @@ class RandomProblem {
     return conflicts;
   }
 
+  // Lives, and some of the pairs of steps at which something begins or ends.
+  std::vector<std::pair<Step, Step>> waits() {
+    std::vector<std::pair<Step, Step>> pairs;
+    std::vector<Step> steps = first_;
+    steps.insert(steps.end(), last_.begin(), last_.end());
+    for (int i = 0; i < count(); ++i) pairs.emplace_back(first_[memplan::at(i)], last_[memplan::at(i)]);
+    for (int more = below(2 * count()); more > 0; --more) {
+      const Step a = steps[memplan::at(below(static_cast<int>(steps.size())))];
+      const Step b = steps[memplan::at(below(static_cast<int>(steps.size())))];
+      if (a != b) pairs.emplace_back(std::min(a, b), std::max(a, b));
+    }
+    return pairs;
+  }
+
   // Strips of bytes with lives of their own, for about half of the buffers.
   std::vector<memplan::Part> parts() {
     std::vector<memplan::Part> parts;
@@ -155,6 +182,7 @@ class RandomProblem {
   }
 
   std::mt19937_64 generator_;
+  Beyond beyond_;
   std::vector<Bytes> size_, alignment_;
   std::vector<Step> first_, last_;
   bool shaped_ = false;

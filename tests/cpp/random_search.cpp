@@ -2,9 +2,10 @@
 // exact oracle: `exhaustive`, which `plain::fits` checks on the smallest, and `plain::fits` alone where there are
 // shapes.
 //
-//   random_search [PROBLEMS [SEED [PLANNER …]]]
+//   random_search [PROBLEMS [SEED [conflicts|order|shapes] [PLANNER …]]]
 //
-// A fault names the seed of its problem: `random_search 1 SEED PLANNER` shows it again.
+// Problems are plain, with a few of all else, or of one kind. A fault names the seed of its problem: `random_search 1
+// SEED KIND PLANNER` shows it again.
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
@@ -37,6 +38,7 @@ struct Tally {
   std::int64_t optimal = 0, beyond_load = 0;  // said to be optimal; of those, above the load
   std::int64_t given = 0, fits = 0;           // given the optimum as capacity, and fitted
   std::int64_t refuted = 0, undecided = 0;    // given less: proven impossible, or not
+  std::int64_t proofs = 0;                    // bounds that are the optimum, which an oracle knows
   double seconds = 0, slowest = 0;
   std::uint64_t slowest_seed = 0;
 
@@ -45,6 +47,7 @@ struct Tally {
     std::printf("%" PRId64 " called optimal (%" PRId64 " above the load); ", optimal, beyond_load);
     std::printf("given the optimum %" PRId64 " of %" PRId64 " fit; ", fits, given);
     std::printf("given a byte less %" PRId64 " refuted, %" PRId64 " undecided; ", refuted, undecided);
+    std::printf("%" PRId64 " proofs of the optimum; ", proofs);
     std::printf("%.1f s, slowest %.4f s (seed %" PRIu64 ")\n", seconds, slowest, slowest_seed);
   }
 };
@@ -64,8 +67,11 @@ void print(const Problem& problem) {
 
 class Round {
  public:
-  explicit Round(std::uint64_t seed)
-      : seed_(seed), problem_(RandomProblem(seed).problem()), bound_(bound_of(problem_, {})), optimum_(oracle()) {}
+  Round(std::uint64_t seed, Beyond beyond)
+      : seed_(seed),
+        problem_(RandomProblem(seed, beyond).problem()),
+        bound_(bound_of(problem_, {})),
+        optimum_(oracle()) {}
 
   Bytes optimum() const { return optimum_; }
   const Problem& problem() const { return problem_; }
@@ -137,6 +143,7 @@ class Round {
     if (optimum_ != kUnknown) {
       expect(plan.peak >= optimum_, "no plan peaks below the optimum", tally.asked);
       expect(plan.lower_bound <= optimum_, "no proof goes beyond the optimum", tally.asked);
+      tally.proofs += plan.lower_bound == optimum_;
     }
     return plan;
   }
@@ -159,12 +166,11 @@ class Round {
 };
 
 // The searches that the registry has, or those asked for.
-std::vector<Tally> tallies(int argc, char** argv) {
-  std::vector<std::string> names;
-  for (int i = 3; i < argc; ++i) names.emplace_back(argv[i]);
+std::vector<Tally> tallies(std::vector<std::string> names) {
+  const bool all = names.empty();
   for (const PlannerInfo& row : planners())
     for (std::string_view search : {"auto", "valley", "squeaky_wheel"})
-      if (argc <= 3 && row.name == search) names.emplace_back(row.name);
+      if (all && row.name == search) names.emplace_back(row.name);
   std::vector<Tally> rows;
   for (const std::string& name : names) rows.push_back({choose_planner(name), name});
   return rows;
@@ -188,12 +194,17 @@ struct Met {
 int main(int argc, char** argv) {
   const std::int64_t problems = argc > 1 ? std::atoll(argv[1]) : 500;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  std::vector<Tally> rows = tallies(argc, argv);
+  std::vector<std::string> words(argv + std::min(argc, 3), argv + argc);
+  Beyond beyond = Beyond::some;
+  for (const auto& [kind, name] :
+       {std::pair{Beyond::conflicts, "conflicts"}, {Beyond::order, "order"}, {Beyond::shapes, "shapes"}})
+    if (std::erase(words, std::string(name)) > 0) beyond = kind;
+  std::vector<Tally> rows = tallies(std::move(words));
   Met met;
   const auto start = std::chrono::steady_clock::now();
   std::int64_t k = 0;
   for (; k < problems && check::failures == 0; ++k) {
-    Round round(seed + static_cast<std::uint64_t>(k));
+    Round round(seed + static_cast<std::uint64_t>(k), beyond);
     met.count(round);
     for (Tally& row : rows) round.check(row);
   }

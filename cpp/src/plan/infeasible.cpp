@@ -63,7 +63,7 @@ InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_b
   Clique clique = heaviest_clique(problem);
   const bool needs_more = clique.bytes > tightest.bytes;
   const std::vector<TightestStep::User> users = needs_more ? users_of(clique) : std::move(tightest.users);
-  const std::string why = needs_more ? "no two of these may share bytes, "
+  const std::string why = needs_more ? "no two of these may share bytes, for they are alive together or conflict, "
                                      : "most is alive at step " + std::to_string(tightest.step) + ", ";
   InfeasibleError error(needed(capacity, lower_bound, plan) + "\n" + why +
                         bytes_of(needs_more ? clique.bytes : tightest.bytes, users) + listed(problem, users));

@@ -63,7 +63,7 @@ def _what(e: Explanation) -> str:
     things = _things(e)
     groups = _by_type(e.alive)
     text = f"{_capital(_at(e.peak_step))}{',' * bool(e.peak_step.op)} makes the peak of {format_bytes(e.peak)}: "
-    text += f"{counted(len(e.alive), things)} hold {format_bytes(e.peak_step.load)} there"
+    text += f"{counted(len(e.alive), things)} hold{'s' * (len(e.alive) == 1)} {format_bytes(e.peak_step.load)} there"
     text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
     if e.of_graph and len(e.alive) > _NAMED:
         made = [f"{name} ({counted(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
@@ -218,7 +218,7 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
         (
             "free at the peak's step",
             format_bytes(free),
-            f"{len(e.holes)} holes, the largest {format_bytes(largest)}" if free else "",
+            f"{counted(len(e.holes), 'holes')}, the largest {format_bytes(largest)}" if free else "",
         ),
     ]
     if e.next_step is not None:
