@@ -115,6 +115,7 @@ UPSTREAM: dict[str, set[str]] = {
         "planner",
         "planners/planners",
         "placing/best_so_far",
+        "placing/in_order",
         "search/ejection_search",
         "search/order_search",
         "search/pair_squeeze",

@@ -53,6 +53,7 @@ UPSTREAM: dict[str, set[str]] = {
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
+    "facts/pareto",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -122,3 +122,24 @@ def test_flops_of_attention_and_products_of_batches() -> None:
     with FlopCounterMode(display=False) as counter:
         Attention()(q, k)
     assert sum(flops_of(captured)) == counter.get_total_flops()
+
+
+def test_costs_are_measured_and_nothing_is_left_changed() -> None:
+    net, x = network(), torch.randn(2, 3, 8, 8)
+    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    load = memplan.plan(net, args=(x,), train=True, alignment=64).load
+    plan = memplan.fit(
+        net, load * 6 // 10, args=(x,), train=True, alignment=64, cost="profile", allow=["recompute", "offload"]
+    )
+    assert torch.equal(torch.rand(1), expected)
+    assert plan.fitting is not None
+    assert 0 < plan.added_cost < plan.fitting.cost < 60
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    with pytest.raises(TypeError, match="measured for networks of torch"):
+        memplan.fit({"tensors": [], "ops": [], "outputs": []}, 10, cost="profile")
+    with pytest.raises(ValueError, match="does not go with device="):
+        memplan.fit(net, load, args=(x,), train=True, cost="profile", device="cuda")

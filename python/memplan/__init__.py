@@ -30,10 +30,13 @@ from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
+from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
+from .fitting.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
 from .fitting.fit import fit
+from .fitting.pareto import pareto
 from .importers.csv import read_problem
 from .importers.plan_files import read_plan
 from .importers.snapshot import Snapshot, read_snapshot
@@ -53,6 +56,7 @@ from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
+from .run.plans import seconds_of as _seconds_of  # noqa: F401  what fit calls
 from .verifying import verify
 
 __all__ = [
@@ -82,6 +86,8 @@ __all__ = [
     "OrderProgress",
     "PairRefutation",
     "Parameter",
+    "Pareto",
+    "ParetoPoint",
     "Placement",
     "Plan",
     "PlanDiff",
@@ -115,6 +121,7 @@ __all__ = [
     "order_bound",
     "order_names",
     "orders",
+    "pareto",
     "plan",
     "planner_names",
     "planners",

@@ -16,7 +16,8 @@ class Change:
     ----------
     kind : str
         "recompute": an op runs again. "offload": a tensor is copied out of the arena, and fetched. "order": the ops
-        run in another order. "donate": an output takes the bytes of a graph input.
+        run in another order. "donate": an output takes the bytes of a graph input. "hand_over": a
+        graph output is copied out of the arena after its last use.
     tensors : tuple of str
         The tensors that come back, or that are taken.
     ops : tuple of str
@@ -44,6 +45,8 @@ class Change:
             return f"{self.bytes} bytes are free from {self.after!r} to {self.before!r}"
         if self.kind == "order":
             return "the load is lower in this order"
+        if self.kind == "hand_over":
+            return "the caller gets it as soon as nothing uses it"
         return f"{self.bytes} bytes of a graph input are written over"
 
     def to_dict(self) -> dict[str, Any]:

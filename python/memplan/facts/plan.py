@@ -18,6 +18,7 @@ import numpy.typing as npt
 from .. import _core
 from ..errors import LISTED, invalid_plan
 from .fitting import Change, Fitting
+from .later import later
 from .slots import Sharing, Slot, Slots
 from .source import Source
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .diff import PlanDiff
     from .explain.explanation import Explanation
     from .explain.reuse import Reuse
+    from .pareto import Pareto
     from .tensors import Tensors
 
 _WORK_OF_BOUND = 25_000_000  # of a search for the bound of all orders: tenths of a second
@@ -163,7 +165,11 @@ class Plan:
 
     @property
     def added_cost(self) -> float:
-        """The cost of all changes, in the unit of the ops' costs."""
+        """The cost of all changes, in the unit of the ops' costs.
+
+        These are seconds for ``cost="profile"``, what the graph's own costs are in, or else bytes touched and
+        floating-point operations. `fitting.cost` is the cost of all ops.
+        """
         return 0.0 if self.fitting is None else self.fitting.added_cost
 
     @property
@@ -290,6 +296,17 @@ class Plan:
         from .explain.reuse import reuse_of
 
         return reuse_of(self, key)
+
+    def pareto(self, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
+        """Cost over capacity, for the graph of the plan with its options: see `memplan.pareto`.
+
+        Raises
+        ------
+        TypeError
+            The plan is of a problem, or from a file.
+        """
+        found: Pareto = later("pareto")(self, capacities, **options)
+        return found
 
     def explain(self) -> Explanation:
         """What makes the peak, how far it is from the best possible, and what would lower it; as text, HTML or JSON."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError
+from .profile import profiled, seconds_to_move
 
-COSTS = ("auto", "bytes", "flops")
+COSTS = ("auto", "bytes", "flops", "profile")
 _MOVE = 2.0  # for a byte: it is read and written
 
 _Shapes = Sequence[Sequence[int]]
@@ -32,7 +33,7 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     """
     if isinstance(cost, Mapping):
         return _named(graph, cost)
-    if cost not in COSTS:
+    if cost not in COSTS[:-1]:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, or a mapping from ops, got {cost!r}")
     given = [op.cost for op in graph.ops]
     if cost == "auto" and any(value is not None for value in given):
@@ -44,10 +45,25 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     return [bytes + flops for bytes, flops in zip(touched, flops_of(graph), strict=True)]
 
 
-def moves(transfer: float | None, overlap: float) -> float:
+def named_costs(
+    graph: _core.Graph, cost: str | Mapping[str, float], source: Any, reading: Mapping[str, Any]
+) -> dict[str, float]:
+    """The cost of each op by its name; "profile" measures the network that `source` and `reading` say."""
+    if cost == "profile":
+        cost = profiled(source, reading)
+    return dict(zip((op.name for op in graph.ops), costs_of(graph, cost), strict=True))
+
+
+def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, overlap: float) -> float:
     """The cost of a byte that is moved out of the arena, or fetched: what of it does not hide."""
-    cost = _MOVE if transfer is None else _number(transfer, "transfer", math.inf)
-    return cost * (1 - _number(overlap, "overlap", 1))
+    share = 1 - _number(overlap, "overlap", 1)
+    if transfer is not None:
+        return _number(transfer, "transfer", math.inf) * share
+    if cost == "profile":
+        return seconds_to_move() * share
+    if not isinstance(cost, str) or (cost == "auto" and any(op.cost is not None for op in graph.ops)):
+        raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
+    return _MOVE * share
 
 
 def _number(value: float, name: str, most: float) -> float:

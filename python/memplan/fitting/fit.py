@@ -21,7 +21,7 @@ from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..sizes import in_bytes
 from .again import again_of
-from .costs import costs_of, moves
+from .costs import moves, named_costs
 
 WAYS = ("recompute", "offload", "order", "donate")
 _TARGETS = 6  # loads that are asked for, until the plan fits too
@@ -70,11 +70,12 @@ def fit(
         what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run
         in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
-        What ops cost: "bytes" that they touch, or "flops" and bytes; or a mapping from names of ops. "auto": what the
-        graph says (``cost`` in a graph dict), else flops and bytes.
+        What ops cost: "bytes" that they touch; "flops", which are floating-point operations and bytes; "profile", which
+        are seconds: a network of torch is run op by op three times, in the memory that it takes as it is. Or a mapping
+        from names of ops, in any unit. "auto": what the graph says (``cost`` in a graph dict), else "flops".
     transfer
-        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2: it is read and
-        written.
+        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2, as it is read and
+        written; for ``cost="profile"`` the seconds that a copy takes here. Costs of your own have no default.
     overlap
         The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
     time_limit
@@ -102,10 +103,10 @@ def fit(
     limit = seconds(time_limit, "time_limit")
     budget = in_bytes(capacity, "capacity")
     ways = _checked(allow)
-    moving = moves(transfer, overlap) if "offload" in ways else None
     reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
     reading["keep_gradients"] = keep_gradients
-    graph = capture(source, args=args, kwargs=kwargs, dims=dims, device=device, **reading)
+    called: dict[str, Any] = {"args": args, "kwargs": kwargs, "dims": dims, "device": device}
+    graph = capture(source, **called, **reading)
     if not isinstance(graph, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
     graph = with_barriers(graph, names(barrier, "barrier"))
@@ -121,7 +122,9 @@ def fit(
     }
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
-    search = _Search(graph, _core.StorageOptions(**sharing), cost, "recompute" in ways, moving, _Clock(limit))
+    costs = named_costs(graph, cost, source, {**called, **reading})
+    moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
+    search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, _Clock(limit))
     if "order" in ways:
         search.add_best_order()
     found, fitting = search.plan(
@@ -151,14 +154,14 @@ class _Search:
         self,
         graph: _core.Graph,
         storage: _core.StorageOptions,
-        cost: str | Mapping[str, float],
+        cost: dict[str, float],
         recompute: bool,
         transfer: float | None,
         clock: _Clock,
     ) -> None:
         self._graphs, self._storage, self._clock = [graph], storage, clock
         self._recompute, self._transfer = recompute, transfer
-        self._cost = {op.name: value for op, value in zip(graph.ops, costs_of(graph, cost), strict=True)}
+        self._cost = cost
         self._again = {op.name: again_of(op) for op in graph.ops}
 
     def add_best_order(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError, invalid_plan
-from ..kinds import MOVES
+from ..kinds import MOVE_OUT, MOVES
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -55,9 +55,16 @@ def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
     known = {part: {entry["name"] for entry in now[part]} for part in ("tensors", "ops")}
     if all(op["name"] in known["ops"] or "~" not in op["name"] for op in was["ops"]):
         return
+    out = {name for op in was["ops"] if op.get("type") == MOVE_OUT for name in op["inputs"]}
     for part in ("tensors", "ops"):
         was[part] = [entry for entry in was[part] if entry["name"] in known[part] or "~" not in entry["name"]]
     was["ops"] = [op for op in was["ops"] if op.get("type") not in MOVES]
+    handed = {name for name in now["outputs"] if name in out and name not in was["outputs"]}
+    was["outputs"] = [name for name in now["outputs"] if name in was["outputs"] or name in handed]
+    kinds = {tensor["name"]: tensor.get("kind") for tensor in now["tensors"]}
+    for tensor in was["tensors"]:
+        if tensor["name"] in handed:
+            tensor["kind"] = kinds.get(tensor["name"])
 
     imported = {op["name"]: op for op in now["ops"]}
     root: dict[str, str] = {}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..checks import boolean
+from ..facts.later import does
 from ..facts.source import Source
 from ..importers import kind_of
 from .matching import require_same, with_graph
@@ -63,6 +64,25 @@ def program_of(plan: Plan) -> Program:
         plan.__dict__["_network"] = program
     kept: Program = plan.__dict__["_network"]
     return kept
+
+
+@does("seconds_of")
+def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
+    """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
+
+    Raises
+    ------
+    TypeError
+        The plan holds no network of torch.
+    """
+    if plan.source is None or plan.source.kind not in _TORCH:
+        kind = "none" if plan.source is None else f"of kind {plan.source.kind}"
+        raise TypeError(f"ops are measured for networks of torch, the source is {kind}")
+    from .torch.program import TorchProgram
+
+    program = program_of(plan)
+    assert isinstance(program, TorchProgram)
+    return program.bind(plan).seconds(tuple(plan.source.args), dict(plan.source.kwargs), repeats)
 
 
 def write_onnx(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -17,6 +17,7 @@ _TRIED = 8  # types of ops, and inputs, that are tried one by one
 _MOST_PAIRS = 24  # of changes that are tried
 _MOST_WORK = 1_000_000  # ops that are looked at for pairs
 _LIFTED = {"disabled", "not donated", "not listed", "harmful"}  # rules that options lift, or that lifting others may
+SHARING = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")  # of StorageOptions
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ class _Trial:
         return [name for name in may_be_over_inputs(graph) if name not in self.asked.donate]
 
 
+def with_changes(
+    graph: _core.Graph, asked: _core.StorageOptions, changes: Sequence[_Change]
+) -> tuple[_core.Graph, _core.StorageOptions]:
+    """The graph and the options with changes of options made in turn."""
+    return _Trial(graph, asked).with_changes(tuple(changes))
+
+
 _DONATE: _Change = ("donate", ())  # all that may be
 
 
@@ -162,5 +170,4 @@ def _fewest(trial: _Trial, before: tuple[_Change, ...], load: int) -> tuple[str,
 
 
 def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOptions:
-    names = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")
-    return _core.StorageOptions(**{name: getattr(asked, name) for name in names} | changes)
+    return _core.StorageOptions(**{name: getattr(asked, name) for name in SHARING} | changes)

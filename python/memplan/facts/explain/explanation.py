@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...proofs.clique import heaviest_clique
 from ..dataflow import Dataflow
+from ..later import later
 from ..usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from .advice import Advice, options_to_change
 from .alive import Alive, alive_at
@@ -81,6 +82,8 @@ class Explanation:
         and for ops on several streams.
     curve : tuple of (step, bytes)
         The load over time, as a staircase.
+    plan : Plan
+        What is explained.
     """
 
     planner: str
@@ -108,6 +111,37 @@ class Explanation:
     apart: tuple[tuple[str, int], ...] = ()
     orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
+    plan: Plan | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
+
+    def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> Plan:
+        """A plan of the graph with advice applied.
+
+        Parameters
+        ----------
+        advice
+            Of `advice`, or kinds of it: "recompute", "offload", "hand_over", "order", "donate" and options. By default
+            the first. Of idle tensors, those leave that may; see docs/fit.md.
+        planner
+            By default that of the plan.
+        transfer
+            The cost of a byte that is moved, as for `memplan.fit`.
+
+        Returns
+        -------
+        Plan
+            `plan.changes` says what was done. It adds `plan.added_cost`; what such a plan adds at least is not known.
+
+        Raises
+        ------
+        TypeError
+            The plan is not of a graph.
+        ValueError
+            There is no such advice.
+        GraphError
+            None of the idle tensors may leave.
+        """
+        found: Plan = later("apply")(self, advice, planner, transfer)
+        return found
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -197,7 +231,7 @@ def explain(plan: Plan) -> Explanation:
     }
     scene = Scene.of(plan)
     if scene is None:
-        return Explanation(**figures)
+        return Explanation(**figures, plan=plan)
     rows, dataflow, step, load = scene.rows, scene.dataflow, scene.step, scene.load
     at, top = scene.at_peak, scene.at_load
     other = next_hill(step, load, top)
@@ -229,6 +263,7 @@ def explain(plan: Plan) -> Explanation:
         apart=_apart(plan),
         orders=orders,
         curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
+        plan=plan,
     )
 
 

@@ -26,7 +26,7 @@ from .feeds import checked_weights, named_inputs
 from .memory import Memory
 from .nodes import Builder, Runner
 from .ordered import ordered, write
-from .values import Array, Bytes
+from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -194,10 +194,14 @@ class Bound:
     @property
     def _outputs(self) -> list[str]:
         assert self._plan.graph is not None
-        return self._plan.graph.outputs
+        moved = [name for op in self._ops if op.type == MOVE_OUT for name in op.inputs]
+        returned = {*self._plan.graph.outputs, *moved}  # what is handed over, too
+        return [name for name in self._program.graph.outputs if name in returned]
 
     def _result(self, name: str, views: bool) -> Array:
         place = self._memory.places[name]
+        if name in self._outside:
+            return from_bytes(self._outside[name], place.dtype, place.shape).copy()
         return place.view() if views else place.view().copy()
 
     def _step(self, step: Step, check: bool) -> int | None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ... import _core
-from ...kinds import MOVE_OUT, MOVES
+from ...kinds import FETCH, MOVE_OUT, MOVES
 from .recording import CallRecord, Recording, StorageRecord, View
 
 _AVERAGES = ("momentum", "exponential_average_factor")  # how far batch norm moves its statistics
@@ -51,6 +51,9 @@ class _Copying:
         self._place = {op.name: k for k, op in enumerate(graph.ops)}
         self._call = {call.ops.start: call for call in recording.calls}
         self._storage_of = {record.root: k for k, record in enumerate(recording.storages)}
+        self._root: dict[str, str] = {}
+        for op in graph.ops:
+            self._root.update((view, self._root.get(of, of)) for view, of, _ in (*op.aliases, *op.overwrites))
         self._bytes = {tensor.name: tensor.bytes for tensor in graph.tensors}
         self._host = _Host()
         self._kept = {view.storage for view in recording.returned_views()}
@@ -58,6 +61,9 @@ class _Copying:
         self._new = recording.copied()
 
     def run(self, planned: _core.Graph) -> Recording:
+        fetched = {name.rsplit("~", 1)[0] for op in planned.ops if op.type == FETCH for name in op.outputs}
+        out = {self._root.get(name, name) for op in planned.ops if op.type == MOVE_OUT for name in op.inputs}
+        self._new.handed = {self._storage_of[name]: partial(self._host.fetch, name) for name in out - fetched}
         for step, op in enumerate(planned.ops):
             if op.type in MOVES:
                 self._move(op, step)
@@ -94,6 +100,7 @@ class _Copying:
         """A call that keeps the bytes of a storage, or one that writes them into a storage of its own."""
         [name] = op.inputs or op.outputs
         root = name if op.inputs else name.rsplit("~", 1)[0]
+        root = self._root.get(root, root)
         storage = self._storage_of[root]
         ops = range(step, step + 1)
         if op.type == MOVE_OUT:

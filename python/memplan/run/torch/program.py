@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -130,6 +132,29 @@ class BoundProgram:
             finally:
                 self._sources.let_go()
 
+    def seconds(self, args: Sequence[Any], kwargs: Mapping[str, Any], repeats: int) -> dict[str, float]:
+        """The seconds of each op, by name: the median of some runs. Weights and states are put back."""
+        assert self._plan.graph is not None
+        names, held = [op.name for op in self._plan.graph.ops], self._program.held()
+        device, before = self._memory.arena.device, {name: tensor.detach().clone() for name, tensor in held.items()}
+        taken: dict[str, list[float]] = {}
+        with self._lock, torch.no_grad(), self._below_autocast(), torch.random.fork_rng():
+            try:
+                for _ in range(repeats):
+                    self._sources.place(args, kwargs, {})
+                    spent: dict[str, float] = {}
+                    for step, run in self._steps:
+                        begin = _now(device)
+                        run()
+                        spent[names[step]] = spent.get(names[step], 0.0) + _now(device) - begin
+                    for name, value in spent.items():
+                        taken.setdefault(name, []).append(value)
+            finally:
+                self._sources.let_go()
+                for name, tensor in before.items():
+                    held[name].detach().copy_(tensor)
+        return {name: median(values) for name, values in taken.items()}
+
     def _execute(self, check: bool) -> None:
         if not check:
             for _, run in self._steps:
@@ -143,11 +168,14 @@ class BoundProgram:
             run()
 
     def _result(self, views: bool) -> Run:
+        recording = self._recording
+
         def give(view: View) -> Tensor:
+            if view.storage in recording.handed:
+                return _shown(recording.handed[view.storage](), view, self._memory.tensor(view).device)
             tensor = self._memory.tensor(view)
             return tensor.detach() if views else tensor.clone()
 
-        recording = self._recording
         return Run(
             outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
             loss=None if recording.loss is None else give(recording.loss),
@@ -163,6 +191,20 @@ class BoundProgram:
         device = self._memory.arena.device.type
         with torch.autocast(device, enabled=False):
             yield
+
+
+def _shown(bytes: Tensor, view: View, device: torch.device) -> Tensor:
+    """A tensor of bytes that were copied out of the arena."""
+    tensor = torch.empty(0, dtype=view.dtype)
+    tensor.set_(bytes.untyped_storage(), view.offset, view.sizes, view.strides)
+    tensor = torch._neg_view(tensor) if view.neg else tensor
+    return (tensor.conj() if view.conj else tensor).to(device, copy=True)
+
+
+def _now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def _with_modes(steps: Iterable[tuple[int, bool, _Step]]) -> Iterator[tuple[int, _Step]]:

@@ -98,6 +98,7 @@ class Recording:
         self.loss: View | None = None
         self.gradients: dict[str, View] = {}
         self.stepped: Stepped | None = None
+        self.handed: dict[int, Callable[[], Tensor]] = {}  # storages whose bytes the caller gets from elsewhere
         self._storage_at: dict[int, int] = {}
         self._views: dict[View, View] = {}
         self._result_of: dict[int, View] = {}

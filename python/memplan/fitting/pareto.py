@@ -1,0 +1,118 @@
+"""`memplan.pareto`: what each capacity costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .. import _core
+from ..api import capture
+from ..errors import InfeasibleError
+from ..facts.explain.advice import SHARING
+from ..facts.later import does
+from ..facts.pareto import Pareto, ParetoPoint
+from ..facts.plan import Plan
+from ..sizes import in_bytes
+from .costs import named_costs
+from .fit import fit
+
+_READING = ("args", "kwargs", "train", "dims", "inplace_ops", "trust", "device", "optimizer", "keep_gradients")
+_POINTS = 8
+
+
+def pareto(
+    source: Any,
+    capacities: Sequence[int | str] | None = None,
+    planner: str = "auto",
+    *,
+    on_point: Callable[[ParetoPoint], object] | None = None,
+    **options: Any,
+) -> Pareto:
+    """Cost over capacity: a network made to fit several capacities.
+
+    Parameters
+    ----------
+    source
+        As for `fit`.
+    capacities
+        Bytes, as integers or text such as "8GiB". By default eight, from the load down to what any schedule needs.
+    planner
+        As for `fit`.
+    on_point
+        Is called with each point as soon as it is known: what it cost, and the plan.
+    options
+        Other options of `fit`; `time_limit` is for each point.
+
+    Returns
+    -------
+    Pareto
+        A point for each capacity, the largest first. Ctrl-C ends it with the points so far.
+
+    Raises
+    ------
+    TypeError, ValueError, UnsupportedError
+        As `fit`.
+    """
+    reading = {name: options.pop(name) for name in _READING if name in options}
+    graph = capture(source, **reading)
+    if not isinstance(graph, _core.Graph):
+        raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
+    options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), source, reading)
+    sharing = {name: options[name] for name in SHARING if name in options}
+    given = _given_load(graph, sharing)
+    asked = _even(graph, planner, given, options) if capacities is None else _checked(capacities)
+    found: list[ParetoPoint] = []
+    interrupted = False
+    for capacity in asked:
+        try:
+            point = _point(graph, capacity, planner, options)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            interrupted = True
+            break
+        found.append(point)
+        if on_point is not None:
+            on_point(point)
+        if point.plan is not None and point.plan.interrupted and "time_limit" not in options:
+            interrupted = True
+            break
+    return Pareto(tuple(found), given, sum(costs.values()), interrupted)
+
+
+@does("pareto")
+def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
+    """See `Plan.pareto`."""
+    if plan.graph is None or plan.storage is None:
+        raise TypeError("pareto needs the plan of a graph; this one is of a problem, or from a file")
+    given = {name: getattr(plan.storage, name) for name in SHARING}
+    return pareto(plan.graph, capacities, **{"planner": plan.planner, **given, **options})
+
+
+def _checked(capacities: Sequence[int | str]) -> list[int]:
+    if isinstance(capacities, (str, bytes)) or not isinstance(capacities, Sequence):
+        raise TypeError(f"capacities must be a list of bytes, got {capacities!r}")
+    return sorted({in_bytes(capacity, "capacities") for capacity in capacities}, reverse=True)
+
+
+def _given_load(graph: _core.Graph, sharing: dict[str, Any]) -> int:
+    return int(_core.buffers_of(graph, _core.StorageOptions(**sharing)).problem.load)
+
+
+def _even(graph: _core.Graph, planner: str, load: int, options: dict[str, Any]) -> list[int]:
+    """Capacities from the load down to what the largest op needs whatever is given up."""
+    try:
+        floor = fit(graph, 0, planner, **options).peak
+    except InfeasibleError as error:
+        floor = min(error.lower_bound or 0, load)
+    steps = {load - (load - floor) * k // (_POINTS - 1) for k in range(_POINTS)}
+    return sorted(steps, reverse=True)
+
+
+def _point(graph: _core.Graph, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
+    try:
+        found = fit(graph, capacity, planner, **options)
+    except InfeasibleError as error:
+        return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
+    return ParetoPoint(capacity, replace(found), found.added_cost, found.cost_bound)
