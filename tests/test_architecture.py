@@ -117,6 +117,7 @@ UPSTREAM: dict[str, set[str]] = {
         "search/around_pins",
         "planners/planners",
         "placing/best_so_far",
+        "placing/in_order",
         "search/ejection_search",
         "search/order_search",
         "search/pair_squeeze",
