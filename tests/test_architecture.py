@@ -109,10 +109,12 @@ UPSTREAM: dict[str, set[str]] = {
     },
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
     "planners/valley": {"plan", "planners/planners", "placing/best_so_far", "search/squeeze"},
+    "search/around_pins": {"bounds", "plan", "planner", "planners/planners", "placing/in_order"},
     "planners/portfolio": {
         "bounds",
         "plan",
         "planner",
+        "search/around_pins",
         "planners/planners",
         "placing/best_so_far",
         "placing/in_order",

@@ -28,6 +28,7 @@
 #include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
+#include "search/around_pins.hpp"
 #include "search/ejection_search.hpp"
 #include "search/order_search.hpp"
 #include "search/pair_squeeze.hpp"
@@ -426,6 +427,7 @@ class Portfolio {
 }  // namespace
 
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
+  if (problem.has_pins() || !problem.reserved().empty()) return around_pins(problem, options, portfolio, kPortfolio[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
     Portfolio(problem, options, best, deadline).run();
   });
