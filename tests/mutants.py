@@ -318,6 +318,24 @@ FAULTS = (
     Fault(
         "what is placed on is not aligned", "search/floors.cpp", "set_base(y, aligned(top, y));", "set_base(y, top);"
     ),
+    Fault(
+        "what is in the way reaches less far down",
+        "search/obstacles.cpp",
+        "ranges_.push_back({begin.offset - size,",
+        "ranges_.push_back({begin.offset - size + 1,",
+    ),
+    Fault(
+        "what gaps forbid is not mirrored",
+        "search/obstacles.cpp",
+        "{-gaps[k + 1].lowest, -gaps[k].highest, b}",
+        "{gaps[k].highest, gaps[k + 1].lowest, b}",
+    ),
+    Fault(
+        "what is ejected stays where it is",
+        "search/ejection_search.cpp",
+        "placed_.remove(pool_[k]);",
+        "placed_.offset(pool_[k]);",
+    ),
     Fault("a floor rises at no cost", "search/floors.cpp", "  slack_[section] -= rise;\n", ""),
     Fault("slack is not given back", "search/floors.cpp", "    slack_[was.section] = was.slack;\n", ""),
     Fault("a node's bound is not given back", "search/floors.cpp", "    node_bound_[was.node] = was.bound;\n", ""),
@@ -629,6 +647,7 @@ def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
     return {
         "search": (
             Check("test_search"),
+            Check("test_ejection"),
             Check("test_pairs"),
             Check("random_search", (100_000, 1, "valley")),
             *beyond_rectangles,

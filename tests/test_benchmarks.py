@@ -121,3 +121,15 @@ def test_training_steps_and_eager_updates_are_measured(monkeypatch: pytest.Monke
     assert row["equal"]
     assert row["peaks"][1] < row["peaks"][0]
     assert eager.cells_of({"network": "n", "optimizer": "SGD", **row})[-1] == "yes"
+
+
+def test_the_table_of_conflicts_and_shapes(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    script = str(BENCHMARKS / "general.py")
+    options = ["--rows", "shapes", "--only", "idle, 50", "--seconds", "0.5", "--planners", "auto,squeaky_wheel"]
+    command = [sys.executable, script, *options, "--json", str(figures)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    assert "squeaky_wheel" in printed
+    rows = json.loads(figures.read_text())
+    assert [row["problem"] for row in rows] == ["idle, 50, seed 0", "idle, 50, seed 1"]
+    assert all(row["bound"] <= row["peaks"]["auto"] <= row["peaks"]["squeaky_wheel"] for row in rows)

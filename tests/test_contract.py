@@ -199,7 +199,7 @@ def test_rows_describe_their_planners() -> None:
         assert row.complexity
         assert row.source
         assert isinstance(row.exact, bool)
-        assert set(row.supports) <= {"alignment", "shapes", "conflicts"}
+        assert set(row.supports) <= {"alignment", "shapes", "conflicts", "pins", "reserved"}
         assert repr(row) == f"<memplan planner '{row.name}'>"
 
 

@@ -96,8 +96,20 @@ Rows clocks_of(py::handle source, const char* name, py::ssize_t clocks) {
   return rows_of(py::reinterpret_borrow<py::object>(source), name, clocks);
 }
 
+std::vector<Reserved> reserved_of(const py::object& source) {
+  const Rows rows = rows_of(source, "reserved", 4);
+  std::vector<Reserved> reserved;
+  for (std::size_t r = 0; r < rows.size(); r += 4) reserved.push_back({rows[r], rows[r + 1], rows[r + 2], rows[r + 3]});
+  return reserved;
+}
+
+Problem pinned(const Problem& problem, const py::object& pins, const py::object& reserved) {
+  return problem.with_pins(pins.is_none() ? std::vector<Bytes>{} : int64_column(pins, "pins"), reserved_of(reserved));
+}
+
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
-                     const py::object& parts, const py::object& conflicts, const py::object& happens_before) {
+                     const py::object& parts, const py::object& conflicts, const py::object& happens_before,
+                     const py::object& pins, const py::object& reserved) {
   std::vector<Bytes> sizes = int64_column(size, "size");
   std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
   const py::array events = array_of(first, "first");
@@ -122,7 +134,8 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
     for (const auto& [a, b] : lives.conflicts) all.add(a, b);
     problem = problem.with_conflicts(std::move(all));
   }
-  return happens_before.is_none() ? problem : with_happens_before(problem, happens_before_of(happens_before));
+  if (!happens_before.is_none()) problem = with_happens_before(problem, happens_before_of(happens_before));
+  return pins.is_none() && reserved.is_none() ? problem : pinned(problem, pins, reserved);
 }
 
 py::array_t<std::int64_t> table(Rows rows, py::ssize_t columns) {
@@ -147,6 +160,21 @@ std::optional<Array> conflicts_table(const Problem& problem) {
       if (a < b) rows.insert(rows.end(), {a, b});
     });
   return table(std::move(rows), 2);
+}
+
+std::optional<Array> pins_column(const Problem& problem) {
+  if (!problem.has_pins()) return std::nullopt;
+  std::vector<Bytes> pins;
+  for (Index i = 0; i < problem.count(); ++i) pins.push_back(problem.pin(i));
+  return adopt(std::move(pins));
+}
+
+std::optional<Array> reserved_table(const Problem& problem) {
+  if (problem.reserved().empty()) return std::nullopt;
+  Rows rows;
+  for (const Reserved& range : problem.reserved())
+    rows.insert(rows.end(), {range.begin, range.end, range.first, range.last});
+  return table(std::move(rows), 4);
 }
 
 using Columns = std::span<const std::int64_t> (Problem::*)() const;
@@ -191,13 +219,18 @@ void bind_problem(py::module_& m) {
       "    Pairs of steps (earlier, later), the earlier with the lower number. Then steps are events in a partial\n"
       "    order: what these pairs and all that follows from them say. A buffer takes another's bytes only if its\n"
       "    first event is the other's last, or comes after that. What else is apart becomes `conflicts`. So it does\n"
-      "    with vector clocks, and `first` and `last` are then ranks of the clocks.\n\n"
+      "    with vector clocks, and `first` and `last` are then ranks of the clocks.\n"
+      "pins : (n,) int64, optional\n"
+      "    Per buffer its offset, -1 where the planner is free to choose.\n"
+      "reserved : (m, 4) int64, optional\n"
+      "    Rows (begin, end, first, last): bytes [begin, end) of the arena that no buffer may use in the steps\n"
+      "    [first, last). The least and the largest int64 as steps stand for always.\n\n"
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
            py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none(),
-           py::arg("happens_before") = py::none())
+           py::arg("happens_before") = py::none(), py::arg("pins") = py::none(), py::arg("reserved") = py::none())
       .def_property_readonly("size", column_property<Problem>("size", static_cast<Columns>(&Problem::size)))
       .def_property_readonly("first", column_property<Problem>("first", static_cast<Columns>(&Problem::first)))
       .def_property_readonly("last", column_property<Problem>("last", static_cast<Columns>(&Problem::last)))
@@ -208,6 +241,10 @@ void bind_problem(py::module_& m) {
       .def_property_readonly("parts", &parts_table, "(m, 5) int64, or None when all buffers are plain rectangles.")
       .def_property_readonly("conflicts", &conflicts_table,
                              "(m, 2) int64: what conflicts beyond lifetimes, or None when nothing does.")
+      .def_property_readonly("pins", &pins_column, "(n,) int64, -1 where a buffer is free; None when all are.")
+      .def_property_readonly("reserved", &reserved_table, "(m, 4) int64, or None when no bytes are reserved.")
+      .def("with_pins", &pinned, py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
+           "The same buffers, with these pins and reserved bytes instead of those that they have.")
       .def("name", &name_at, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
@@ -221,9 +258,11 @@ void bind_problem(py::module_& m) {
           [](const Problem& p) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
-                                  parts_table(p), conflicts_table(p));
+                                  parts_table(p), conflicts_table(p), pins_column(p), reserved_table(p));
           },
-          [](const py::tuple& s) { return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none()); }));
+          [](const py::tuple& s) {
+            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8]);
+          }));
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }

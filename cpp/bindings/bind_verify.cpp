@@ -44,7 +44,7 @@ void bind_verify(py::module_& m) {
   py::class_<Violation>(m, "Violation", "One way in which a plan breaks its problem.")
       .def_property_readonly(
           "kind", [](const Violation& v) { return std::string(to_string(v.kind)); },
-          "'overlap', 'misaligned' or 'outside'.")
+          "'overlap', 'misaligned', 'outside', 'moved' (from its pin) or 'reserved'.")
       .def_readonly("buffer", &Violation::buffer, "Position of the buffer.")
       .def_property_readonly(
           "other", [](const Violation& v) { return v.other == kNone ? std::nullopt : std::optional(v.other); },

@@ -13,7 +13,7 @@ namespace memplan::bindings {
 namespace {
 
 unsigned feature_of(const std::string& name) {
-  for (const unsigned feature : {kAlignment, kShapes, kConflicts})
+  for (const unsigned feature : kFeatures)
     if (feature_names(feature).front() == name) return feature;
   throw std::invalid_argument("supports must hold names of features, got '" + name + "'");
 }

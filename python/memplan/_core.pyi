@@ -282,6 +282,11 @@ class Problem:
         order: what these pairs and all that follows from them say. A buffer takes another's bytes only if its
         first event is the other's last, or comes after that. What else is apart becomes `conflicts`. So it does
         with vector clocks, and `first` and `last` are then ranks of the clocks.
+    pins : (n,) int64, optional
+        Per buffer its offset, -1 where the planner is free to choose.
+    reserved : (m, 4) int64, optional
+        Rows (begin, end, first, last): bytes [begin, end) of the arena that no buffer may use in the steps
+        [first, last). The least and the largest int64 as steps stand for always.
 
     Raises
     ------
@@ -302,6 +307,8 @@ class Problem:
         list[str],
         numpy.typing.NDArray[numpy.int64] | None,
         numpy.typing.NDArray[numpy.int64] | None,
+        numpy.typing.NDArray[numpy.int64] | None,
+        numpy.typing.NDArray[numpy.int64] | None,
     ]: ...
     def __init__(
         self,
@@ -313,6 +320,8 @@ class Problem:
         parts: typing.Any = None,
         conflicts: typing.Any = None,
         happens_before: typing.Any = None,
+        pins: typing.Any = None,
+        reserved: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -329,6 +338,10 @@ class Problem:
     def name(self, buffer: typing.SupportsInt | typing.SupportsIndex) -> str:
         """
         The buffer's name, or '#i' where buffers have none.
+        """
+    def with_pins(self, pins: typing.Any = None, reserved: typing.Any = None) -> Problem:
+        """
+        The same buffers, with these pins and reserved bytes instead of those that they have.
         """
     @property
     def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -355,6 +368,16 @@ class Problem:
     def parts(self) -> numpy.typing.NDArray[numpy.int64] | None:
         """
         (m, 5) int64, or None when all buffers are plain rectangles.
+        """
+    @property
+    def pins(self) -> numpy.typing.NDArray[numpy.int64] | None:
+        """
+        (n,) int64, -1 where a buffer is free; None when all are.
+        """
+    @property
+    def reserved(self) -> numpy.typing.NDArray[numpy.int64] | None:
+        """
+        (m, 4) int64, or None when no bytes are reserved.
         """
     @property
     def size(self) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -662,7 +685,7 @@ class Violation:
     @property
     def kind(self) -> str:
         """
-        'overlap', 'misaligned' or 'outside'.
+        'overlap', 'misaligned', 'outside', 'moved' (from its pin) or 'reserved'.
         """
     @property
     def message(self) -> str: ...

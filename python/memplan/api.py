@@ -26,6 +26,7 @@ from .checks import (
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
+from .fixed import fixed
 from .importers import capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
@@ -133,6 +134,8 @@ def plan(
     zero_copy: bool = True,
     order: str = "given",
     barrier: Collection[str] = (),
+    pin: Mapping[str, int | str] | None = None,
+    reserved: Sequence[Sequence[int | str]] = (),
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -185,6 +188,12 @@ def plan(
     barrier
         Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
         behind it stay behind. The graph of the plan says so by `after`.
+    pin
+        For problems: offsets that buffers must have, by name, in bytes or as text such as "4KiB". They are added to
+        those of the problem.
+    reserved
+        For problems: ranges (begin, end) of the arena that no buffer may use, or (begin, end, first, last) for the
+        steps [first, last).
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -250,6 +259,8 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
+    if isinstance(captured, _core.Graph) and (pin or reserved):
+        raise TypeError(f"option {'pin' if pin else 'reserved'} applies to problems: plan.problem is that of a graph")
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
@@ -286,7 +297,7 @@ def plan(
             result = solver.in_order(with_barriers(captured, barriers), options, order)
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
-            result = solver.problem(_aligned(captured, alignment))
+            result = solver.problem(fixed(_aligned(captured, alignment), pin, reserved))
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -474,4 +485,4 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
     column = np.array(stricter, dtype=np.int64)[inverse]
     return _core.Problem(
         problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
-    )
+    ).with_pins(problem.pins, problem.reserved)

@@ -142,7 +142,13 @@ def mirrored(problem: Problem) -> Problem:
     if parts is not None:
         parts = np.column_stack((parts[:, :3], mirror(parts[:, 4]), mirror(parts[:, 3])))
     columns = (problem.size, mirror(problem.last), mirror(problem.first), problem.alignment)
-    return Problem(*columns, problem.names or None, parts, problem.conflicts)
+    reserved = problem.reserved
+    if reserved is not None:
+        always = (reserved[:, 2] == -(2**63)) & (reserved[:, 3] == 2**63 - 1)
+        turned = np.column_stack((reserved[:, :2], mirror(reserved[:, 3]), mirror(reserved[:, 2])))
+        reserved = np.where(always[:, None], reserved, turned)
+    found = Problem(*columns, problem.names or None, parts, problem.conflicts)
+    return found.with_pins(problem.pins, reserved)
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem:
@@ -160,7 +166,8 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem:
         conflicts = row[conflicts]
     names = problem.names
     size, first, last, alignment = (c[order] for c in (problem.size, problem.first, problem.last, problem.alignment))
-    return Problem(size, first, last, alignment, [names[i] for i in order] if names else None, parts, conflicts)
+    found = Problem(size, first, last, alignment, [names[i] for i in order] if names else None, parts, conflicts)
+    return found.with_pins(None if problem.pins is None else problem.pins[order], problem.reserved)
 
 
 class _Piece(NamedTuple):

@@ -96,6 +96,9 @@ def test_shapes_of_few_buffers_are_proven() -> None:
         *[(2, 0, 18, 8, 9), (2, 0, 18, 11, 12), (4, 0, 14, 6, 7), (4, 0, 7, 7, 9), (4, 0, 14, 9, 10)],
     ]
     plan = memplan.plan(memplan.Problem(*rows, parts=parts))
+    assert (plan.peak, plan.optimal) == (38, True)
+    backwards = [(4 - i, *rest) for i, *rest in parts]  # an order of rows that is no plan
+    plan = memplan.plan(memplan.Problem(*(column[::-1] for column in rows), parts=backwards))
     assert (plan.peak, plan.optimal, plan.winner) == (38, True, "pairs")
 
 

@@ -20,6 +20,11 @@ LoadCurve load_curve(const Problem& problem);
 // The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
 Bytes load(const Problem& problem);
 
+// Where the highest pinned buffer ends: every plan peaks at or above it. O(n).
+Bytes end_of_pins(const Problem& problem);
+// The same of all that is fixed: what is reserved may reach above a plan.
+Bytes end_of_fixed(const Problem& problem);
+
 // The first step of the largest load, and who makes it: buffers with bytes in use there, most first, then by index.
 // O(n log n).
 struct TightestStep {

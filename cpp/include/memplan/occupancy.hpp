@@ -34,7 +34,8 @@ class Occupancy {
   explicit Occupancy(const Problem& problem);
   Occupancy(const Occupancy&) = delete;
 
-  // From now on these bytes are taken in the steps [first, last), the life of a buffer of the problem or of a part.
+  // From now on these bytes are taken in the steps [first, last), the life of a buffer of the problem or of a part,
+  // or those in which bytes are reserved.
   void add(Step first, Step last, ByteRange range);
 
   // What is taken at any step of [first, last): sorted, disjoint, not touching; valid until the next call.

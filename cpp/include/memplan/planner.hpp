@@ -45,7 +45,14 @@ struct PlanOptions {
 };
 
 // What a problem may ask of a planner beyond sizes and lifetimes; bits of PlannerInfo::supports.
-enum Feature : unsigned { kAlignment = 1u << 0, kShapes = 1u << 1, kConflicts = 1u << 2 };
+enum Feature : unsigned {
+  kAlignment = 1u << 0,
+  kShapes = 1u << 1,
+  kConflicts = 1u << 2,
+  kPins = 1u << 3,
+  kReserved = 1u << 4,
+};
+inline constexpr Feature kFeatures[] = {kAlignment, kShapes, kConflicts, kPins, kReserved};
 
 // The names of the features in `features`, in a fixed order.
 std::vector<std::string_view> feature_names(unsigned features);

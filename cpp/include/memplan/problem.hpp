@@ -19,9 +19,12 @@
 //
 // Pairs may also conflict whatever their lifetimes; they are apart with all their bytes.
 //
+// Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them.
+//
 // A Problem is checked when it is made and cannot change after that. Copies share its columns.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +46,16 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
+// Bytes [begin, end) of the arena that no buffer may use in the steps [first, last).
+struct Reserved {
+  Bytes begin = 0;
+  Bytes end = 0;
+  Step first = std::numeric_limits<Step>::min();
+  Step last = std::numeric_limits<Step>::max();
+
+  bool operator==(const Reserved&) const = default;
+};
+
 class Problem {
  public:
   // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer, all
@@ -59,6 +72,12 @@ class Problem {
   // The same buffers, with these conflicts instead of those that they have; among as many buffers as there are. Empty
   // ones are none.
   Problem with_conflicts(Conflicts conflicts) const;
+
+  // The same buffers, with these pins and reserved bytes instead of those that they have. `pins` has the offset of each
+  // buffer, kNowhere where it is free; empty: all are. Throws ProblemError for a pin that is negative or not aligned,
+  // for reserved bytes that are none, for ends that leave no room below int64 for all other buffers, and for two pins,
+  // or a pin and reserved bytes, or two reserved ranges, that overlap: no plan has both.
+  Problem with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved = {}) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
   Problem without_shapes() const;
@@ -95,6 +114,13 @@ class Problem {
   // What conflicts beyond lifetimes; nullptr when nothing does.
   const Conflicts* conflicts() const { return conflicts_.get(); }
 
+  bool has_pins() const { return fixed_ != nullptr && !fixed_->pins.empty(); }
+  // Where a buffer must lie; kNowhere: anywhere.
+  Bytes pin(Index i) const { return has_pins() ? fixed_->pins[at(i)] : kNowhere; }
+  std::span<const Reserved> reserved() const {
+    return fixed_ == nullptr ? std::span<const Reserved>() : fixed_->reserved;
+  }
+
   // The buffer's name, or "#i" where buffers have none.
   std::string name(Index i) const;
 
@@ -112,9 +138,17 @@ class Problem {
     std::vector<std::size_t> start;  // per buffer, and one more: where its parts begin
   };
 
+  struct Fixed {
+    std::vector<Bytes> pins;  // per buffer; empty where none is pinned
+    std::vector<Reserved> reserved;
+
+    bool operator==(const Fixed&) const = default;
+  };
+
   std::shared_ptr<const Columns> columns_;
   std::shared_ptr<const Shapes> shapes_;
   std::shared_ptr<const Conflicts> conflicts_;
+  std::shared_ptr<const Fixed> fixed_;
 };
 
 }  // namespace memplan

@@ -12,7 +12,7 @@
 
 namespace memplan {
 
-enum class ViolationKind : std::uint8_t { overlap, misaligned, outside };
+enum class ViolationKind : std::uint8_t { overlap, misaligned, outside, moved, reserved };
 
 std::string_view to_string(ViolationKind kind);
 
@@ -45,9 +45,10 @@ class Verifier {
 };
 
 // All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
-// beyond `capacity`; offsets that are no multiple of the alignment; pairs alive together, or conflicting whatever
-// their lifetimes, that share bytes; of shaped buffers, each pair of parts that does.
-// A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per buffer.
+// beyond `capacity`; offsets that are no multiple of the alignment; pinned buffers elsewhere; reserved bytes in use;
+// pairs alive together, or conflicting whatever their lifetimes, that share bytes; of shaped buffers, each pair of
+// parts that does. A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per
+// buffer.
 std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
                               std::size_t limit = kAllViolations);
 

@@ -199,6 +199,7 @@ class Check {
 
   std::vector<Violation> run() {
     for (Index i = 0; i < problem_.count() && !full(); ++i) check_alone(i);
+    if (!full()) check_reserved();
     if (!full()) check_pairs();
     if (!full() && problem_.conflicts() != nullptr) check_conflicts();
     return std::move(found_);
@@ -234,6 +235,22 @@ class Check {
     }
     if (problem_.alignment(i) > 1 && begin(i) % problem_.alignment(i) != 0)
       add(ViolationKind::misaligned, i, kNone, where() + " is not aligned to " + std::to_string(problem_.alignment(i)));
+    if (problem_.pin(i) != kNowhere && problem_.pin(i) != begin(i))
+      add(ViolationKind::moved, i, kNone, where() + " is pinned to offset " + std::to_string(problem_.pin(i)));
+  }
+
+  void check_reserved() {
+    for (const Reserved& range : problem_.reserved())
+      for (std::size_t k = 0; k < rectangles_.count() && !full(); ++k) {
+        const auto r = static_cast<Index>(k);
+        const Bytes begin = std::max(range.begin, low(r)), end = std::min(range.end, high(r));
+        const Step first = std::max(range.first, rectangles_.first(r)),
+                   last = std::min(range.last, rectangles_.last(r));
+        if (problem_.size(rectangles_.buffer(r)) == 0 || begin >= end || first >= last) continue;
+        add(ViolationKind::reserved, rectangles_.buffer(r), kNone,
+            label(rectangles_.buffer(r)) + " at bytes " + half_open(low(r), high(r)) + " uses bytes " +
+                half_open(begin, end) + " in steps " + half_open(first, last) + ", which are reserved");
+      }
   }
 
   // Where a rectangle begins and ends in the arena; ends beyond int64 are cut off, and reported by check_alone.
@@ -338,6 +355,8 @@ std::string_view to_string(ViolationKind kind) {
     case ViolationKind::overlap: return "overlap";
     case ViolationKind::misaligned: return "misaligned";
     case ViolationKind::outside: return "outside";
+    case ViolationKind::moved: return "moved";
+    case ViolationKind::reserved: return "reserved";
   }
   return "unknown";
 }

@@ -17,7 +17,10 @@ template <class Fit>
 void place_in_order(const Problem& problem, std::span<const Index> order, const Deadline& deadline,
                     std::vector<Bytes>& offsets, Fit&& fit) {
   Placed placed(problem, deadline);
+  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i)
+    if (problem.pin(i) != kNowhere) offsets[at(i)] = problem.pin(i);
   for (Index i : order) {
+    if (problem.pin(i) != kNowhere) continue;
     const Bytes offset = fit(placed.room(i), problem.alignment(i));
     placed.add(i, offset);
     offsets[at(i)] = offset;

@@ -15,6 +15,9 @@ constexpr std::size_t kTicksPerFreeRun = 16;
 Placed::Placed(const Problem& problem, const Deadline& deadline)
     : problem_(problem), deadline_(deadline), occupancy_(problem) {
   if (problem.conflicts() != nullptr) offset_.assign(problem.size().size(), kNowhere);
+  for (const Reserved& range : problem.reserved()) occupancy_.add(range.first, range.last, {range.begin, range.end});
+  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i)
+    if (problem.pin(i) != kNowhere) add(i, problem.pin(i));
 }
 
 void Placed::add(Index i, Bytes offset) {

@@ -26,7 +26,7 @@ struct OffsetRange {
 
 class Placed {
  public:
-  // Whoever asks for room asks the deadline too; both outlive it.
+  // At first with what is pinned and reserved. Whoever asks for room asks the deadline too; both outlive it.
   Placed(const Problem& problem, const Deadline& deadline);
 
   // Buffer i is at that offset from now on.

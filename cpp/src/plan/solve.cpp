@@ -74,13 +74,14 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 }
 
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
-  if (problem.conflicts() == nullptr && !problem.has_shapes()) return load(problem);
+  const Bytes pinned = end_of_pins(problem);
+  if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(pinned, load(problem));
   constexpr double kShare = 8;                      // of the time, one part
   constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
   PlanOptions part;
   part.stop = options.stop;
   if (options.time_limit) part.time_limit = *options.time_limit / kShare;
-  return heaviest_clique(problem, part, kWork).bytes;
+  return std::max(pinned, heaviest_clique(problem, part, kWork).bytes);
 }
 
 Judge::Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound)

@@ -1,7 +1,10 @@
 // naive: every buffer its own bytes, one after another in the problem's order. Of a graph, nothing shares bytes by
 // choice either: every tensor that is no view has its own bytes.
 //
+// What is pinned lies where it must, and all else above what is pinned or reserved.
+//
 // Complexity: O(n). Guarantee: none; it is what other planners are compared with.
+#include "memplan/bounds.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -9,8 +12,12 @@ namespace memplan {
 Placement naive(const Problem& problem, const PlanOptions&) {
   Placement placement;
   placement.offsets.reserve(problem.size().size());
-  Bytes top = 0;
+  Bytes top = end_of_fixed(problem);
   for (Index i = 0; i < problem.count(); ++i) {
+    if (problem.pin(i) != kNowhere) {
+      placement.offsets.push_back(problem.pin(i));
+      continue;
+    }
     const Bytes offset = problem.size(i) > 0 ? align_up(top, problem.alignment(i)) : 0;
     placement.offsets.push_back(offset);
     if (problem.size(i) > 0) top = offset + problem.size(i);

@@ -12,6 +12,8 @@ std::vector<std::string_view> feature_names(unsigned features) {
   if (features & kAlignment) names.push_back("alignment");
   if (features & kShapes) names.push_back("shapes");
   if (features & kConflicts) names.push_back("conflicts");
+  if (features & kPins) names.push_back("pins");
+  if (features & kReserved) names.push_back("reserved");
   return names;
 }
 
@@ -26,6 +28,8 @@ unsigned features_of(const Problem& problem) {
   if (std::any_of(problem.alignment().begin(), problem.alignment().end(), aligned)) features |= kAlignment;
   if (problem.has_shapes()) features |= kShapes;
   if (problem.conflicts() != nullptr) features |= kConflicts;
+  if (problem.has_pins()) features |= kPins;
+  if (!problem.reserved().empty()) features |= kReserved;
   return features;
 }
 

@@ -15,8 +15,8 @@
 // shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
 // given plain rectangles, and what it proves of those is not kept.
 //
-// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below first_fit's peak (of
-// greedy_by_size with conflicts).
+// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below the peak of all it begins
+// with.
 #include <atomic>
 #include <future>
 #include <map>
@@ -26,7 +26,9 @@
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
+#include "placing/in_order.hpp"
 #include "planners/planners.hpp"
+#include "search/around_pins.hpp"
 #include "search/ejection_search.hpp"
 #include "search/order_search.hpp"
 #include "search/pair_squeeze.hpp"
@@ -48,8 +50,14 @@ constexpr std::int64_t kMending = 100;                // buffers looked at, per 
 constexpr int kMostLag = 3;
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
+// Rows often come in an order that says something: that of a program, or of who cut them.
+Placement as_given(const Problem& problem, const PlanOptions& options) {
+  return place_in_order(problem, with_bytes(problem), Deadline(options), lowest_fit);
+}
+
 // What else may be a good beginning, for conflicts and shapes.
 constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOptions&)> kBeginnings[] = {
+    {"orders", as_given},
     {"greedy_by_size", greedy_by_size},
     {"greedy_by_breadth", greedy_by_breadth},
     {"greedy_by_conflicts", greedy_by_conflicts},
@@ -238,11 +246,8 @@ class Portfolio {
 
  private:
   void begin() {
-    if (problem_.conflicts() == nullptr) {
-      tell();
-    } else {
-      keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
-    }
+    tell();
+    if (problem_.conflicts() != nullptr) offer("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
     if (!is_general() || !Obstacles::serves(problem_)) return;
     for (const auto& [name, start] : kBeginnings)
       if (!is_over()) offer(name, start(problem_, options_).offsets);
@@ -422,6 +427,7 @@ class Portfolio {
 }  // namespace
 
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
+  if (problem.has_pins() || !problem.reserved().empty()) return around_pins(problem, options, portfolio, kPortfolio[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
     Portfolio(problem, options, best, deadline).run();
   });

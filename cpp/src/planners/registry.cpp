@@ -14,14 +14,15 @@ constexpr std::string_view kFits =
     "overview of greedy, beam and exhaustive planning (Tensor lifetime optimisation); Knuth, TAOCP 1, 2.5";
 
 constexpr unsigned kAll = kAlignment | kShapes | kConflicts;
+constexpr unsigned kFixed = kPins | kReserved;
 
 // name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
 // one row here.
 const PlannerInfo kPlanners[] = {
-    {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll,
+    {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll | kFixed,
      "that of its members", "memplan", portfolio, kPortfolio},
-    {"naive", "every tensor its own bytes: nothing is shared", false, kAll, "O(n)", "the baseline of every comparison",
-     naive},
+    {"naive", "every tensor its own bytes: nothing is shared", false, kAll | kFixed, "O(n)",
+     "the baseline of every comparison", naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
     {"best_fit", "by birth, into the tightest free block that fits", false, kAlignment, "O(n log n)", kFits, best_fit},
     {"worst_fit", "by birth, into the largest free block that fits", false, kAlignment, "O(n log n)", kFits, worst_fit},
@@ -55,7 +56,7 @@ const PlannerInfo kPlanners[] = {
      "O(n log n)", "torch.compile, memory_plan_reuse (torch memory planning)", inductor_reuse, kInductorReuse},
     {"inductor_tree", "the largest first, into a tree of splits in time and space", false, kAlignment, "O(n^2)",
      "torch memory planning; PyTorch's Inductor, memory_planning.py", inductor_tree},
-    {"greedy_by_size", "the largest first, into the tightest gap", false, kAll, "O(n r log n)",
+    {"greedy_by_size", "the largest first, into the tightest gap", false, kAll | kFixed, "O(n r log n)",
      "Pisarchyk and Lee 2020; TFLite, TFLM, IREE", greedy_by_size},
     {"greedy_by_breadth", "the step with most bytes alive first, its largest buffers first, into the tightest gap",
      false, kAll, "O(n r log n)", "Pisarchyk and Lee 2020; TFLite's GPU delegate", greedy_by_breadth, kGreedyByBreadth},

@@ -65,6 +65,19 @@ Bytes load(const Problem& problem) {
   return highest;
 }
 
+Bytes end_of_pins(const Problem& problem) {
+  Bytes end = 0;
+  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i)
+    if (problem.pin(i) != kNowhere) end = std::max(end, problem.pin(i) + problem.size(i));
+  return end;
+}
+
+Bytes end_of_fixed(const Problem& problem) {
+  Bytes end = end_of_pins(problem);
+  for (const Reserved& range : problem.reserved()) end = std::max(end, range.end);
+  return end;
+}
+
 TightestStep tightest_step(const Problem& problem) {
   TightestStep tightest;
   sweep(problem, [&](Step step, Bytes alive) {

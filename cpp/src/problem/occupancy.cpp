@@ -50,6 +50,10 @@ Occupancy::Occupancy(const Problem& problem) {
   } else {
     for (Index i : sorted_by(problem.first())) births_.push_back(problem.first(i));
   }
+  if (!problem.reserved().empty()) {
+    for (const Reserved& range : problem.reserved()) births_.push_back(range.first);
+    std::sort(births_.begin(), births_.end());
+  }
   births_.erase(std::unique(births_.begin(), births_.end()), births_.end());
   leaves_ = std::bit_ceil(std::max<Slot>(births_.size(), 1));
   at_some_step_.resize(2 * leaves_);

@@ -89,6 +89,56 @@ void check_apart(const Part& a, const Part& b) {
                        std::to_string(b.last) + ")");
 }
 
+std::string span_of(std::int64_t begin, std::int64_t end) {
+  return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+}
+
+// What is fixed, rectangle by rectangle.
+struct FixedPart {
+  Bytes begin, end;
+  Step first, last;
+  Index buffer;  // kNone: reserved
+};
+
+std::string label(const Problem& problem, const FixedPart& part) {
+  const std::string bytes = span_of(part.begin, part.end);
+  if (part.buffer != kNone) return "buffer " + quoted(problem.name(part.buffer)) + " at bytes " + bytes;
+  const bool always = part.first == Reserved{}.first && part.last == Reserved{}.last;
+  return "reserved bytes " + bytes + (always ? "" : " in steps " + span_of(part.first, part.last));
+}
+
+// Each with those that begin within it.
+void check_fixed_apart(const Problem& problem, std::vector<FixedPart> parts) {
+  std::sort(parts.begin(), parts.end(), [](const FixedPart& a, const FixedPart& b) {
+    return std::tie(a.begin, a.buffer, a.first) < std::tie(b.begin, b.buffer, b.first);
+  });
+  for (std::size_t a = 0; a < parts.size(); ++a)
+    for (std::size_t b = a + 1; b < parts.size() && parts[b].begin < parts[a].end; ++b) {
+      const FixedPart &x = parts[a], &y = parts[b];
+      const Step first = std::max(x.first, y.first), last = std::min(x.last, y.last);
+      if (first >= last || (x.buffer == y.buffer && x.buffer != kNone)) continue;
+      throw ProblemError("pins: " + label(problem, x) + " and " + label(problem, y) + " share bytes " +
+                         span_of(y.begin, std::min(x.end, y.end)) +
+                         (x.buffer == kNone && y.buffer == kNone ? "" : " in steps " + span_of(first, last)));
+    }
+}
+
+// Those that conflict whatever their lifetimes.
+void check_conflicts_apart(const Problem& problem) {
+  if (problem.conflicts() == nullptr) return;
+  for (Index a = 0; a < problem.count(); ++a) {
+    if (problem.pin(a) == kNowhere) continue;
+    problem.conflicts()->for_each(a, [&](Index b) {
+      if (b < a || problem.pin(b) == kNowhere) return;
+      const Bytes begin = std::max(problem.pin(a), problem.pin(b));
+      const Bytes end = std::min(problem.pin(a) + problem.size(a), problem.pin(b) + problem.size(b));
+      if (begin < end)
+        throw ProblemError("pins: buffer " + quoted(problem.name(a)) + " and buffer " + quoted(problem.name(b)) +
+                           " share bytes " + span_of(begin, end) + ", and these two conflict");
+    });
+  }
+}
+
 template <class T>
 bool same(std::span<const T> a, std::span<const T> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
@@ -134,6 +184,50 @@ Problem Problem::with_conflicts(Conflicts conflicts) const {
   return problem;
 }
 
+Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved) const {
+  if (!pins.empty() && pins.size() != size().size())
+    throw ProblemError("pins must have one entry per buffer: size has " + std::to_string(count()) + ", pins has " +
+                       std::to_string(pins.size()));
+  if (std::all_of(pins.begin(), pins.end(), [](Bytes pin) { return pin == kNowhere; })) pins.clear();
+  Problem problem = *this;
+  problem.fixed_ = pins.empty() && reserved.empty()
+                       ? nullptr
+                       : std::make_shared<const Fixed>(Fixed{std::move(pins), std::move(reserved)});
+  Bytes total = 0;
+  for (Index i = 0; i < count(); ++i) total += size(i) > 0 ? size(i) + alignment(i) - 1 : 0;
+  const auto check_room = [&](Bytes begin, Bytes bytes, const std::string& what) {
+    const auto end = checked_add(begin, bytes);
+    if (!end || !checked_add(*end, total))
+      throw ProblemError("pins: " + what + " leaves no room below 2^63 for the " + std::to_string(total) +
+                         " bytes of all buffers");
+  };
+  std::vector<FixedPart> parts;
+  for (Index i = 0; i < count(); ++i) {
+    const Bytes pin = problem.pin(i);
+    if (pin == kNowhere) continue;
+    if (pin < 0) throw ProblemError(cell("pins", i, *this) + " must be >= 0, got " + std::to_string(pin));
+    if (pin % alignment(i) != 0)
+      throw ProblemError(cell("pins", i, *this) + " must be a multiple of " + std::to_string(alignment(i)) + ", got " +
+                         std::to_string(pin));
+    check_room(pin, size(i), cell("pins", i, *this) + " = " + std::to_string(pin));
+    if (size(i) > 0)
+      for_each_part(
+          i, [&](const Part& part) { parts.push_back({pin + part.begin, pin + part.end, part.first, part.last, i}); });
+  }
+  for (std::size_t r = 0; r < problem.reserved().size(); ++r) {
+    const Reserved& range = problem.reserved()[r];
+    const std::string what = "reserved[" + std::to_string(r) + "]";
+    if (range.begin < 0 || range.end <= range.begin || range.last <= range.first)
+      throw ProblemError(what + " must be bytes begin < end from 0 on, in steps first < last, got bytes " +
+                         span_of(range.begin, range.end) + " in steps " + span_of(range.first, range.last));
+    check_room(range.end, 0, what);
+    parts.push_back({range.begin, range.end, range.first, range.last, kNone});
+  }
+  check_fixed_apart(problem, std::move(parts));
+  check_conflicts_apart(problem);
+  return problem;
+}
+
 Problem Problem::without_shapes() const {
   Problem problem = *this;
   problem.shapes_ = nullptr;
@@ -147,7 +241,8 @@ bool Problem::operator==(const Problem& other) const {
          same(alignment(), other.alignment()) && names() == other.names() && has_shapes() == other.has_shapes() &&
          (!has_shapes() || shapes_->parts == other.shapes_->parts) &&
          (conflicts_ == nullptr) == (other.conflicts_ == nullptr) &&
-         (conflicts_ == nullptr || *conflicts_ == *other.conflicts_);
+         (conflicts_ == nullptr || *conflicts_ == *other.conflicts_) &&
+         (fixed_ == nullptr) == (other.fixed_ == nullptr) && (fixed_ == nullptr || *fixed_ == *other.fixed_);
 }
 
 }  // namespace memplan

@@ -12,11 +12,13 @@ namespace memplan {
 namespace {
 
 void require_plain(const Problem& problem) {
-  const unsigned features = features_of(problem) & (kShapes | kConflicts);
+  const unsigned features = features_of(problem) & ~unsigned{kAlignment};
   if (features == 0) return;
   std::string list;
   for (std::string_view name : feature_names(features)) list += (list.empty() ? "" : ", ") + std::string(name);
-  throw UnsupportedError("refute does not support " + list + ", which this problem asks for; refute_pairs does");
+  const bool of_pairs = (features & (kPins | kReserved)) == 0;
+  throw UnsupportedError("refute does not support " + list + ", which this problem asks for" +
+                         (of_pairs ? "; refute_pairs does" : ""));
 }
 
 // Per section, the step that it is: the last birth there.

@@ -76,6 +76,10 @@ class PairProver {
 
 std::optional<PairRefutation> refute_pairs(const Problem& problem, Bytes capacity, std::int64_t work,
                                            const PlanOptions& options) {
+  const unsigned refused = features_of(problem) & (kPins | kReserved);
+  if (refused != 0)
+    throw UnsupportedError("refute does not support " + std::string(feature_names(refused).front()) +
+                           ", which this problem asks for");
   try {
     return PairProver(problem, capacity, work, options).proof();
   } catch (const EndedError&) {

@@ -81,6 +81,11 @@ def _add_reading(group: Group) -> None:
         help="of a .pt2 file: let torch run the code that it holds; only if you trust its author",
     )
     group.add_argument(
+        "--no-pins",
+        action="store_true",
+        help="of a .csv file: ignore its offsets, to which buffers are pinned",
+    )
+    group.add_argument(
         "--inclusive", action="store_true", help="of a .csv file: ends of lifetimes are the last step alive"
     )
 
@@ -122,6 +127,22 @@ def _add_placing(group: Group) -> None:
         help="graph inputs that outputs may be written over; their values are lost",
     )
     group.add_argument(
+        "--pin",
+        type=_pin,
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="of lifetimes: the offset that a buffer must have, such as x=4KiB; may be repeated",
+    )
+    group.add_argument(
+        "--reserve",
+        type=_reserved,
+        action="append",
+        default=[],
+        metavar="A:B",
+        help="of lifetimes: bytes [A, B) that no buffer may use, or A:B:FIRST:LAST for some steps; may be repeated",
+    )
+    group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
     group.add_argument(
@@ -143,6 +164,23 @@ def _add_order(group: Group) -> None:
         help=f"the order in which ops run, one of {', '.join(order_names())} (default: given); best is one of the "
         "least load, and never worse than given; `memplan orders` explains them all",
     )
+
+
+def _pin(text: str) -> tuple[str, int]:
+    name, equals, offset = text.rpartition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, got {text!r}")
+    return name, size(offset)
+
+
+def _reserved(text: str) -> tuple[int, ...]:
+    cells = text.split(":")
+    if len(cells) not in (2, 4):
+        raise argparse.ArgumentTypeError(f"takes BEGIN:END or BEGIN:END:FIRST:LAST, got {text!r}")
+    try:
+        return (*map(size, cells[:2]), *map(int, cells[2:]))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"takes steps that are integers, got {text!r}") from None
 
 
 def add_planner(group: Group) -> None:
@@ -175,6 +213,12 @@ def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Pro
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 
+    if options.no_pins:
+        from ..importers.csv import read_problem
+
+        if not isinstance(source, str) or not source.lower().endswith(".csv"):
+            raise ValueError(f"--no-pins needs a .csv file, got {source}")
+        return read_problem(source, inclusive=options.inclusive, pins=False)
     return capture(source, **capturing(options))
 
 
@@ -192,7 +236,7 @@ def capturing(options: argparse.Namespace) -> dict[str, Any]:
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
     """What `memplan.plan` takes, of what `add_source` and `add_search` let their user say."""
-    return {
+    given = {
         "alignment": options.alignment,
         "place": options.place.split(","),
         "inplace": not options.no_inplace,
@@ -204,6 +248,8 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "threads": options.threads,
     }
+    fixed = {"pin": dict(options.pin), "reserved": options.reserve}
+    return given | {name: value for name, value in fixed.items() if value}
 
 
 def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:

@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     from ..importers.plan_files import match_offsets, placed_rows
 
     with waiting("verifying"):
-        problem = read_problem(options.problem, inclusive=options.inclusive)
+        pins = options.problem != options.plan  # offsets that are to be checked are no pins
+        problem = read_problem(options.problem, inclusive=options.inclusive, pins=pins)
         rows = placed_rows(options.plan, inclusive=options.inclusive).rows
         matched, offsets, messages = match_offsets(problem, rows)
         violations = _core.verify(matched, offsets, capacity=options.capacity, limit=options.limit + 1)

@@ -20,7 +20,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
 
     ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
-    a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps.
+    a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps; one
+    with a pin is ``pinned``. ``reserved`` has the bytes that are, and when, if there are any.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
     are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
     of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
@@ -51,6 +52,9 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     spec["buffers"] = _buffers(plan)
     if plan.problem.conflicts is not None:
         spec["conflicts"] = plan.problem.conflicts.tolist()
+    if plan.problem.reserved is not None:
+        rows = plan.problem.reserved.tolist()
+        spec["reserved"] = [dict(zip(PART_KEYS, row, strict=True)) for row in rows]
     if plan.graph is not None:
         spec["tensors"] = _tensors(plan)
     if plan.order_bound is not None:
@@ -75,6 +79,10 @@ def _buffers(plan: Plan) -> list[dict[str, Any]]:
     ]
     for buffer, parts in parts_by_buffer(plan.problem).items():
         entries[buffer]["parts"] = [dict(zip(PART_KEYS, part, strict=True)) for part in parts]
+    if plan.problem.pins is not None:
+        for buffer, pin in enumerate(plan.problem.pins.tolist()):
+            if pin >= 0:
+                entries[buffer]["pinned"] = True
     return entries
 
 

@@ -11,7 +11,7 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ _FORMS = (
 )
 _OPTIONAL = ("alignment", "offset")
 _OF_MINIMALLOC = ("hint", "gaps")
+_FREE = -1  # the pin of a buffer that has none
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # steps, and the bytes used in them
 
@@ -33,7 +34,7 @@ _GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # step
 class Rows:
     """The columns of a file: names, and int columns of equal length; `offset` is empty without that column.
 
-    `parts` (buffer, begin, end, first, last) and `conflicts` are as a Problem takes them.
+    `parts` (buffer, begin, end, first, last), `conflicts`, `pins` and `reserved` are as a Problem takes them.
     """
 
     name: list[str] = field(default_factory=list)
@@ -44,23 +45,28 @@ class Rows:
     offset: list[int] = field(default_factory=list)
     parts: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     conflicts: list[tuple[int, int]] = field(default_factory=list)
+    pins: list[int] = field(default_factory=list)
+    reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def problem(self) -> _core.Problem:
         """The buffers, without their offsets."""
         size, first, last, alignment = (
             np.array(column, dtype=np.int64) for column in (self.size, self.first, self.last, self.alignment)
         )
-        return _core.Problem(size, first, last, alignment, self.name, self.parts or None, self.conflicts or None)
+        found = _core.Problem(size, first, last, alignment, self.name, self.parts or None, self.conflicts or None)
+        return found.with_pins(self.pins or None, self.reserved or None) if self.pins or self.reserved else found
 
 
-def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _core.Problem:
-    """Read buffers from a CSV file; columns of offsets and hints are ignored.
+def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False, pins: bool = True) -> _core.Problem:
+    """Read buffers from a CSV file; a column of hints is ignored.
 
     Parameters
     ----------
     inclusive
         Read the ends of lifetimes as the last step alive, as TFLM, Vela, OpenVINO and ExecuTorch write them,
         and not as the step after it.
+    pins
+        Buffers with an offset are pinned to it. False: offsets are ignored, as those of a plan that is made anew.
 
     Raises
     ------
@@ -68,7 +74,8 @@ def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False) -> _c
         Naming file, line and column: unknown, missing or repeated columns, bad numbers, duplicate ids, empty
         lifetimes.
     """
-    return problem_of(read_rows(path, inclusive=inclusive), path)
+    rows = read_rows(path, inclusive=inclusive)
+    return problem_of(rows if pins else replace(rows, pins=[]), path)
 
 
 def problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
@@ -80,7 +87,7 @@ def problem_of(rows: Rows, path: str | os.PathLike[str]) -> _core.Problem:
 
 
 def read_rows(path: str | os.PathLike[str], *, inclusive: bool = False, offsets: bool = False) -> Rows:
-    """Read the columns of a file; `offsets` makes that column a required one."""
+    """Read the columns of a file, whose offsets are pins; those of a plan, if `offsets` must be there."""
     data = Path(path).read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -150,7 +157,14 @@ class _Reader:
             raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
         seen[name] = self.line
         rows.name.append(name)
-        numbers = {role: i for role, i in column_of.items() if role not in ("name", "gaps")}
+        left_out = ["name", "gaps"]
+        if "offset" in column_of and not self.offsets:
+            if not (cell := cells[column_of["offset"]].strip()):
+                left_out.append("offset")
+            elif cell.startswith("-"):
+                problem = f"offset must be >= 0, or empty where the buffer is not pinned, got {cell}"
+                raise self._error(problem, column_of["offset"] + 1)
+        numbers = {role: i for role, i in column_of.items() if role not in left_out}
         number = {role: self._integer(cells[i], role, i) for role, i in numbers.items()}
         self._check(number, column_of)
         if "gaps" in column_of:
@@ -159,8 +173,8 @@ class _Reader:
         rows.first.append(number["first"])
         rows.last.append(number["last"] + self.inclusive)
         rows.alignment.append(number.get("alignment", 1))
-        if "offset" in number:
-            rows.offset.append(number["offset"])
+        if "offset" in column_of:
+            (rows.offset if self.offsets else rows.pins).append(number.get("offset", _FREE))
 
     def _check(self, number: dict[str, int], column_of: dict[str, int]) -> None:
         if number["size"] < 0:

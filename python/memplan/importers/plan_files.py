@@ -119,4 +119,6 @@ def _selected(problem: _core.Problem, buffers: list[int]) -> _core.Problem:
     if conflicts is not None:
         conflicts = position[conflicts]
         conflicts = conflicts[(conflicts >= 0).all(axis=1)]
-    return _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers], parts, conflicts)
+    selected = _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers], parts, conflicts)
+    pins = None if problem.pins is None else problem.pins[buffers]
+    return selected.with_pins(pins, problem.reserved)

@@ -59,17 +59,19 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
         for column, key in zip(columns, _KEYS, strict=True):
             column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))
         rows.parts += _parts(entry, i, f"{path}: buffers[{i}].parts")
+        rows.pins.append(rows.offset[-1] if _flag(entry, "pinned", f"{path}: buffers[{i}].pinned") else -1)
     for name, times in Counter(rows.name).items():
         if times > 1:
             raise SourceError(f"{path}: {times} buffers have the id {name!r}; ids must be unique")
     for i, pair in enumerate(_list(spec.get("conflicts", []), f"{path}: conflicts")):
         rows.conflicts.append(_pair(pair, len(rows.name), f"{path}: conflicts[{i}]"))
+    for i, entry in enumerate(_list(spec.get("reserved", []), f"{path}: reserved")):
+        begin, end, first, last = (_value(entry, key, f"{path}: reserved[{i}].{key}") for key in PART_KEYS)
+        rows.reserved.append((begin, end, first, last))
     pools = _value({"pools": spec.get("pools", 0)}, "pools", f"{path}: pools")
     if pools < 0:
         raise SourceError(f"{path}: pools must be >= 0, got {pools}")
-    interrupted = spec.get("interrupted", False)
-    if not isinstance(interrupted, bool):
-        raise SourceError(f"{path}: interrupted must be true or false, got {interrupted!r}")
+    interrupted = _flag(spec, "interrupted", f"{path}: interrupted")
     unshared = None if "naive" not in spec else _value(spec, "naive", f"{path}: naive")
     if unshared is not None and unshared < 0:
         raise SourceError(f"{path}: naive must be >= 0 bytes, got {unshared}")
@@ -132,6 +134,13 @@ def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
         if not isinstance(buffer, int) or isinstance(buffer, bool) or not 0 <= buffer < count:
             raise SourceError(f"{where} must hold positions of buffers, 0 to {count - 1}, got {buffer!r}")
     return value[0], value[1]
+
+
+def _flag(entry: dict[str, Any], key: str, where: str) -> bool:
+    value = entry.get(key, False)
+    if not isinstance(value, bool):
+        raise SourceError(f"{where} must be true or false, got {value!r}")
+    return value
 
 
 def _text(value: Any, where: str, what: str = "a planner") -> str:

@@ -122,7 +122,8 @@ class PlannerInfo:
     exact : bool
         Whether the planner finds an optimum, given time.
     supports : tuple of str
-        Features of problems that the planner supports: any of "alignment", "shapes", "conflicts".
+        Features of problems that the planner supports: any of "alignment", "shapes", "conflicts", "pins",
+        "reserved".
     complexity : str
         For n buffers and r separate byte ranges in use at a time.
     source : str

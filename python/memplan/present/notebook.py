@@ -52,6 +52,10 @@ def problem_html(problem: _core.Problem) -> str:
         rows += [("parts", f"{len(problem.parts):,}, of {len(set(problem.parts[:, 0].tolist())):,} buffers")]
     if problem.conflicts is not None:
         rows += [("conflicts", f"{len(problem.conflicts):,}")]
+    if problem.pins is not None:
+        rows += [("pinned", f"{int((problem.pins >= 0).sum()):,} buffers")]
+    if problem.reserved is not None:
+        rows += [("reserved", f"{len(problem.reserved):,} ranges")]
     return _page("Problem", [_table(rows), *_curve(problem)])
 
 
