@@ -1,19 +1,20 @@
 """Faults seeded into the storage stage, the searches and the bounds, one at a time: is each of them found?
 
-    python tests/mutants.py [--jobs 2] [--graphs 20000] [--core build/libmemplan_core.a]
+    python tests/mutants.py [--jobs 2] [--graphs 20000] [--sample 12 --seed 1] [--core build/libmemplan_core.a]
 
 Takes a core that is built, or builds it, then for each fault compiles the one changed file. In the storage stage
 tests/cpp/random_run is to find it on graphs, where every plan is verified on its problem and replayed on its graph. In
 the searches and the bounds it is test_search, where all that is kept is compared to a plain version, test_pairs, where
-all placements are tried, or random_search, where what is claimed is held against the optimum. A fault that survives is
-a hole in the checks; the script then exits with 1. The table says what each was found by, and after how many graphs or
-problems. Nothing in the working tree is changed.
+all placements are tried, or random_search, where what is claimed is held against the optimum. What finds a fault has to
+pass without it. A fault that survives is a hole in the checks; the script then exits with 1. The table says what each
+was found by, and after how many graphs or problems. Nothing in the working tree is changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import re
 import subprocess
 import sys
@@ -663,24 +664,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
+    parser.add_argument("--sample", type=int, default=len(FAULTS), metavar="N", help="try only N of the faults")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources")
     options = parser.parse_args()
     for fault in FAULTS:
         source_of(fault)
+    faults = random.Random(options.seed).sample(FAULTS, min(options.sample, len(FAULTS)))
     table = Table("fault", "file", "found by", "seconds")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        trial = Trial(Path(folder), options.core or build_core(Path(folder), options.jobs), checks_of(options.graphs))
-        for failure in pool.map(trial.without_fault, trial.all_checks()):
+        core = options.core or build_core(Path(folder), options.jobs)
+        trial = Trial(Path(folder), core, checks_of(options.graphs))
+        list(pool.map(trial.compile_test, {check.test for fault in faults for check in trial.checks_for(fault)}))
+        found = list(pool.map(trial.of, faults))
+        finders = [outcome.check for outcome in found if outcome.check is not None]
+        for failure in pool.map(trial.without_fault, dict.fromkeys(finders)):
             if failure:
                 print(f"without any fault: {failure}", file=sys.stderr)
                 return 1
-        found = []
-        for fault, (by, seconds) in zip(FAULTS, pool.map(trial.of, FAULTS), strict=True):
-            found.append(by is not None)
-            table.add_row(fault.what, fault.file, by or "[bold]NOTHING[/bold]", f"{seconds:.1f}")
+    for fault, outcome in zip(faults, found, strict=True):
+        table.add_row(fault.what, fault.file, outcome.finding or "[bold]NOTHING[/bold]", f"{outcome.seconds:.1f}")
     Console(width=140).print(table)
-    print(f"{sum(found)} of {len(found)} faults found")
-    return 0 if all(found) else 1
+    print(f"{len(finders)} of {len(faults)} faults found")
+    return 0 if len(finders) == len(faults) else 1
 
 
 def build_core(folder: Path, jobs: int) -> Path:
@@ -691,6 +697,15 @@ def build_core(folder: Path, jobs: int) -> Path:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What finds a fault, how, and the seconds it took; None where nothing does."""
+
+    check: Check | None
+    finding: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Trial:
     """Tests the core with one of its files changed, in a folder of its own."""
 
@@ -698,30 +713,32 @@ class Trial:
     core: Path
     checks: dict[str, tuple[Check, ...]]
 
-    def all_checks(self) -> list[Check]:
-        return [check for checks in self.checks.values() for check in checks]
+    def checks_for(self, fault: Fault) -> tuple[Check, ...]:
+        return self.checks.get(fault.file.partition("/")[0], self.checks[""])
+
+    def compile_test(self, test: str) -> None:
+        compile_cpp(TESTS / f"{test}.cpp", self.object_of(test))
 
     def without_fault(self, check: Check) -> str | None:
-        """Compile the test; how it fails as things are, if it does."""
-        compile_cpp(TESTS / f"{check.test}.cpp", self.test(check))
-        return self.finding(check, self.folder / check.test)
+        """How the check fails as things are, if it does."""
+        return self.finding(check, Path(tempfile.mkdtemp(dir=self.folder)) / check.test)
 
-    def of(self, fault: Fault) -> tuple[str | None, float]:
-        """What finds the fault, and the seconds it took."""
+    def of(self, fault: Fault) -> Outcome:
+        """What finds the fault."""
         start = time.perf_counter()
-        folder = self.folder / f"fault{FAULTS.index(fault)}"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
         file = SOURCE / fault.file
         mutant = folder / file.name
         mutant.write_text(source_of(fault).replace(fault.old, fault.new), encoding="utf-8")
         compile_cpp(mutant, folder / "mutant.o", file.parent)
-        checks = self.checks.get(fault.file.partition("/")[0], self.checks[""])
-        findings = (self.finding(check, folder / check.test, folder / "mutant.o") for check in checks)
-        return next(filter(None, findings), None), time.perf_counter() - start
+        for check in self.checks_for(fault):
+            if finding := self.finding(check, folder / check.test, folder / "mutant.o"):
+                return Outcome(check, finding, time.perf_counter() - start)
+        return Outcome(None, None, time.perf_counter() - start)
 
     def finding(self, check: Check, binary: Path, *mutant: Path) -> str | None:
         """The test, and after how much it failed, with the mutant in the place of its original."""
-        run("c++", self.test(check), *mutant, self.core, "-pthread", "-o", binary)
+        run("c++", self.object_of(check.test), *mutant, self.core, "-pthread", "-o", binary)
         try:
             done = subprocess.run([binary, *map(str, check.arguments)], capture_output=True, text=True, timeout=120)
         except subprocess.TimeoutExpired:
@@ -731,8 +748,8 @@ class Trial:
         tried = re.search(r"^\d+ (graphs|problems)", done.stdout, re.MULTILINE)
         return f"{check.test}, {tried[0]}" if tried else check.test
 
-    def test(self, check: Check) -> Path:
-        return self.folder / f"{check.test}.o"
+    def object_of(self, test: str) -> Path:
+        return self.folder / f"{test}.o"
 
 
 def source_of(fault: Fault) -> str:
