@@ -205,7 +205,10 @@ class TraceSearch {
         queue.pop();
         continue;
       }
-      bound_ = std::max(bound_, bytes);
+      if (bytes > bound_) {
+        bound_ = bytes;
+        proven_by_ = named_.size();
+      }
       if (bound_ >= enough_) return true;
       queue.pop();
       if (fresh) {
@@ -299,9 +302,14 @@ class TraceSearch {
     return op;
   }
 
-  // The rules that close every way below the bound.
+  // The rules that close every way below the bound, of the ops that had names when the bound was found: a search with
+  // more names that did not get further has left ways open, and their traces may be without number.
   TraceBound result() {
+    named_.resize(proven_by_);
     TraceBound found{bound_, named_, {}};
+    for (auto& rules : rules_)
+      std::erase_if(rules, [&](const Rule& rule) { return ((rule.before | rule.after) & ~all()) != 0; });
+    rules_.resize(proven_by_);
     std::vector<std::vector<bool>> used;
     for (const auto& rules : rules_) used.emplace_back(rules.size(), false);
     std::vector<Trace> waiting = {0};
@@ -310,7 +318,7 @@ class TraceSearch {
       const Trace trace = waiting.back();
       waiting.pop_back();
       for (std::size_t k = 0; k < named_.size(); ++k) {
-        if ((trace & bit_of(k)) != 0 || (waits_[k] & ~trace) != 0) continue;
+        if ((trace & bit_of(k)) != 0 || (waits_[k] & all() & ~trace) != 0) continue;
         std::optional<std::size_t> by;
         for (std::size_t r = 0; r < rules_[k].size(); ++r) {
           const Rule& rule = rules_[k][r];
@@ -345,6 +353,7 @@ class TraceSearch {
   std::int64_t& work_left_;
   Bytes bound_ = 0;
   std::vector<Index> named_;
+  std::size_t proven_by_ = 0;                             // how many of them there were when the bound rose last
   std::vector<Trace> waits_;                              // per named op, those that run before it in every order
   std::vector<std::vector<Rule>> rules_;                  // per named op
   std::vector<Seen> seen_;                                // sets of ops after which a named op costs so much

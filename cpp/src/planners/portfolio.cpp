@@ -15,8 +15,8 @@
 // shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
 // given plain rectangles, and what it proves of those is not kept.
 //
-// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below the peak of all it begins
-// with.
+// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below the peak of all it
+// begins with.
 #include <atomic>
 #include <future>
 #include <map>
