@@ -19,8 +19,8 @@ constexpr unsigned kFixed = kPins | kReserved;
 // name, title, exact, supports, complexity, source, function, parameters, alias. A planner is one file in planners/ and
 // one row here.
 const PlannerInfo kPlanners[] = {
-    {"auto", "first_fit, then searches by valleys and squeaky wheel; stops at a proven optimum", false, kAll | kFixed,
-     "that of its members", "memplan", portfolio, kPortfolio},
+    {"auto", "first_fit, then searches by valleys, squeaky wheel, pairs and ejection; stops at a proven optimum", false,
+     kAll | kFixed, "that of its members", "memplan", portfolio, kPortfolio},
     {"naive", "every tensor its own bytes: nothing is shared", false, kAll | kFixed, "O(n)",
      "the baseline of every comparison", naive},
     {"first_fit", "by birth, into the lowest free block that fits", false, kAlignment, "O(n log n)", kFits, first_fit},
