@@ -666,7 +666,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
     parser.add_argument("--sample", type=int, default=len(FAULTS), metavar="N", help="try only N of the faults")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources")
+    parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources file by file")
     options = parser.parse_args()
     for fault in FAULTS:
         source_of(fault)
