@@ -110,7 +110,11 @@ assert imported()
         (code(), "place", r"must be a PlannerInfo, got <function place"),
         (code(name="other"), "ROW", "calls itself 'other'"),
         (code(name="two words"), "ROW", "cannot be imported: ValueError: name must be a word .*, got 'two words'"),
-        (code(supports='("pages",)'), "ROW", "supports must be among alignment, shapes, conflicts, got 'pages'"),
+        (
+            code(supports='("pages",)'),
+            "ROW",
+            "supports must be among alignment, shapes, conflicts, pins, reserved, got 'pages'",
+        ),
         (code(supports='"shapes"'), "ROW", "TypeError: supports must be a tuple of str, got 'shapes'"),
         (code(run="None"), "ROW", "has no run: a function from a Problem and Options to a Placement"),
         (code(run="3"), "ROW", "TypeError: run must be callable with a Problem and Options, got 3"),

@@ -102,6 +102,7 @@ class _Reader:
         self.path = path
         self.inclusive = inclusive
         self.offsets = offsets
+        self.pinning = False  # whether offsets are pins: known from the header
         self.line = 1
 
     def read(self, lines: Iterator[list[str]]) -> Rows:
@@ -129,6 +130,7 @@ class _Reader:
         raise self._error(f"expected a column {expected}, got {', '.join(header)}", 1)
 
     def _columns_of_form(self, header: list[str], form: dict[str, str]) -> dict[str, int]:
+        self.pinning = form["name"] == "id" and not self.offsets  # the other form is that of a plan, to be made anew
         optional = (*_OPTIONAL, *(_OF_MINIMALLOC if form["name"] == "id" else ()))
         role_of = {column: role for role, column in form.items()} | {column: column for column in optional}
         column_of: dict[str, int] = {}
@@ -158,7 +160,7 @@ class _Reader:
         seen[name] = self.line
         rows.name.append(name)
         left_out = ["name", "gaps"]
-        if "offset" in column_of and not self.offsets:
+        if "offset" in column_of and self.pinning:
             if not (cell := cells[column_of["offset"]].strip()):
                 left_out.append("offset")
             elif cell.startswith("-"):
@@ -173,8 +175,10 @@ class _Reader:
         rows.first.append(number["first"])
         rows.last.append(number["last"] + self.inclusive)
         rows.alignment.append(number.get("alignment", 1))
-        if "offset" in column_of:
-            (rows.offset if self.offsets else rows.pins).append(number.get("offset", _FREE))
+        if "offset" in column_of and self.offsets:
+            rows.offset.append(number["offset"])
+        elif "offset" in column_of and self.pinning:
+            rows.pins.append(number.get("offset", _FREE))
 
     def _check(self, number: dict[str, int], column_of: dict[str, int]) -> None:
         if number["size"] < 0:
