@@ -176,17 +176,20 @@ class PairMember : public Member {
   PairSqueeze squeeze_;
 };
 
-// For conflicts beyond lifetimes: orders, changed where the peak is made.
-class OrderMember : public Member {
+// A search that proves nothing, and never ends by itself: OrderSearch for conflicts beyond lifetimes, EjectionSearch
+// for conflicts and shapes.
+template <class Search>
+class EndlessMember : public Member {
  public:
-  OrderMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
+  EndlessMember(const Problem& problem, std::uint64_t seed, std::string_view name)
+      : problem_(problem), seed_(seed), name_(name) {}
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     if (!search_) search_.emplace(problem_, seed_, deadline);
     return search_->step(best.placement.offsets, enough, work, deadline);
   }
   bool is_done(const Incumbent&) const override { return false; }
-  std::string_view name() const override { return "orders"; }
+  std::string_view name() const override { return name_; }
   std::vector<Bytes> offsets() const override { return search_->offsets(); }
   Bytes lower_bound() const override { return 0; }
   std::int64_t work() const override { return search_ ? search_->work() : 0; }
@@ -194,28 +197,8 @@ class OrderMember : public Member {
  private:
   const Problem& problem_;
   const std::uint64_t seed_;
-  std::optional<OrderSearch> search_;
-};
-
-// For conflicts and shapes: buffers eject one another until all lie below a target.
-class EjectionMember : public Member {
- public:
-  EjectionMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    if (!search_) search_.emplace(problem_, seed_, deadline);
-    return search_->step(best.placement.offsets, enough, work, deadline);
-  }
-  bool is_done(const Incumbent&) const override { return false; }
-  std::string_view name() const override { return "ejection"; }
-  std::vector<Bytes> offsets() const override { return search_->offsets(); }
-  Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return search_ ? search_->work() : 0; }
-
- private:
-  const Problem& problem_;
-  const std::uint64_t seed_;
-  std::optional<EjectionSearch> search_;
+  const std::string_view name_;
+  std::optional<Search> search_;
 };
 
 class Portfolio {
@@ -284,9 +267,10 @@ class Portfolio {
   }
 
   void add_general() {
-    if (Obstacles::serves(problem_)) members_.push_back(std::make_unique<EjectionMember>(problem_, options_.seed));
+    if (Obstacles::serves(problem_))
+      members_.push_back(std::make_unique<EndlessMember<EjectionSearch>>(problem_, options_.seed, "ejection"));
     if (!problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
-      members_.push_back(std::make_unique<OrderMember>(problem_, options_.seed));
+      members_.push_back(std::make_unique<EndlessMember<OrderSearch>>(problem_, options_.seed, "orders"));
   }
 
   bool is_general() const { return problem_.conflicts() != nullptr || problem_.has_shapes(); }
