@@ -290,10 +290,12 @@ class Portfolio {
   }
 
   bool is_over() const {
-    if (best_.peak <= enough() || work_ >= effort_ || deadline_.passed()) return true;
+    if (best_.peak <= enough() || is_refuted(bound_) || work_ >= effort_ || deadline_.passed()) return true;
     const auto is_done = [&](const auto& member) { return member->is_done(best_); };
     return !members_.empty() && std::all_of(members_.begin(), members_.end(), is_done);
   }
+  // Whether nothing fits the capacity, and no more was asked.
+  bool is_refuted(Bytes bound) const { return options_.decide && bound > options_.capacity.value_or(kMaxBytes); }
   Bytes enough() const { return options_.enough(bound_); }
 
   void offer(std::string_view member, std::vector<Bytes> offsets) {
@@ -345,7 +347,7 @@ class Portfolio {
   }
 
   bool ends_the_search(const Member& member, bool better) const {
-    if (proves(member) && member.lower_bound() >= best_.peak) return true;
+    if (proves(member) && (member.lower_bound() >= best_.peak || is_refuted(member.lower_bound()))) return true;
     return better && peak_of(problem_, member.offsets()) <= enough();
   }
 
