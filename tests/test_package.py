@@ -50,6 +50,7 @@ UPSTREAM: dict[str, set[str]] = {
         "proofs",
         "solving",
     },
+    "obstruction": {"checks", "facts", "planning", "subsets"},
     "placed": {"checks", "facts", "kinds"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
     "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},

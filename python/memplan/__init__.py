@@ -43,6 +43,7 @@ from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
+from .obstruction import Obstruction, obstruction
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
 from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
@@ -78,6 +79,7 @@ __all__ = [
     "InvalidPlanError",
     "Largest",
     "MissingDependencyError",
+    "Obstruction",
     "Op",
     "Options",
     "OrderBound",
@@ -118,6 +120,7 @@ __all__ = [
     "fit",
     "heaviest_clique",
     "largest",
+    "obstruction",
     "order_bound",
     "order_names",
     "orders",
