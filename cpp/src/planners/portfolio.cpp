@@ -166,7 +166,7 @@ class Portfolio {
 
   void gather(const Deadline& deadline) {
     began_ = true;
-    if (problem_.conflicts() != nullptr && may_be_bands() && add_joined_bands(deadline)) return;
+    if (problem_.conflicts() != nullptr && may_be_bands() && add_lossless_bands(deadline)) return;
     if (is_general()) add_pairs(deadline);
     if (problem_.conflicts() != nullptr && may_be_bands() && !exact_) add_likely_bands(deadline);
     if (problem_.conflicts() == nullptr && !exact_) lay_out_sections(deadline);
@@ -195,15 +195,19 @@ class Portfolio {
   }
 
   // Whether nothing else is needed.
-  bool add_joined_bands(const Deadline& deadline) {
-    std::vector<Band> bands = joined_bands(problem_, deadline);
+  bool add_lossless_bands(const Deadline& deadline) {
+    std::vector<Band> bands = separate_bands(problem_, deadline);
+    const bool separate = bands.size() > 1;
+    if (!separate) bands = joined_bands(problem_, deadline);
     if (bands.empty() || (bands.size() == 1 && bands.front().problem.conflicts() != nullptr)) return false;
     exact_ = std::all_of(bands.begin(), bands.end(), [](const Band& band) {
       return band.problem.count() <= PairSqueeze::kMostItems ||
              (band.problem.conflicts() == nullptr && !band.problem.has_shapes());
     });
     if (!exact_) limit_effort();
-    auto member = std::make_unique<BandMember>(problem_, std::move(bands), true, options_.seed, make_rounds);
+    auto member = std::make_unique<BandMember>(problem_, std::move(bands),
+                                               separate ? BandMember::Bands::separate : BandMember::Bands::joined,
+                                               options_.seed, make_rounds);
     const bool lossless = member->is_lossless();
     exact_ = exact_ && lossless;
     members_.push_back(std::move(member));
@@ -217,7 +221,8 @@ class Portfolio {
     for (const Band& band : bands)
       least += heaviest_clique(band.problem, options_within(options_, deadline), kCliqueWorkOfBand).bytes;
     if (bands.empty() || least >= best_.peak || least - bound_ > bound_ / kBandsNear) return;
-    members_.push_back(std::make_unique<BandMember>(problem_, std::move(bands), false, options_.seed, make_rounds));
+    members_.push_back(std::make_unique<BandMember>(problem_, std::move(bands), BandMember::Bands::likely,
+                                                    options_.seed, make_rounds));
   }
 
   void lay_out_sections(const Deadline& deadline) {
