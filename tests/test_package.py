@@ -36,6 +36,7 @@ UPSTREAM: dict[str, set[str]] = {
     "importers": {"barriers", "checks", "inplace_ops", "kinds", "planning", "facts"},
     "checks": {"inplace_ops", "kinds"},
     "solving": {"planning", "facts"},
+    "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
     "fixed": set(),
     "api": {
         "barriers",
@@ -46,6 +47,7 @@ UPSTREAM: dict[str, set[str]] = {
         "kinds",
         "facts",
         "planning",
+        "pools",
         "proofs",
         "solving",
     },
@@ -66,6 +68,7 @@ UPSTREAM: dict[str, set[str]] = {
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
     "facts/pareto",
+    "facts/memories",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -12,6 +12,7 @@
 #include "memplan/happens_before.hpp"
 #include "memplan/infeasible.hpp"
 #include "memplan/liveness.hpp"
+#include "memplan/memories.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"
