@@ -279,7 +279,8 @@ def test_loads_that_fit_may_not_be_placeable() -> None:
         ({"pools": [DRAM], "on_improvement": print}, TypeError, "on_improvement does not apply"),
         ({"accesses": {"a": 1}}, TypeError, "accesses applies to plans in several pools"),
         ({"pools": [DRAM], "pin": {"a": 0}}, memplan.UnsupportedError, "pools do not support pins"),
-        ({"pools": [DRAM], "reserved": [(0, 4)]}, memplan.UnsupportedError, "pools do not support reserved bytes"),
+        ({"pools": [DRAM], "together": [("a", "d")]}, memplan.UnsupportedError, "pools do not support together"),
+        ({"pools": [DRAM], "reserved": [(0, 4)]}, memplan.UnsupportedError, "pools do not support reserved"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], match: str) -> None:

@@ -27,10 +27,10 @@ from .errors import InfeasibleError
 from .facts.memories import Pool
 from .facts.plan import Plan
 from .facts.source import Source
-from .fixed import fixed
 from .importers import capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
+from .layouts import Asked, with_layout
 from .planning.orders import check_order
 from .pools import Pools, pools_of
 from .proofs.order_bound import OrderBound, order_bound_of
@@ -138,6 +138,9 @@ def plan(
     barrier: Collection[str] = (),
     pin: Mapping[str, int | str] | None = None,
     reserved: Sequence[Sequence[int | str]] = (),
+    together: Sequence[Sequence[int | str]] = (),
+    contiguous: Sequence[Sequence[str]] = (),
+    apart: Sequence[Sequence[str]] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
     time_limit: float | None = None,
@@ -193,11 +196,18 @@ def plan(
         Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
         behind it stay behind. The graph of the plan says so by `after`.
     pin
-        For problems: offsets that buffers must have, by name, in bytes or as text such as "4KiB". They are added to
-        those of the problem.
+        Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in bytes
+        or as text such as "4KiB". This and the next four options add to what the source asks for itself, and
+        docs/constraints.md explains them. Tensors named must have a place in the arena; see `place`.
     reserved
-        For problems: ranges (begin, end) of the arena that no buffer may use, or (begin, end, first, last) for the
-        steps [first, last).
+        Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps
+        [first, last). Those of a graph are its ops, in the order in which they run.
+    together
+        Rows (a, b, distance): b begins so many bytes after a, or before it if negative. (a, b): at one address.
+    contiguous
+        Lists of names: each begins where the one before it ends.
+    apart
+        Lists of names of which no two may share bytes, even one after the other.
     pools
         Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
@@ -257,6 +267,7 @@ def plan(
         boolean(zero_copy, "zero_copy"),
     )
     barriers = names(barrier, "barrier")
+    asked = Asked(pin, reserved, together, contiguous, apart)
     captured = capture(
         source,
         args=args,
@@ -270,8 +281,6 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
-    if isinstance(captured, _core.Graph) and (pin or reserved):
-        raise TypeError(f"option {'pin' if pin else 'reserved'} applies to problems: plan.problem is that of a graph")
     chosen = _pools(pools, accesses, capacity, on_improvement)
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
@@ -305,6 +314,8 @@ def plan(
         if isinstance(captured, _core.Graph):
             check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
+            captured = with_layout(captured, asked)
+            assert isinstance(captured, _core.Graph)
             options = _core.StorageOptions(kinds, alignment, *storage)
             graph = with_barriers(captured, barriers)
             result = (
@@ -314,8 +325,9 @@ def plan(
             )
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
-            problem = fixed(_aligned(captured, alignment), pin, reserved)
-            result = solver.problem(problem) if chosen is None else chosen.problem(solver, problem)
+            captured = with_layout(_aligned(captured, alignment), asked)
+            assert isinstance(captured, _core.Problem)
+            result = solver.problem(captured) if chosen is None else chosen.problem(solver, captured)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -514,6 +526,10 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
     if max(stricter, default=1) >= 2**63:
         raise ValueError(f"alignment {alignment} and the buffers' own have no common multiple that fits int64")
     column = np.array(stricter, dtype=np.int64)[inverse]
-    return _core.Problem(
-        problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
-    ).with_pins(problem.pins, problem.reserved)
+    return (
+        _core.Problem(
+            problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
+        )
+        .with_pins(problem.pins, problem.reserved)
+        .with_together(problem.together)
+    )

@@ -25,9 +25,10 @@ void check_request(const MemoryRequest& request) {
   if (pools == 0) throw ProblemError("pools must hold at least one pool, got none");
   if (request.cost.size() != at(request.problem.count()) * pools)
     throw ProblemError("cost must have one entry per buffer and pool, got " + std::to_string(request.cost.size()));
-  if (request.problem.has_pins() || !request.problem.reserved().empty())
-    throw UnsupportedError(std::string("pools do not support ") +
-                           (request.problem.has_pins() ? "pins" : "reserved bytes") + " of the problem");
+  std::vector<std::string_view> refused = feature_names(features_of(request.problem) & (kPins | kReserved));
+  if (!request.problem.together().empty()) refused.push_back("together");
+  if (!refused.empty())
+    throw UnsupportedError("pools do not support " + listed(refused, [](std::string_view name) { return name; }));
   Bytes sum = 0;
   for (Index i = 0; i < request.problem.count(); ++i) {
     std::int64_t most = kRefused;

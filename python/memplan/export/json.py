@@ -24,12 +24,13 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps; one
     with a pin is ``pinned``. In several pools, a buffer has its ``memory`` and its ``address`` there; ``memories``
     has the pools, and ``cost_bound`` what no plan in them costs less than. ``reserved`` has the bytes that are, and
-    when, if there are any. ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes,
-    ``pools`` their number; both are left out where there are none, as is ``interrupted`` where nothing was. For a
-    graph, ``tensors`` maps the name of every placed tensor to its buffer's position and its own offset, and to what
-    it ``shares`` bytes with by choice: how ("inplace", "slice", "concat") and with which tensor's bytes.
-    ``ordered_by`` is the order that was asked for, left out if it is the given one. ``order`` has the names of its
-    ops as they run, and ``order_bound`` the bytes below which no plan can peak in any order of them.
+    when, if there are any. ``together`` has rows (a, b, distance) of positions of buffers, if any lie together.
+    ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
+    are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
+    of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
+    how ("inplace", "slice", "concat") and with which tensor's bytes. ``ordered_by`` is the order that was asked for,
+    left out if it is the given one. ``order`` has the names of its ops as they run,
+    and ``order_bound`` the bytes below which no plan can peak in any order of them.
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -60,6 +61,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     if plan.problem.reserved is not None:
         rows = plan.problem.reserved.tolist()
         spec["reserved"] = [dict(zip(PART_KEYS, row, strict=True)) for row in rows]
+    if plan.problem.together is not None:
+        spec["together"] = plan.problem.together.tolist()
     if plan.graph is not None:
         spec["tensors"] = _tensors(plan)
     if plan.order_bound is not None:
