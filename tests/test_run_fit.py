@@ -39,7 +39,7 @@ def network() -> nn.Module:
 def test_training_gives_the_same_gradients(percent: int, way: str) -> None:
     net, x = network(), torch.randn(2, 3, 8, 8)
     whole = memplan.plan(net, args=(x,), train=True, alignment=64)
-    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=[way])
+    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=[way], time_limit=2)
     assert plan.peak <= whole.load * percent // 100
     assert {change.kind for change in plan.changes} == {way}
     statistics = {name: tensor.clone() for name, tensor in net.named_buffers()}
@@ -64,7 +64,7 @@ def test_training_gives_the_same_gradients(percent: int, way: str) -> None:
 def test_another_network_is_refused() -> None:
     net, x = network(), torch.randn(2, 3, 8, 8)
     load = memplan.plan(net, args=(x,), train=True, alignment=64).load
-    plan = memplan.fit(net, load // 2, args=(x,), train=True, alignment=64)
+    plan = memplan.fit(net, load // 2, args=(x,), train=True, alignment=64, time_limit=2)
     other = nn.Sequential(*list(network())[:-1], nn.Linear(4 * 36, 4))
     with pytest.raises(memplan.SourceError, match="not the one that was planned"):
         plan.run(x, source=other, train=True)
@@ -131,8 +131,9 @@ def test_costs_are_measured_and_nothing_is_left_changed() -> None:
     expected = torch.rand(1)
     torch.manual_seed(5)
     load = memplan.plan(net, args=(x,), train=True, alignment=64).load
+    ways = ["recompute", "offload"]
     plan = memplan.fit(
-        net, load * 6 // 10, args=(x,), train=True, alignment=64, cost="profile", allow=["recompute", "offload"]
+        net, load * 6 // 10, args=(x,), train=True, alignment=64, cost="profile", allow=ways, time_limit=2
     )
     assert torch.equal(torch.rand(1), expected)
     assert plan.fitting is not None

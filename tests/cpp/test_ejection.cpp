@@ -1,5 +1,5 @@
-// The search by ejection: what is in its way against every offset tried, its plans against all pairs, and how often it
-// ends at the optimum of small problems.
+// The searches by ejection and by orders: what is in the way of the first against every offset tried, their plans
+// against all pairs, and how often they end at the optimum of small problems.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -12,6 +12,7 @@
 #include "plain_checks.hpp"
 #include "search/ejection_search.hpp"
 #include "search/obstacles.hpp"
+#include "search/order_search.hpp"
 
 using namespace memplan;
 
@@ -24,9 +25,9 @@ std::mt19937_64 generator(7);
 int below(int limit) { return static_cast<int>(generator() % static_cast<std::uint64_t>(limit)); }
 
 // Some buffers, with whatever a problem may have: conflicts, parts, alignment, buffers without bytes.
-Problem mixed_problem(int buffers) {
+Problem mixed_problem(int buffers, bool may_have_shapes = true) {
   const int steps = 2 + below(8), most = 2 << below(4);
-  const bool aligned = below(2), shaped = below(2), conflicting = below(2);
+  const bool aligned = below(2), shaped = below(2) && may_have_shapes, conflicting = below(2);
   std::vector<Bytes> size, alignment;
   std::vector<Step> first, last;
   std::vector<Part> parts;
@@ -120,12 +121,13 @@ void check_plan(const Problem& problem, const std::vector<Bytes>& offsets) {
 }
 
 // The best peak, in slices as a portfolio gives them.
-void plans_are_valid_and_mostly_best() {
+template <class Search>
+void plans_are_valid_and_mostly_best(bool may_have_shapes) {
   int known = 0, met = 0;
   for (int problems = 0; problems < 400; ++problems) {
-    const Problem problem = mixed_problem(4 + below(6));
+    const Problem problem = mixed_problem(4 + below(6), may_have_shapes);
     const std::vector<Bytes> start = stacked(problem);
-    EjectionSearch search(problem, 3, Deadline());
+    Search search(problem, 3, Deadline());
     std::vector<Bytes> best = start;
     for (int slice = 0; slice < 4; ++slice) {
       const Bytes before = peak_of(problem, best);
@@ -135,7 +137,7 @@ void plans_are_valid_and_mostly_best() {
       best = search.offsets();
       check_plan(problem, best);
     }
-    EjectionSearch again(problem, 3, Deadline());
+    Search again(problem, 3, Deadline());
     std::vector<Bytes> repeated = start;
     for (int slice = 0; slice < 4; ++slice) {
       again.step(repeated, largest(problem), 30000, Deadline());
@@ -151,9 +153,10 @@ void plans_are_valid_and_mostly_best() {
 }
 
 // A better plan from elsewhere is taken up, and enough is enough.
+template <class Search>
 void it_learns_and_ends() {
   const Problem problem({2, 2, 2}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1});
-  EjectionSearch search(problem, 0, Deadline());
+  Search search(problem, 0, Deadline());
   CHECK(!search.step(std::vector<Bytes>{0, 2, 4}, 6, 1000, Deadline()));
   CHECK(search.work() == 0);
   CHECK(search.step(std::vector<Bytes>{0, 2, 9}, 8, 1000, Deadline()) == true);
@@ -164,7 +167,9 @@ void it_learns_and_ends() {
 
 int main() {
   for (int problems = 0; problems < 300; ++problems) obstacles_are_those_of_all_pairs();
-  plans_are_valid_and_mostly_best();
-  it_learns_and_ends();
+  plans_are_valid_and_mostly_best<EjectionSearch>(true);
+  plans_are_valid_and_mostly_best<OrderSearch>(false);
+  it_learns_and_ends<EjectionSearch>();
+  it_learns_and_ends<OrderSearch>();
   return check::finish();
 }
