@@ -10,7 +10,7 @@ namespace memplan {
 namespace {
 
 constexpr std::size_t kMostDivided = 12;  // of those that die, and of those that are born; else they are one group
-constexpr std::uint32_t kAll = 0;
+constexpr std::uint32_t kWhole = 0;
 constexpr std::size_t kMostKept = std::size_t{1} << 24;  // nodes of trees to come back to
 
 Bytes sum_of(const Sections& sections, std::span<const Index> items, std::uint32_t chosen) {
@@ -19,9 +19,9 @@ Bytes sum_of(const Sections& sections, std::span<const Index> items, std::uint32
   return sum;
 }
 
-// Those at the chosen positions are taken from a list; all for kAll.
+// Those at the chosen positions are taken from a list, or all.
 std::vector<Index> take(std::vector<Index>& from, std::uint32_t chosen) {
-  if (chosen == kAll) return std::exchange(from, {});
+  if (chosen == kWhole) return std::exchange(from, {});
   std::vector<Index> taken, left;
   for (std::size_t k = 0; k < from.size(); ++k) ((chosen >> k & 1) != 0 ? taken : left).push_back(from[k]);
   from.swap(left);
@@ -133,10 +133,10 @@ StackSearch::Group StackSearch::next_way() {
 
 // The ways in which the first that is to die may be in a group with others.
 std::vector<StackSearch::Group> StackSearch::groups() {
-  if (out_.size() == 1 || in_.size() == 1) return {{kAll, kAll, 0}};
+  if (out_.size() == 1 || in_.size() == 1) return {{kWhole, kWhole, 0}};
   if (out_.size() > kMostDivided || in_.size() > kMostDivided) {
     skipped_ = true;
-    return {{kAll, kAll, 0}};
+    return {{kWhole, kWhole, 0}};
   }
   const std::uint32_t outs = 1u << out_.size(), ins = 1u << in_.size();
   sums_.clear();
