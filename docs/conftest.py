@@ -28,7 +28,8 @@ def back(namespace: dict[str, Any]) -> None:
     namespace["_scratch"].cleanup()
 
 
-PAGES = ["quickstart.md", "concepts.md", "extend.md", "faq.md", "run.md", "snapshots.md", "order.md", "estimate.md"]
+PAGES = ["quickstart.md", "concepts.md", "constraints.md", "extend.md", "faq.md", "run.md", "snapshots.md", "order.md"]
+PAGES += ["estimate.md"]
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],

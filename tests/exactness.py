@@ -6,13 +6,15 @@ that off the definitions; `fits` tries every offset, and `fits_by_cp_sat` asks a
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
-KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures")
+FIXED = ("pins", "reserved", "together", "layouts")
+KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures", *FIXED)
 _OPEN = 2**40  # beyond every difference
 
 Interval = tuple[int, int]
@@ -30,6 +32,9 @@ class Case:
     conflicts: list[tuple[int, int]] = field(default_factory=list)
     happens_before: list[tuple[int, int]] | None = None
     clock: list[list[int]] | None = None
+    pins: dict[int, int] = field(default_factory=dict)
+    reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
+    together: list[tuple[int, int, int]] = field(default_factory=list)  # rows (a, b, offset of b less that of a)
 
     def arguments(self) -> dict[str, Any]:
         """What memplan.Problem takes."""
@@ -45,6 +50,9 @@ class Case:
             "parts": self.parts or None,
             "conflicts": self.conflicts or None,
             "happens_before": self.happens_before,
+            "pins": [self.pins.get(i, -1) for i in range(len(self.size))] if self.pins else None,
+            "reserved": self.reserved or None,
+            "together": self.together or None,
         }
 
     def forbidden(self) -> dict[Interval, list[Interval]]:
@@ -62,11 +70,27 @@ class Case:
             ]
             if self.clock is None or (i, j) in apart:
                 found[i, j] = ranges
+        for a, b, distance in self.together:
+            i, j, d = (a, b, distance) if a < b else (b, a, -distance)
+            found[i, j] = [*found.get((i, j), []), (-_OPEN, d - 1), (d + 1, _OPEN)]
         return found
+
+    def places(self, i: int, end: int) -> list[int]:
+        """Offsets that end at or below `end` and that buffer i may have by itself."""
+        offsets = range(0, end - self.size[i] + 1, self.alignment[i])
+        if i in self.pins:
+            offsets = range(self.pins[i], min(end - self.size[i], self.pins[i]) + 1)
+        rows = [
+            (r - e + 1, s - b - 1)
+            for b, e, f, m in self._used(i)
+            for r, s, first, last in self.reserved
+            if max(f, first) < min(m, last)
+        ]
+        return [offset for offset in offsets if not any(low <= offset <= high for low, high in rows)]
 
     def faults(self, offsets: Sequence[int]) -> int:
         """Offsets that are no multiples from 0 on, and pairs that overlap."""
-        misplaced = sum(o < 0 or o % a != 0 for o, a in zip(offsets, self.alignment, strict=True))
+        misplaced = sum(o not in self.places(i, o + self.size[i]) for i, o in enumerate(offsets))
         overlaps = sum(
             any(low <= offsets[j] - offsets[i] <= high for low, high in ranges)
             for (i, j), ranges in self.forbidden().items()
@@ -117,6 +141,8 @@ def case(kind: str, seed: int, least: int = 5, most: int = 12) -> Case:
     last = [f + chance.randint(1, max(1, chance.randint(1, steps) - f)) for f in first]
     made = Case(size, first, last, alignment)
     mixed = kind == "mixtures"
+    if kind in FIXED:
+        return _fixed(chance, made, kind)
     if kind == "shapes" or (mixed and chance.random() < 0.7):
         made.parts = [part for i in range(count) if chance.random() < 0.7 for part in _shape(chance, made, i)]
     if kind == "conflicts" or (mixed and chance.random() < 0.7):
@@ -128,6 +154,62 @@ def case(kind: str, seed: int, least: int = 5, most: int = 12) -> Case:
         made.happens_before = sorted({*zip(first, last, strict=True)})
         made.happens_before += [pair for pair in combinations(events, 2) if chance.random() < density]
     return made
+
+
+def _fixed(chance: random.Random, made: Case, kind: str) -> Case:
+    """Pins, reserved bytes and distances, of which some plan exists."""
+    mixed = kind == "layouts"
+    if mixed and chance.random() < 0.4:
+        made.parts = [part for i in range(len(made.size)) if chance.random() < 0.5 for part in _shape(chance, made, i)]
+    if mixed and chance.random() < 0.4:
+        made.conflicts = [pair for pair in combinations(range(len(made.size)), 2) if chance.random() < 0.2]
+    high = max(1, sum(made.size) * 2 // 3)
+    if kind == "reserved" or (mixed and chance.random() < 0.7):
+        for _ in range(chance.randint(1, 4)):
+            begin, first = chance.randrange(high), chance.randrange(max(made.last))
+            row = (begin, begin + chance.randint(1, max(made.size)), first, first + chance.randint(1, 8))
+            row = row if chance.random() < 0.7 else (*row[:2], -(2**63), 2**63 - 1)
+            if not any(
+                max(row[0], r[0]) < min(row[1], r[1]) and max(row[2], r[2]) < min(row[3], r[3]) for r in made.reserved
+            ):
+                made.reserved.append(row)
+    grouped: dict[int, dict[int, int]] = {}  # per buffer, its group: members and where they lie
+    if kind == "together" or (mixed and chance.random() < 0.7):
+        for _ in range(chance.randint(1, max(1, len(made.size) // 2))):
+            _join(chance, made, grouped)
+    if kind == "pins" or (mixed and chance.random() < 0.7):
+        pairs = made.forbidden()
+        for i in range(len(made.size)):
+            pin = chance.randrange(high) // made.alignment[i] * made.alignment[i]
+            meets = any(
+                low <= (pin - at if i > j else at - pin) <= most
+                for j, at in made.pins.items()
+                for low, most in pairs.get((min(i, j), max(i, j)), ())
+            )
+            if i not in grouped and not meets and chance.random() < 0.4 and pin in made.places(i, pin + made.size[i]):
+                made.pins[i] = pin
+    return made
+
+
+def _join(chance: random.Random, made: Case, grouped: dict[int, dict[int, int]]) -> None:
+    """Two buffers at a distance that all members of their groups allow."""
+    a, b = chance.sample(range(len(made.size)), 2)
+    ours, others = grouped.get(a, {a: 0}), grouped.get(b, {b: 0})
+    if b in ours:
+        return
+    unit = math.gcd(*made.alignment, *made.size)
+    distance = chance.choice([0, made.size[a], -made.size[b], unit * chance.randint(-20, 20)])
+    shift = ours[a] + distance - others[b]
+    pairs = made.forbidden()
+    for i, x in ours.items():
+        for j, y in others.items():
+            d = y + shift - x if i < j else x - y - shift
+            apart = any(low <= d <= high for low, high in pairs.get((min(i, j), max(i, j)), ()))
+            if apart or d % math.gcd(made.alignment[i], made.alignment[j]):
+                return
+    made.together.append((a, b, distance))
+    joined = ours | {j: y + shift for j, y in others.items()}
+    grouped.update(dict.fromkeys(joined, joined))
 
 
 def _shape(chance: random.Random, made: Case, i: int) -> list[tuple[int, int, int, int, int]]:
@@ -175,7 +257,7 @@ def fits(case: Case, capacity: int) -> bool:
     def place(j: int) -> bool:
         if j == len(case.size):
             return True
-        for offset in range(0, capacity - case.size[j] + 1, case.alignment[j]):
+        for offset in case.places(j, capacity):
             if not any(low <= offset - offsets[i] <= high for i in range(j) for low, high in forbidden.get((i, j), ())):
                 offsets.append(offset)
                 if place(j + 1):
@@ -197,8 +279,10 @@ def fits_by_cp_sat(case: Case, capacity: int, seconds: float = 60) -> bool | Non
         return False
     model = cp_model.CpModel()
     offset = []
-    for size, alignment in zip(case.size, case.alignment, strict=True):
+    for i, (size, alignment) in enumerate(zip(case.size, case.alignment, strict=True)):
         offset.append(alignment * model.new_int_var(0, (capacity - size) // alignment, ""))
+        if i in case.pins or case.reserved:
+            model.add_linear_expression_in_domain(offset[i], cp_model.Domain.from_values(case.places(i, capacity)))
     for (i, j), ranges in case.forbidden().items():
         allowed = cp_model.Domain(-_OPEN, _OPEN)
         for low, high in ranges:

@@ -199,8 +199,30 @@ def test_rows_describe_their_planners() -> None:
         assert row.complexity
         assert row.source
         assert isinstance(row.exact, bool)
-        assert set(row.supports) <= {"alignment", "shapes", "conflicts", "pins", "reserved"}
+        assert set(row.supports) <= set(FEATURES)
         assert repr(row) == f"<memplan planner '{row.name}'>"
+
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "alignment": {"alignment": 8},
+    "shapes": {"parts": [(0, 0, 4, 0, 2), (0, 4, 8, 1, 3)]},
+    "conflicts": {"conflicts": [(0, 2)]},
+    "pins": {"pins": [16, -1, -1]},
+    "reserved": {"reserved": [(0, 4, 1, 2)]},
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)
+def test_a_feature_is_supported_or_refused_by_name(row: memplan.PlannerInfo, feature: str) -> None:
+    problem = memplan.Problem([8, 8, 8], [0, 1, 3], [3, 4, 5], **FEATURES[feature])
+    if feature in row.supports or feature == "shapes":  # whoever lacks shapes gets rectangles
+        memplan.plan(problem, row.name).verify()
+        return
+    with pytest.raises(
+        memplan.UnsupportedError, match=f"planner '{row.name}' does not support {feature}, which this pr"
+    ):
+        memplan.plan(problem, row.name)
 
 
 @pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)

@@ -77,6 +77,66 @@ py::dict dict_of(const OpSpec& op) {
   return dict;
 }
 
+std::vector<std::int64_t> row_of(const Reserved& range) {
+  if (range.first == Reserved{}.first && range.last == Reserved{}.last) return {range.begin, range.end};
+  return {range.begin, range.end, range.first, range.last};
+}
+
+using PinRows = std::vector<std::pair<std::string, Bytes>>;
+using ReservedRows = std::vector<std::tuple<Bytes, Bytes, Step, Step>>;
+using TogetherRows = std::vector<std::tuple<std::string, std::string, Bytes>>;
+using ApartRows = std::vector<std::pair<std::string, std::string>>;
+
+ReservedRows reserved_rows(const Layout& layout) {
+  ReservedRows rows;
+  for (const Reserved& r : layout.reserved) rows.emplace_back(r.begin, r.end, r.first, r.last);
+  return rows;
+}
+
+TogetherRows together_rows(const Layout& layout) {
+  TogetherRows rows;
+  for (const auto& row : layout.together) rows.emplace_back(row.a, row.b, row.distance);
+  return rows;
+}
+
+Layout make_layout(PinRows pins, const ReservedRows& reserved, const TogetherRows& together, ApartRows apart) {
+  Layout layout{std::move(pins), {}, {}, std::move(apart)};
+  for (const auto& [begin, end, first, last] : reserved) layout.reserved.push_back({begin, end, first, last});
+  for (const auto& [a, b, distance] : together) layout.together.push_back({a, b, distance});
+  return layout;
+}
+
+void bind_layout(py::module_& m) {
+  py::class_<Layout>(m, "Layout",
+                     "What is asked of where the tensors and workspaces of a graph lie, by name; see memplan.plan.")
+      .def(py::init(&make_layout), py::arg("pins") = PinRows{}, py::arg("reserved") = ReservedRows{},
+           py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{})
+      .def_readonly("pins", &Layout::pins, "(name, offset).")
+      .def_property_readonly("reserved", &reserved_rows, "(begin, end, first, last).")
+      .def_property_readonly("together", &together_rows, "(a, b, distance): b begins so many bytes after a.")
+      .def_readonly("apart", &Layout::apart, "Pairs that never share bytes.")
+      .def("__bool__", [](const Layout& layout) { return !layout.empty(); })
+      .def("__eq__", &equal<Layout>, py::arg("other"))
+      .def(py::pickle(
+          [](const Layout& l) { return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart); },
+          [](const py::tuple& s) {
+            return make_layout(s[0].cast<PinRows>(), s[1].cast<ReservedRows>(), s[2].cast<TogetherRows>(),
+                               s[3].cast<ApartRows>());
+          }));
+}
+
+// The keys of a graph dict that say what a layout does.
+void add_layout(const Layout& layout, py::dict& dict) {
+  py::dict pins;
+  for (const auto& [name, pin] : layout.pins) pins[py::str(name)] = pin;
+  py::list reserved;
+  for (const Reserved& range : layout.reserved) reserved.append(row_of(range));
+  if (!layout.pins.empty()) dict["pin"] = std::move(pins);
+  if (!layout.reserved.empty()) dict["reserved"] = std::move(reserved);
+  if (!layout.together.empty()) dict["together"] = together_rows(layout);
+  if (!layout.apart.empty()) dict["apart"] = layout.apart;
+}
+
 py::dict dict_of(const Graph& graph) {
   py::list tensors;
   for (const Tensor& tensor : graph.tensors()) tensors.append(dict_of(tensor));
@@ -86,6 +146,7 @@ py::dict dict_of(const Graph& graph) {
   dict["tensors"] = std::move(tensors);
   dict["ops"] = std::move(ops);
   dict["outputs"] = names_of(graph, graph.outputs());
+  add_layout(graph.layout(), dict);
   return dict;
 }
 
@@ -201,20 +262,25 @@ void bind_order(py::module_& m) {
 void bind_graph(py::module_& m) {
   bind_tensor(m);
   bind_op(m);
-  const auto make = [](std::vector<Tensor> tensors, std::vector<OpSpec> ops, std::vector<std::string> outputs) {
-    return std::make_shared<Graph>(GraphSpec{std::move(tensors), std::move(ops), std::move(outputs)});
+  bind_layout(m);
+  const auto make = [](std::vector<Tensor> tensors, std::vector<OpSpec> ops, std::vector<std::string> outputs,
+                       Layout layout) {
+    return std::make_shared<Graph>(
+        GraphSpec{std::move(tensors), std::move(ops), std::move(outputs), std::move(layout)});
   };
   py::class_<Graph, std::shared_ptr<Graph>>(
       m, "Graph",
       "Tensors, ops in execution order and graph outputs; validated and immutable.\n\n"
       "Raises GraphError, naming op and tensor, for unknown or repeated names, a tensor written twice or never,\n"
       "a use before its producer, cycles, negative sizes and views outside their root.")
-      .def(py::init(make), py::arg("tensors"), py::arg("ops"), py::arg("outputs") = std::vector<std::string>{})
+      .def(py::init(make), py::arg("tensors"), py::arg("ops"), py::arg("outputs") = std::vector<std::string>{},
+           py::arg("layout") = Layout{})
       .def_property_readonly(
           "tensors", [](const Graph& g) { return g.tensors(); }, "All tensors, as declared.")
       .def_property_readonly("ops", &ops_of, "All ops; op k runs at step k.")
       .def_property_readonly(
           "outputs", [](const Graph& g) { return names_of(g, g.outputs()); }, "Names of the graph's outputs.")
+      .def_property_readonly("layout", &Graph::layout, "What is asked of where tensors and workspaces lie.")
       .def("index", &Graph::find, py::arg("name"), "Position of a tensor in `tensors`; None when there is none.")
       .def(
           "tensor",
@@ -233,11 +299,12 @@ void bind_graph(py::module_& m) {
              return "<memplan.Graph: " + std::to_string(g.tensor_count()) + " tensors, " +
                     std::to_string(g.op_count()) + " ops, " + std::to_string(g.outputs().size()) + " outputs>";
            })
-      .def(py::pickle([](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs())); },
-                      [make](const py::tuple& s) {
-                        return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
-                                    s[2].cast<std::vector<std::string>>());
-                      }));
+      .def(py::pickle(
+          [](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs()), g.layout()); },
+          [make](const py::tuple& s) {
+            return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
+                        s[2].cast<std::vector<std::string>>(), s[3].cast<Layout>());
+          }));
   bind_order(m);
 }
 

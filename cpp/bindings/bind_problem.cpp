@@ -103,13 +103,32 @@ std::vector<Reserved> reserved_of(const py::object& source) {
   return reserved;
 }
 
+std::vector<Together> together_of(const py::object& source, Index count) {
+  const Rows rows = rows_of(source, "together", 3);
+  std::vector<Together> together;
+  for (std::size_t r = 0; r < rows.size(); r += 3)
+    together.push_back({index_of(rows[r], "together", count), index_of(rows[r + 1], "together", count), rows[r + 2]});
+  return together;
+}
+
 Problem pinned(const Problem& problem, const py::object& pins, const py::object& reserved) {
-  return problem.with_pins(pins.is_none() ? std::vector<Bytes>{} : int64_column(pins, "pins"), reserved_of(reserved));
+  const auto with_pins =
+      problem.with_pins(pins.is_none() ? std::vector<Bytes>{} : int64_column(pins, "pins"), reserved_of(reserved));
+  return with_pins.with_together({problem.together().begin(), problem.together().end()});  // checked again
+}
+
+Problem conflicting(const Problem& problem, const py::object& conflicts) {
+  Conflicts all = conflicts_of(conflicts, problem.count());
+  return problem.with_conflicts(std::move(all)).with_together({problem.together().begin(), problem.together().end()});
+}
+
+Problem joined(const Problem& problem, const py::object& together) {
+  return problem.with_together(together_of(together, problem.count()));
 }
 
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
                      const py::object& parts, const py::object& conflicts, const py::object& happens_before,
-                     const py::object& pins, const py::object& reserved) {
+                     const py::object& pins, const py::object& reserved, const py::object& together) {
   std::vector<Bytes> sizes = int64_column(size, "size");
   std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
   const py::array events = array_of(first, "first");
@@ -135,7 +154,8 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
     problem = problem.with_conflicts(std::move(all));
   }
   if (!happens_before.is_none()) problem = with_happens_before(problem, happens_before_of(happens_before));
-  return pins.is_none() && reserved.is_none() ? problem : pinned(problem, pins, reserved);
+  if (!pins.is_none() || !reserved.is_none()) problem = pinned(problem, pins, reserved);
+  return together.is_none() ? problem : joined(problem, together);
 }
 
 py::array_t<std::int64_t> table(Rows rows, py::ssize_t columns) {
@@ -175,6 +195,13 @@ std::optional<Array> reserved_table(const Problem& problem) {
   for (const Reserved& range : problem.reserved())
     rows.insert(rows.end(), {range.begin, range.end, range.first, range.last});
   return table(std::move(rows), 4);
+}
+
+std::optional<Array> together_table(const Problem& problem) {
+  if (problem.together().empty()) return std::nullopt;
+  Rows rows;
+  for (const Together& row : problem.together()) rows.insert(rows.end(), {row.a, row.b, row.distance});
+  return table(std::move(rows), 3);
 }
 
 using Columns = std::span<const std::int64_t> (Problem::*)() const;
@@ -224,13 +251,16 @@ void bind_problem(py::module_& m) {
       "    Per buffer its offset, -1 where the planner is free to choose.\n"
       "reserved : (m, 4) int64, optional\n"
       "    Rows (begin, end, first, last): bytes [begin, end) of the arena that no buffer may use in the steps\n"
-      "    [first, last). The least and the largest int64 as steps stand for always.\n\n"
+      "    [first, last). The least and the largest int64 as steps stand for always.\n"
+      "together : (m, 3) int64, optional\n"
+      "    Rows (a, b, distance): buffer b begins so many bytes after buffer a, or before it if negative.\n\n"
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
            py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none(),
-           py::arg("happens_before") = py::none(), py::arg("pins") = py::none(), py::arg("reserved") = py::none())
+           py::arg("happens_before") = py::none(), py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
+           py::arg("together") = py::none())
       .def_property_readonly("size", column_property<Problem>("size", static_cast<Columns>(&Problem::size)))
       .def_property_readonly("first", column_property<Problem>("first", static_cast<Columns>(&Problem::first)))
       .def_property_readonly("last", column_property<Problem>("last", static_cast<Columns>(&Problem::last)))
@@ -245,6 +275,11 @@ void bind_problem(py::module_& m) {
       .def_property_readonly("reserved", &reserved_table, "(m, 4) int64, or None when no bytes are reserved.")
       .def("with_pins", &pinned, py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
            "The same buffers, with these pins and reserved bytes instead of those that they have.")
+      .def_property_readonly("together", &together_table, "(m, 3) int64, or None when no buffers lie together.")
+      .def("with_conflicts", &conflicting, py::arg("conflicts") = py::none(),
+           "The same buffers, with these conflicts instead of those that they have.")
+      .def("with_together", &joined, py::arg("together") = py::none(),
+           "The same buffers, which lie together as these rows say instead of as they did.")
       .def("name", &name_at, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
@@ -258,10 +293,11 @@ void bind_problem(py::module_& m) {
           [](const Problem& p) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
-                                  parts_table(p), conflicts_table(p), pins_column(p), reserved_table(p));
+                                  parts_table(p), conflicts_table(p), pins_column(p), reserved_table(p),
+                                  together_table(p));
           },
           [](const py::tuple& s) {
-            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8]);
+            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8], s[9]);
           }));
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");

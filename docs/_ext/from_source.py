@@ -36,6 +36,18 @@ def planner_table() -> str:
     return "\n".join(lines)
 
 
+FEATURES = ("alignment", "shapes", "conflicts", "pins", "reserved")
+
+
+def feature_table() -> str:
+    """A row per planner, a column per feature."""
+    lines = [f"| planner | {' | '.join(FEATURES)} |", "|---|" + ":-:|" * len(FEATURES)]
+    for row in memplan.planners():
+        cells = ("yes" if feature in row.supports else "" for feature in FEATURES)
+        lines.append(f"| [`{row.name}`](planners.md#{row.name}) | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def order_table() -> str:
     """A row per order of ops."""
     lines = ["| order | what it does | complexity | source |", "|---|---|---|---|"]
@@ -144,6 +156,7 @@ def _cell(text: str) -> str:
 TEXTS: dict[str, Callable[[], str]] = {
     "order table": order_table,
     "planner table": planner_table,
+    "feature table": feature_table,
     "planner sections": planner_sections,
     "commands": commands,
     "other names": other_names,

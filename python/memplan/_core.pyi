@@ -16,6 +16,7 @@ __all__: list[str] = [
     "GraphError",
     "HappensBefore",
     "InvalidPlanError",
+    "Layout",
     "Op",
     "Order",
     "OrderInfo",
@@ -194,6 +195,55 @@ class Op:
     @property
     def workspace(self) -> int: ...
 
+class Layout:
+    """
+    What is asked of where the tensors and workspaces of a graph lie, by name; see memplan.plan.
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __bool__(self) -> bool: ...
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __getstate__(
+        self,
+    ) -> tuple[
+        list[tuple[str, int]], list[tuple[int, int, int, int]], list[tuple[str, str, int]], list[tuple[str, str]]
+    ]: ...
+    def __init__(
+        self,
+        pins: collections.abc.Sequence[tuple[str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        reserved: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
+        together: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        apart: collections.abc.Sequence[tuple[str, str]] = [],
+    ) -> None: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    @property
+    def apart(self) -> list[tuple[str, str]]:
+        """
+        Pairs that never share bytes.
+        """
+    @property
+    def pins(self) -> list[tuple[str, int]]:
+        """
+        (name, offset).
+        """
+    @property
+    def reserved(self) -> list[tuple[int, int, int, int]]:
+        """
+        (begin, end, first, last).
+        """
+    @property
+    def together(self) -> list[tuple[str, str, int]]:
+        """
+        (a, b, distance): b begins so many bytes after a.
+        """
+
 class Graph:
     """
     Tensors, ops in execution order and graph outputs; validated and immutable.
@@ -204,12 +254,13 @@ class Graph:
 
     __hash__: typing.ClassVar[None] = None
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> tuple[list[Tensor], list[Op], list[str]]: ...
+    def __getstate__(self) -> tuple[list[Tensor], list[Op], list[str], Layout]: ...
     def __init__(
         self,
         tensors: collections.abc.Sequence[Tensor],
         ops: collections.abc.Sequence[Op],
         outputs: collections.abc.Sequence[str] = [],
+        layout: Layout = ...,
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
@@ -228,6 +279,11 @@ class Graph:
     def to_dict(self) -> dict[str, typing.Any]:
         """
         The graph as a graph dict.
+        """
+    @property
+    def layout(self) -> Layout:
+        """
+        What is asked of where tensors and workspaces lie.
         """
     @property
     def ops(self) -> list[Op]:
@@ -287,6 +343,8 @@ class Problem:
     reserved : (m, 4) int64, optional
         Rows (begin, end, first, last): bytes [begin, end) of the arena that no buffer may use in the steps
         [first, last). The least and the largest int64 as steps stand for always.
+    together : (m, 3) int64, optional
+        Rows (a, b, distance): buffer b begins so many bytes after buffer a, or before it if negative.
 
     Raises
     ------
@@ -309,6 +367,7 @@ class Problem:
         numpy.typing.NDArray[numpy.int64] | None,
         numpy.typing.NDArray[numpy.int64] | None,
         numpy.typing.NDArray[numpy.int64] | None,
+        numpy.typing.NDArray[numpy.int64] | None,
     ]: ...
     def __init__(
         self,
@@ -322,6 +381,7 @@ class Problem:
         happens_before: typing.Any = None,
         pins: typing.Any = None,
         reserved: typing.Any = None,
+        together: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -339,9 +399,17 @@ class Problem:
         """
         The buffer's name, or '#i' where buffers have none.
         """
+    def with_conflicts(self, conflicts: typing.Any = None) -> Problem:
+        """
+        The same buffers, with these conflicts instead of those that they have.
+        """
     def with_pins(self, pins: typing.Any = None, reserved: typing.Any = None) -> Problem:
         """
         The same buffers, with these pins and reserved bytes instead of those that they have.
+        """
+    def with_together(self, together: typing.Any = None) -> Problem:
+        """
+        The same buffers, which lie together as these rows say instead of as they did.
         """
     @property
     def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -381,6 +449,11 @@ class Problem:
         """
     @property
     def size(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def together(self) -> numpy.typing.NDArray[numpy.int64] | None:
+        """
+        (m, 3) int64, or None when no buffers lie together.
+        """
 
 class Parameter:
     """

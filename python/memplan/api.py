@@ -26,10 +26,10 @@ from .checks import (
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .facts.source import Source
-from .fixed import fixed
 from .importers import capture_source, kind_of
 from .inplace_ops import check_types
 from .kinds import PLACED
+from .layouts import Asked, with_layout
 from .planning.orders import check_order
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation, pair_refutation_of
@@ -136,6 +136,9 @@ def plan(
     barrier: Collection[str] = (),
     pin: Mapping[str, int | str] | None = None,
     reserved: Sequence[Sequence[int | str]] = (),
+    together: Sequence[Sequence[int | str]] = (),
+    contiguous: Sequence[Sequence[str]] = (),
+    apart: Sequence[Sequence[str]] = (),
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -189,11 +192,18 @@ def plan(
         Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
         behind it stay behind. The graph of the plan says so by `after`.
     pin
-        For problems: offsets that buffers must have, by name, in bytes or as text such as "4KiB". They are added to
-        those of the problem.
+        Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in bytes
+        or as text such as "4KiB". This and the next four options add to what the source asks for itself, and
+        docs/constraints.md explains them. Tensors named must have a place in the arena; see `place`.
     reserved
-        For problems: ranges (begin, end) of the arena that no buffer may use, or (begin, end, first, last) for the
-        steps [first, last).
+        Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps
+        [first, last). Those of a graph are its ops, in the order in which they run.
+    together
+        Rows (a, b, distance): b begins so many bytes after a, or before it if negative. (a, b): at one address.
+    contiguous
+        Lists of names: each begins where the one before it ends.
+    apart
+        Lists of names of which no two may share bytes, even one after the other.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -246,6 +256,7 @@ def plan(
         boolean(zero_copy, "zero_copy"),
     )
     barriers = names(barrier, "barrier")
+    asked = Asked(pin, reserved, together, contiguous, apart)
     captured = capture(
         source,
         args=args,
@@ -259,8 +270,6 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
-    if isinstance(captured, _core.Graph) and (pin or reserved):
-        raise TypeError(f"option {'pin' if pin else 'reserved'} applies to problems: plan.problem is that of a graph")
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
@@ -293,11 +302,15 @@ def plan(
         if isinstance(captured, _core.Graph):
             check_donated(captured, donate)
             check_types(captured, disable_inplace_ops, "disable_inplace_ops")
+            captured = with_layout(captured, asked)
+            assert isinstance(captured, _core.Graph)
             options = _core.StorageOptions(kinds, alignment, *storage)
             result = solver.in_order(with_barriers(captured, barriers), options, order)
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
-            result = solver.problem(fixed(_aligned(captured, alignment), pin, reserved))
+            captured = with_layout(_aligned(captured, alignment), asked)
+            assert isinstance(captured, _core.Problem)
+            result = solver.problem(captured)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -483,6 +496,10 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
     if max(stricter, default=1) >= 2**63:
         raise ValueError(f"alignment {alignment} and the buffers' own have no common multiple that fits int64")
     column = np.array(stricter, dtype=np.int64)[inverse]
-    return _core.Problem(
-        problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
-    ).with_pins(problem.pins, problem.reserved)
+    return (
+        _core.Problem(
+            problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
+        )
+        .with_pins(problem.pins, problem.reserved)
+        .with_together(problem.together)
+    )

@@ -34,4 +34,4 @@ def with_barriers(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
         else:
             behind.append(op.name)
         ops.append(changed(op, after=[*op.after, *(name for name in waits if name not in op.after)]))
-    return _core.Graph(graph.tensors, ops, graph.outputs)
+    return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)

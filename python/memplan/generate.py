@@ -148,7 +148,7 @@ def mirrored(problem: Problem) -> Problem:
         turned = np.column_stack((reserved[:, :2], mirror(reserved[:, 3]), mirror(reserved[:, 2])))
         reserved = np.where(always[:, None], reserved, turned)
     found = Problem(*columns, problem.names or None, parts, problem.conflicts)
-    return found.with_pins(problem.pins, reserved)
+    return found.with_pins(problem.pins, reserved).with_together(problem.together)
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem:
@@ -167,7 +167,11 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem:
     names = problem.names
     size, first, last, alignment = (c[order] for c in (problem.size, problem.first, problem.last, problem.alignment))
     found = Problem(size, first, last, alignment, [names[i] for i in order] if names else None, parts, conflicts)
-    return found.with_pins(None if problem.pins is None else problem.pins[order], problem.reserved)
+    together = problem.together
+    if together is not None:
+        together = np.column_stack((row[together[:, :2]], together[:, 2]))
+    pins = None if problem.pins is None else problem.pins[order]
+    return found.with_pins(pins, problem.reserved).with_together(together)
 
 
 class _Piece(NamedTuple):

@@ -250,7 +250,7 @@ def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:
         for output, source, _ in (*op.aliases, *op.slices, *op.concats):
             shared.join(output, source)
     ops = [_with_inplace(op, types, bytes_of, shared) for op in graph.ops]
-    return _core.Graph(graph.tensors, ops, graph.outputs)
+    return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
 
 
 def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int], shared: Shared) -> _core.Op:

@@ -134,6 +134,7 @@ class Placed:
 
 def _workspaces(graph: _core.Graph) -> dict[int, str]:
     """The names of the ops' workspaces, as plans have them."""
-    buffers = _core.buffers_of(graph, _core.StorageOptions(["workspace"]))
+    plain = _core.Graph(graph.tensors, graph.ops, graph.outputs)  # whatever is asked of where things lie
+    buffers = _core.buffers_of(plain, _core.StorageOptions(["workspace"]))
     rows = buffers.buffer_of_workspace.tolist()
     return {k: buffers.problem.name(b) for k, b in enumerate(rows) if b >= 0}

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memplan/layout.hpp"
 #include "memplan/units.hpp"
 
 namespace memplan {
@@ -76,6 +77,7 @@ struct GraphSpec {
   std::vector<Tensor> tensors;
   std::vector<OpSpec> ops;
   std::vector<std::string> outputs;
+  Layout layout = {};
 };
 
 class Graph {
@@ -90,6 +92,8 @@ class Graph {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Op>& ops() const { return ops_; }
   const std::vector<Index>& outputs() const { return outputs_; }
+  // What is asked of where tensors and workspaces lie, by name. Names are checked when buffers are made.
+  const Layout& layout() const { return layout_; }
 
   Index tensor_count() const { return static_cast<Index>(tensors_.size()); }
   Index op_count() const { return static_cast<Index>(ops_.size()); }
@@ -104,6 +108,7 @@ class Graph {
   std::vector<Tensor> tensors_;
   std::vector<Op> ops_;
   std::vector<Index> outputs_;
+  Layout layout_;
   std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
 };
 

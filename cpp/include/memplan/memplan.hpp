@@ -11,6 +11,7 @@
 #include "memplan/graph.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/infeasible.hpp"
+#include "memplan/layout.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"

@@ -19,18 +19,19 @@
 //
 // Pairs may also conflict whatever their lifetimes; they are apart with all their bytes.
 //
-// Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them.
+// Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them. Some may
+// have to lie together, at fixed distances; problem/fold.hpp says how these are placed.
 //
 // A Problem is checked when it is made and cannot change after that. Copies share its columns.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "memplan/conflicts.hpp"
+#include "memplan/layout.hpp"
 #include "memplan/units.hpp"
 
 namespace memplan {
@@ -44,16 +45,6 @@ struct Part {
   Step last = 0;
 
   bool operator==(const Part&) const = default;
-};
-
-// Bytes [begin, end) of the arena that no buffer may use in the steps [first, last).
-struct Reserved {
-  Bytes begin = 0;
-  Bytes end = 0;
-  Step first = std::numeric_limits<Step>::min();
-  Step last = std::numeric_limits<Step>::max();
-
-  bool operator==(const Reserved&) const = default;
 };
 
 class Problem {
@@ -78,6 +69,12 @@ class Problem {
   // for reserved bytes that are none, for ends that leave no room below int64 for all other buffers, and for two pins,
   // or a pin and reserved bytes, or two reserved ranges, that overlap: no plan has both.
   Problem with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved = {}) const;
+
+  // The same buffers, which lie together as these rows say instead of as they did. Throws ProblemError for a buffer
+  // that is at a distance from itself, and, naming both, for two that the rows put at two distances, that no alignment
+  // or pin allows at theirs, or that share bytes there while both are alive or although they conflict. It is checked
+  // again when pins, shapes or conflicts change.
+  Problem with_together(std::vector<Together> together) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
   Problem without_shapes() const;
@@ -120,6 +117,7 @@ class Problem {
   std::span<const Reserved> reserved() const {
     return fixed_ == nullptr ? std::span<const Reserved>() : fixed_->reserved;
   }
+  std::span<const Together> together() const { return together_ == nullptr ? std::span<const Together>() : *together_; }
 
   // The buffer's name, or "#i" where buffers have none.
   std::string name(Index i) const;
@@ -149,6 +147,7 @@ class Problem {
   std::shared_ptr<const Shapes> shapes_;
   std::shared_ptr<const Conflicts> conflicts_;
   std::shared_ptr<const Fixed> fixed_;
+  std::shared_ptr<const std::vector<Together>> together_;
 };
 
 }  // namespace memplan

@@ -12,7 +12,7 @@
 
 namespace memplan {
 
-enum class ViolationKind : std::uint8_t { overlap, misaligned, outside, moved, reserved };
+enum class ViolationKind : std::uint8_t { overlap, misaligned, outside, moved, reserved, parted };
 
 std::string_view to_string(ViolationKind kind);
 
@@ -46,6 +46,7 @@ class Verifier {
 
 // All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
 // beyond `capacity`; offsets that are no multiple of the alignment; pinned buffers elsewhere; reserved bytes in use;
+// buffers that do not lie together as they should;
 // pairs alive together, or conflicting whatever their lifetimes, that share bytes; of shaped buffers, each pair of
 // parts that does. A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per
 // buffer.

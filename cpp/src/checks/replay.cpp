@@ -95,6 +95,7 @@ class Replay {
   }
 
   std::vector<ReplayFault> run() {
+    check_layout();
     for (Index t = 0; t < graph_.tensor_count(); ++t)
       if (is_given(t)) write(t);
     for (Index i = 0; i < graph_.op_count() && faults_.size() < options_.limit; ++i)
@@ -144,6 +145,7 @@ class Replay {
     const std::string bytes = "[" + std::to_string(mismatch.begin) + ", " + std::to_string(mismatch.end) + ")";
     if (!mismatch.found) return "bytes " + bytes + " were never written";
     if (mismatch.found->tensor != kNone) return "bytes " + bytes + " hold " + tensor_label(mismatch.found->tensor);
+    if (mismatch.found->op == kNone) return "bytes " + bytes + " are reserved";
     return "bytes " + bytes + " hold the workspace of " + op_label(mismatch.found->op);
   }
 
@@ -181,6 +183,55 @@ class Replay {
               place(region(view.output), begin(view.output)));
   }
 
+  // Where a tensor or workspace of that name is in the arena; kNotPlaced where it is not, and nothing where there is
+  // none.
+  std::optional<Bytes> place_of(const std::string& name) const {
+    if (const auto t = graph_.find(name)) return region(*t) == kNone ? begin(*t) : kNotPlaced;
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const std::string workspace = graph_.op(k).name + ".workspace";
+      if (name.starts_with(workspace) && name.find_first_not_of('_', workspace.size()) == std::string::npos)
+        return addresses_.workspace[at(k)];
+    }
+    return std::nullopt;
+  }
+
+  // Who is pinned, and who lies together. What is apart is so in the problem alone: it has to do with no value.
+  void check_layout() {
+    const auto wrong = [&](const std::string& what) { faults_.push_back({graph_.op_count(), kNone, what}); };
+    for (const auto& [name, pin] : graph_.layout().pins)
+      if (const auto found = place_of(name); found && *found != pin)
+        wrong(quoted(name) + " must be at offset " + std::to_string(pin) + ", to which it is pinned, but is " +
+              place(kNone, *found));
+    for (const auto& row : graph_.layout().together) {
+      const auto a = place_of(row.a), b = place_of(row.b);
+      if (a && b && (*a == kNotPlaced || *b == kNotPlaced || *b - *a != row.distance))
+        wrong(quoted(row.b) + " must be " + std::to_string(row.distance) + " bytes after " + quoted(row.a) +
+              ", which is " + place(kNone, *a) + ", but is " + place(kNone, *b));
+    }
+  }
+
+  bool is_reserved(const Reserved& range, Index k) const { return range.first <= k && k < range.last; }
+
+  // Others write what is reserved in this step.
+  void write_reserved(Index k) {
+    for (const Reserved& range : graph_.layout().reserved)
+      if (is_reserved(range, k)) shadows_[kNone].write(range.begin, range.end, {kNone, kNone});
+  }
+
+  void check_reserved(Index k) {
+    const auto check = [&](Index t, Bytes from, Bytes bytes, const std::string& what) {
+      for (const Reserved& range : graph_.layout().reserved)
+        if (is_reserved(range, k) && std::max(from, range.begin) < std::min(saturated_add(from, bytes), range.end))
+          fault(k, t,
+                op_label(k) + " writes " + what + " at offset " + std::to_string(from) + ", but bytes [" +
+                    std::to_string(range.begin) + ", " + std::to_string(range.end) + ") are reserved");
+    };
+    for (const Index t : graph_.op(k).outputs)
+      if (has_bytes(t) && region(t) == kNone) check(t, begin(t), graph_.tensor(t).bytes, tensor_label(t));
+    if (const Bytes from = addresses_.workspace[at(k)]; from != kNotPlaced)
+      check(kNone, from, graph_.op(k).workspace, "its workspace");
+  }
+
   void write_workspace(Index k) {
     const Bytes offset = addresses_.workspace[at(k)];
     if (offset != kNotPlaced && graph_.op(k).workspace > 0)
@@ -199,6 +250,7 @@ class Replay {
 
   void execute(Index k) {
     const Op& op = graph_.op(k);
+    write_reserved(k);
     for (Index t : op.inputs) check(k, t, op_label(k) + " reads ");
     for (const View& view : op.aliases) check_view(k, view);
     for (const View& view : op.overwrites) check_view(k, view);
@@ -210,6 +262,7 @@ class Replay {
     write_workspace(k);
     for (Index t : op.outputs) write(t);
     check_after_writing(k, op);
+    check_reserved(k);
     for (Index t : op.inputs) --reads_left_[at(t)];
     for (const std::vector<Index>* tensors : {&op.inputs, &op.outputs})
       for (Index t : *tensors)

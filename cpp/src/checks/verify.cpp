@@ -200,6 +200,7 @@ class Check {
   std::vector<Violation> run() {
     for (Index i = 0; i < problem_.count() && !full(); ++i) check_alone(i);
     if (!full()) check_reserved();
+    if (!full()) check_together();
     if (!full()) check_pairs();
     if (!full() && problem_.conflicts() != nullptr) check_conflicts();
     return std::move(found_);
@@ -251,6 +252,17 @@ class Check {
             label(rectangles_.buffer(r)) + " at bytes " + half_open(low(r), high(r)) + " uses bytes " +
                 half_open(begin, end) + " in steps " + half_open(first, last) + ", which are reserved");
       }
+  }
+
+  void check_together() {
+    for (const Together& row : problem_.together()) {
+      const Bytes expected =
+          saturated_add(begin(row.a), std::max<Bytes>(row.distance, 0)) + std::min<Bytes>(row.distance, 0);
+      if (begin(row.b) == expected || full()) continue;
+      add(ViolationKind::parted, row.a, row.b,
+          label(row.b) + " at offset " + std::to_string(begin(row.b)) + " must begin " + std::to_string(row.distance) +
+              " bytes after " + label(row.a) + " at offset " + std::to_string(begin(row.a)));
+    }
   }
 
   // Where a rectangle begins and ends in the arena; ends beyond int64 are cut off, and reported by check_alone.
@@ -357,6 +369,7 @@ std::string_view to_string(ViolationKind kind) {
     case ViolationKind::outside: return "outside";
     case ViolationKind::moved: return "moved";
     case ViolationKind::reserved: return "reserved";
+    case ViolationKind::parted: return "parted";
   }
   return "unknown";
 }

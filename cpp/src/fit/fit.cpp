@@ -61,6 +61,9 @@ class Fitter {
   Fitted run() {
     const Bytes given = load_in(graph_, storage_);
     if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
+    if (!graph_.layout().empty())
+      throw UnsupportedError(
+          "fit does not support pins, reserved bytes, or tensors together or apart, which this graph asks for");
     if (!has_contents_model(graph_))
       throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
     const FitModel bounding(graph_, facts_, storage_, ways(true));
@@ -90,7 +93,7 @@ class Fitter {
   }
 
   Graph same_graph() const {
-    GraphSpec spec{graph_.tensors(), {}, {}};
+    GraphSpec spec{graph_.tensors(), {}, {}, graph_.layout()};
     for (const Op& op : graph_.ops()) spec.ops.push_back(spec_of(graph_, op));
     for (const Index t : graph_.outputs()) spec.outputs.push_back(graph_.tensor(t).name);
     return Graph(std::move(spec));

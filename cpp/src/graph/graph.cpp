@@ -105,7 +105,7 @@ TensorKind tensor_kind(std::string_view name) {
   throw GraphError("kind must be one of input, weight, intermediate, output, workspace, got " + quoted(name));
 }
 
-Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)) {
+Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)), layout_(std::move(spec.layout)) {
   index_of_.reserve(tensors_.size());
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     check_tensor(tensors_[t], t);
@@ -142,7 +142,7 @@ std::optional<Index> Graph::find(std::string_view tensor_name) const {
 }
 
 bool Graph::operator==(const Graph& other) const {
-  return tensors_ == other.tensors_ && ops_ == other.ops_ && outputs_ == other.outputs_;
+  return tensors_ == other.tensors_ && ops_ == other.ops_ && outputs_ == other.outputs_ && layout_ == other.layout_;
 }
 
 OpSpec spec_of(const Graph& graph, const Op& op) {

@@ -62,7 +62,7 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops) {
     for (const Index before : waits[at(k)])
       if (place[at(before)] > place[at(k)])
         throw GraphError("op " + quoted(graph.op(k).name) + " must come after op " + quoted(graph.op(before).name));
-  GraphSpec spec{graph.tensors(), {}, {}};
+  GraphSpec spec{graph.tensors(), {}, {}, graph.layout()};
   for (const Index k : ops) spec.ops.push_back(spec_of(graph, graph.op(k)));
   for (const Index t : graph.outputs()) spec.outputs.push_back(graph.tensor(t).name);
   return Graph(std::move(spec));

@@ -11,6 +11,7 @@
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"
+#include "problem/fold.hpp"
 
 namespace memplan {
 
@@ -74,6 +75,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 }
 
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
+  if (!problem.together().empty()) return bound_of(Fold(problem).problem(), options);
   const Bytes pinned = end_of_pins(problem);
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(pinned, load(problem));
   constexpr double kShare = 8;                      // of the time, one part

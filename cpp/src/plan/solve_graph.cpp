@@ -51,6 +51,8 @@ class GraphSolver {
     possible_ = possible_sharing(graph_, order, storage_);
     one_choice_ = possible_.empty();
     bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible_);
+    for (const auto& [name, pin] : graph_.layout().pins)
+      if (const auto t = graph_.find(name)) bound_ = std::max(bound_, saturated_add(pin, graph_.tensor(*t).bytes));
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "memplan/errors.hpp"
+#include "problem/fold.hpp"
 
 namespace memplan {
 
@@ -33,6 +34,24 @@ unsigned features_of(const Problem& problem) {
   return features;
 }
 
+namespace {
+
+// Plans what lies together as one.
+Placement run_folded(const PlannerInfo& planner, const Fold& fold, const PlanOptions& options) {
+  PlanOptions of_fold = options;
+  if (options.improved)
+    of_fold.improved = [&](Improvement better) {
+      const std::vector<Bytes> offsets = fold.unfolded(better.offsets);
+      better.offsets = offsets;
+      options.improved(better);
+    };
+  Placement placement = run(planner, fold.problem(), of_fold);
+  placement.offsets = fold.unfolded(placement.offsets);
+  return placement;
+}
+
+}  // namespace
+
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
   const unsigned missing = features_of(problem) & ~planner.supports;
   if (const unsigned refused = missing & ~kShapes; refused != 0) {
@@ -40,6 +59,7 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
     for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
     throw UnsupportedError(label(planner) + " does not support " + list + ", which this problem asks for");
   }
+  if (!problem.together().empty()) return run_folded(planner, Fold(problem), options);
   if (!(missing & kShapes)) return planner.run(problem, options);
   PlanOptions of_rectangles = options;
   if (options.improved)

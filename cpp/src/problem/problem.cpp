@@ -242,7 +242,8 @@ bool Problem::operator==(const Problem& other) const {
          (!has_shapes() || shapes_->parts == other.shapes_->parts) &&
          (conflicts_ == nullptr) == (other.conflicts_ == nullptr) &&
          (conflicts_ == nullptr || *conflicts_ == *other.conflicts_) &&
-         (fixed_ == nullptr) == (other.fixed_ == nullptr) && (fixed_ == nullptr || *fixed_ == *other.fixed_);
+         (fixed_ == nullptr) == (other.fixed_ == nullptr) && (fixed_ == nullptr || *fixed_ == *other.fixed_) &&
+         same(together(), other.together());
 }
 
 }  // namespace memplan

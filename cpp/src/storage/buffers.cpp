@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "memplan/liveness.hpp"
+#include "storage/laying.hpp"
 
 namespace memplan {
 
@@ -102,9 +103,8 @@ Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const Happens
   return conflicts;
 }
 
-}  // namespace
-
-Buffers buffers_of(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
+// Storages, lifetimes and conflicts, whatever the layout asks for.
+Buffers without_layout(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
   const HappensBefore order(graph);
   Storages storages = storages_of(graph, order, options, wanted);
   Columns columns;
@@ -134,6 +134,27 @@ Buffers buffers_of(const Graph& graph, const StorageOptions& options, const Want
   for (Index b : buffers.buffer_of_workspace)
     if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
   if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
+  return buffers;
+}
+
+LiesIn lies_in(const Buffers& buffers) {
+  return {buffers.problem, buffers.buffer_of_tensor, buffers.offset_in_buffer, buffers.root_of_tensor,
+          buffers.buffer_of_workspace};
+}
+
+}  // namespace
+
+Buffers buffers_of(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
+  Buffers buffers = without_layout(graph, options, wanted);
+  if (graph.layout().empty()) return buffers;
+  try {
+    buffers.problem = with_layout(graph, lies_in(buffers));
+  } catch (const std::invalid_argument&) {  // perhaps for what shares bytes by choice
+    const std::vector<Shared> elsewhere = shared_elsewhere(graph, lies_in(buffers), buffers.shared);
+    if (elsewhere.size() == buffers.shared.size()) throw;
+    buffers = without_layout(graph, options, elsewhere);
+    buffers.problem = with_layout(graph, lies_in(buffers));
+  }
   return buffers;
 }
 

@@ -132,7 +132,7 @@ def _add_placing(group: Group) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="of lifetimes: the offset that a buffer must have, such as x=4KiB; may be repeated",
+        help="the offset that a tensor or buffer must have, such as x=4KiB; may be repeated",
     )
     group.add_argument(
         "--reserve",
@@ -140,7 +140,31 @@ def _add_placing(group: Group) -> None:
         action="append",
         default=[],
         metavar="A:B",
-        help="of lifetimes: bytes [A, B) that no buffer may use, or A:B:FIRST:LAST for some steps; may be repeated",
+        help="bytes [A, B) that nothing may use, or A:B:FIRST:LAST for some steps; may be repeated",
+    )
+    group.add_argument(
+        "--together",
+        type=_together,
+        action="append",
+        default=[],
+        metavar="A,B,N",
+        help="b begins N bytes after a, or where a does if N is left out; may be repeated",
+    )
+    group.add_argument(
+        "--contiguous",
+        type=names,
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="each of these begins where the one before it ends; may be repeated",
+    )
+    group.add_argument(
+        "--apart",
+        type=names,
+        action="append",
+        default=[],
+        metavar="A,B",
+        help="no two of these share bytes, even one after the other; may be repeated",
     )
     group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
@@ -171,6 +195,13 @@ def _pin(text: str) -> tuple[str, int]:
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, got {text!r}")
     return name, size(offset)
+
+
+def _together(text: str) -> tuple[str | int, ...]:
+    cells = text.split(",")
+    if len(cells) not in (2, 3):
+        raise argparse.ArgumentTypeError(f"takes A,B or A,B,N, got {text!r}")
+    return (*cells[:2], *(-size(n[1:]) if n.startswith("-") else size(n) for n in cells[2:]))
 
 
 def _reserved(text: str) -> tuple[int, ...]:
@@ -248,8 +279,9 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
         "seed": options.seed,
         "threads": options.threads,
     }
-    fixed = {"pin": dict(options.pin), "reserved": options.reserve}
-    return given | {name: value for name, value in fixed.items() if value}
+    layout = {"pin": dict(options.pin), "reserved": options.reserve}
+    layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
+    return given | {name: value for name, value in layout.items() if value}
 
 
 def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps; one
     with a pin is ``pinned``. ``reserved`` has the bytes that are, and when, if there are any.
+    ``together`` has rows (a, b, distance) of positions of buffers, if any lie together.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
     are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
     of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
@@ -55,6 +56,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     if plan.problem.reserved is not None:
         rows = plan.problem.reserved.tolist()
         spec["reserved"] = [dict(zip(PART_KEYS, row, strict=True)) for row in rows]
+    if plan.problem.together is not None:
+        spec["together"] = plan.problem.together.tolist()
     if plan.graph is not None:
         spec["tensors"] = _tensors(plan)
     if plan.order_bound is not None:

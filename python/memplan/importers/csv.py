@@ -1,7 +1,9 @@
 """Lifetimes and plans in CSV files, in the two forms that the field uses.
 
 ``id,lower,upper,size[,alignment][,hint][,gaps][,offset]`` (minimalloc, idealloc, OmniMalloc) and
-``tensor_name,size,offset,start_time,end_time[,alignment]``. Columns may come in any order.
+``tensor_name,size,offset,start_time,end_time[,alignment]``. Columns may come in any order. The first form also has
+memplan's own columns ``together`` ("a+64": it begins 64 bytes after a) and ``apart`` ("b c": it shares bytes with
+neither).
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _FORMS = (
     {"name": "tensor_name", "first": "start_time", "last": "end_time", "size": "size"},
 )
 _OPTIONAL = ("alignment", "offset")
-_OF_MINIMALLOC = ("hint", "gaps")
+_OF_MINIMALLOC = ("hint", "gaps", "together", "apart")
+_DISTANCE = re.compile(r"(.+?)(?:([+-])([0-9]+))?")
 _FREE = -1  # the pin of a buffer that has none
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # steps, and the bytes used in them
@@ -34,7 +37,7 @@ _GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # step
 class Rows:
     """The columns of a file: names, and int columns of equal length; `offset` is empty without that column.
 
-    `parts` (buffer, begin, end, first, last), `conflicts`, `pins` and `reserved` are as a Problem takes them.
+    `parts` (buffer, begin, end, first, last), `conflicts`, `pins`, `reserved` and `together` are as for a Problem.
     """
 
     name: list[str] = field(default_factory=list)
@@ -47,6 +50,7 @@ class Rows:
     conflicts: list[tuple[int, int]] = field(default_factory=list)
     pins: list[int] = field(default_factory=list)
     reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
+    together: list[tuple[int, int, int]] = field(default_factory=list)
 
     def problem(self) -> _core.Problem:
         """The buffers, without their offsets."""
@@ -54,7 +58,8 @@ class Rows:
             np.array(column, dtype=np.int64) for column in (self.size, self.first, self.last, self.alignment)
         )
         found = _core.Problem(size, first, last, alignment, self.name, self.parts or None, self.conflicts or None)
-        return found.with_pins(self.pins or None, self.reserved or None) if self.pins or self.reserved else found
+        found = found.with_pins(self.pins or None, self.reserved or None) if self.pins or self.reserved else found
+        return found.with_together(self.together) if self.together else found
 
 
 def read_problem(path: str | os.PathLike[str], *, inclusive: bool = False, pins: bool = True) -> _core.Problem:
@@ -104,6 +109,7 @@ class _Reader:
         self.offsets = offsets
         self.pinning = False  # whether offsets are pins: known from the header
         self.line = 1
+        self.links: list[tuple[int, int, str, int]] = []  # line, buffer, cell, column: of others, known at the end
 
     def read(self, lines: Iterator[list[str]]) -> Rows:
         try:
@@ -117,6 +123,7 @@ class _Reader:
                 self.line = lines.line_num  # type: ignore[attr-defined]
                 if cells:
                     self._append(rows, cells, column_of, len(header), seen)
+            self._link(rows, {name: i for i, name in enumerate(rows.name)}, column_of)
             return rows
         except csv.Error as error:
             self.line = lines.line_num  # type: ignore[attr-defined]
@@ -159,7 +166,10 @@ class _Reader:
             raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
         seen[name] = self.line
         rows.name.append(name)
-        left_out = ["name", "gaps"]
+        left_out = ["name", "gaps", "together", "apart"]
+        for role in ("together", "apart"):
+            if role in column_of and (cell := cells[column_of[role]].strip()):
+                self.links.append((self.line, len(rows.size), cell, column_of[role]))
         if "offset" in column_of and self.pinning:
             if not (cell := cells[column_of["offset"]].strip()):
                 left_out.append("offset")
@@ -179,6 +189,24 @@ class _Reader:
             rows.offset.append(number["offset"])
         elif "offset" in column_of and self.pinning:
             rows.pins.append(number.get("offset", _FREE))
+
+    def _link(self, rows: Rows, position: dict[str, int], column_of: dict[str, int]) -> None:
+        """What cells say of other buffers, by their names."""
+
+        def named(name: str) -> int:
+            if name not in position:
+                raise self._error(f"expected the id of a buffer, got {name!r}", column + 1)
+            return position[name]
+
+        for line, buffer, cell, column in self.links:
+            self.line = line
+            if column == column_of.get("apart"):
+                rows.conflicts += [(buffer, other) for other in map(named, cell.split())]
+                continue
+            name, distance = cell, 0
+            if name not in position and (found := _DISTANCE.fullmatch(cell)) and found[2]:
+                name, distance = found[1], int(found[2] + found[3])
+            rows.together.append((named(name), buffer, distance))
 
     def _check(self, number: dict[str, int], column_of: dict[str, int]) -> None:
         if number["size"] < 0:

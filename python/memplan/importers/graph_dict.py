@@ -8,7 +8,9 @@
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
               "stream": 0, "cost": 118.0e6, "recompute": true}],
      "outputs": ["y"],
-     "barriers": ["conv1"]}
+     "barriers": ["conv1"],
+     "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
+     "apart": [["a", "b"]]}
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ..barriers import with_barriers
 from ..dtypes import is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
+from ..layouts import Asked, on_graph
 
 _INT64_MAX = 2**63 - 1
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
@@ -32,7 +35,7 @@ _OP_KEYS = {
     *("alias", "inplace", "overwrite", "slice", "concat"),
     *("cost", "recompute"),
 }
-_GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers"}
+_GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Asked._fields}
 
 
 def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
@@ -65,7 +68,13 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
             if tensor.name not in views:
                 _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     graph = _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
-    return with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
+    graph = with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
+    if not (asked := {key: spec[key] for key in Asked._fields if key in spec}):
+        return graph
+    try:
+        return on_graph(graph, Asked(**asked))
+    except (TypeError, ValueError) as error:
+        raise GraphError(str(error)) from None
 
 
 def _tensor(entry: Any, where: str) -> _core.Tensor:

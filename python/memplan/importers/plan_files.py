@@ -11,6 +11,7 @@ from .. import _core
 from ..errors import LISTED, SourceError, invalid_plan
 from ..facts.plan import Plan
 from ..facts.usage import parts_by_buffer
+from ..subsets import selected
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 
@@ -95,7 +96,7 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
         if i in shapes_of_rows and shapes_of_rows[i] != sorted(shapes.get(b, [])):
             mismatches.append(f"buffer {name!r} has other parts in the plan than in the problem")
     mismatches += [f"buffer {name!r} is in the plan, but not in the problem" for name in row_of]
-    return _selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
+    return selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
 
 
 def _shapes(rows: Rows) -> dict[int, list[tuple[int, int, int, int]]]:
@@ -103,22 +104,3 @@ def _shapes(rows: Rows) -> dict[int, list[tuple[int, int, int, int]]]:
     for buffer, begin, end, first, last in sorted(rows.parts):
         shapes.setdefault(buffer, []).append((begin, end, first, last))
     return shapes
-
-
-def _selected(problem: _core.Problem, buffers: list[int]) -> _core.Problem:
-    """Some buffers of a problem, with their parts and the conflicts among them."""
-    size, first, last, alignment = (
-        column[buffers] for column in (problem.size, problem.first, problem.last, problem.alignment)
-    )
-    position = np.full(len(problem), -1, dtype=np.int64)
-    position[buffers] = np.arange(len(buffers))
-    parts, conflicts = problem.parts, problem.conflicts
-    if parts is not None:
-        parts = np.column_stack([position[parts[:, 0]], parts[:, 1:]])
-        parts = parts[parts[:, 0] >= 0]
-    if conflicts is not None:
-        conflicts = position[conflicts]
-        conflicts = conflicts[(conflicts >= 0).all(axis=1)]
-    selected = _core.Problem(size, first, last, alignment, [problem.names[b] for b in buffers], parts, conflicts)
-    pins = None if problem.pins is None else problem.pins[buffers]
-    return selected.with_pins(pins, problem.reserved)

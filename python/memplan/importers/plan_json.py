@@ -68,6 +68,8 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     for i, entry in enumerate(_list(spec.get("reserved", []), f"{path}: reserved")):
         begin, end, first, last = (_value(entry, key, f"{path}: reserved[{i}].{key}") for key in PART_KEYS)
         rows.reserved.append((begin, end, first, last))
+    for i, row in enumerate(_list(spec.get("together", []), f"{path}: together")):
+        rows.together.append(_distance(row, len(rows.name), f"{path}: together[{i}]"))
     pools = _value({"pools": spec.get("pools", 0)}, "pools", f"{path}: pools")
     if pools < 0:
         raise SourceError(f"{path}: pools must be >= 0, got {pools}")
@@ -134,6 +136,12 @@ def _pair(value: Any, count: int, where: str) -> tuple[int, int]:
         if not isinstance(buffer, int) or isinstance(buffer, bool) or not 0 <= buffer < count:
             raise SourceError(f"{where} must hold positions of buffers, 0 to {count - 1}, got {buffer!r}")
     return value[0], value[1]
+
+
+def _distance(value: Any, count: int, where: str) -> tuple[int, int, int]:
+    if not isinstance(value, list) or len(value) != 3:
+        raise SourceError(f"{where} must be two positions of buffers and a distance, got {value!r}")
+    return *_pair(value[:2], count, where), _value({"distance": value[2]}, "distance", f"{where} distance")
 
 
 def _flag(entry: dict[str, Any], key: str, where: str) -> bool:

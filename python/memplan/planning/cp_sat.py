@@ -42,14 +42,16 @@ class _Buffer(NamedTuple):
     position: int
     size: int
     multiple: int  # the offset is one of it
+    pin: int  # the offset; -1: free
     rectangles: list[_Rectangle]
 
 
 class _Scaled(NamedTuple):
-    """A problem's buffers that have bytes, in units of `unit` bytes."""
+    """A problem's buffers that have bytes, and what is reserved, in units of `unit` bytes."""
 
     unit: int
     buffers: list[_Buffer]
+    reserved: list[_Rectangle]
 
 
 def run(problem: _core.Problem, options: Options) -> Placement:
@@ -71,7 +73,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     if start.optimal or start.peak <= (options.capacity or 0):
         return greedy
     try:
-        scaled = _scaled(problem)
+        scaled = _scaled(problem, start.peak)
         _check(scaled)
         if options.tell is not None:
             options.tell(greedy.offsets, greedy.lower_bound)
@@ -110,7 +112,7 @@ ROW = PlannerInfo(
     name="cp_sat",
     title="rectangles that may not overlap, by constraint programming; needs memplan[exact]",
     exact=True,
-    supports=("alignment", "shapes", "conflicts"),
+    supports=("alignment", "shapes", "conflicts", "pins", "reserved"),
     complexity="exponential",
     source="OR-tools, CP-SAT",
     parameters=(Parameter("seconds", "time limit where none is given", 60, 1, 10**6),),
@@ -126,11 +128,16 @@ def _load() -> Any:
     return cp_model
 
 
-def _scaled(problem: _core.Problem) -> _Scaled:
+def _scaled(problem: _core.Problem, peak: int) -> _Scaled:
+    """The problem, of whose plans those at or below a peak count."""
     size, alignment = problem.size.tolist(), problem.alignment.tolist()
     with_bytes = [i for i in range(len(problem)) if size[i] > 0]
     rectangles = _rectangles(problem)
-    unit = math.gcd(*(n for i in with_bytes for r in rectangles[i] for n in (size[i], r.begin, r.size)))
+    pins = [-1] * len(size) if problem.pins is None else problem.pins.tolist()
+    reserved = _reserved(problem, peak)
+    fixed = [*(pins[i] for i in with_bytes if pins[i] >= 0), *(r.begin for r in reserved)]
+    fixed += [r.size for r in reserved if r.begin + r.size < peak]
+    unit = math.gcd(*(n for i in with_bytes for r in rectangles[i] for n in (size[i], r.begin, r.size)), *fixed)
     strict = {alignment[i] for i in with_bytes}
     while narrower := next((a for a in sorted(strict) if unit % a and a % unit), 0):
         unit = math.gcd(unit, narrower)
@@ -139,19 +146,39 @@ def _scaled(problem: _core.Problem) -> _Scaled:
             i,
             size[i] // unit,
             max(alignment[i] // unit, 1),
+            pins[i] // unit if pins[i] >= 0 else -1,
             [_Rectangle(r.begin // unit, r.size // unit, r.first, r.last) for r in rectangles[i]],
         )
         for i in with_bytes
     ]
-    return _Scaled(unit, buffers)
+    scaled = [_Rectangle(r.begin // unit, -(-r.size // unit), r.first, r.last) for r in reserved]
+    return _Scaled(unit, buffers, scaled)
+
+
+def _ranks(problem: _core.Problem) -> dict[int, int]:
+    """For steps at which something is born or dies, their ranks: what lies between two makes no difference."""
+    columns = [problem.first, problem.last]
+    columns += [] if problem.parts is None else [problem.parts[:, 3], problem.parts[:, 4]]
+    columns += [] if problem.reserved is None else [problem.reserved[:, 2], problem.reserved[:, 3]]
+    return {step: k for k, step in enumerate(np.unique(np.concatenate(columns)).tolist())}
+
+
+def _reserved(problem: _core.Problem, peak: int) -> list[_Rectangle]:
+    """What is reserved below the peak of a plan."""
+    rows = [] if problem.reserved is None else problem.reserved.tolist()
+    rank = _ranks(problem)
+    return [
+        _Rectangle(begin, min(end, peak) - begin, rank[first], rank[last])
+        for begin, end, first, last in rows
+        if begin < peak
+    ]
 
 
 def _rectangles(problem: _core.Problem) -> list[list[_Rectangle]]:
-    """Per buffer, with ranks of steps for steps: what lies between two of them makes no difference."""
+    """Per buffer, with ranks of steps for steps."""
     first, last, size = problem.first.tolist(), problem.last.tolist(), problem.size.tolist()
     parts = problem.parts.tolist() if problem.parts is not None else []
-    steps = {*first, *last, *(step for part in parts for step in part[3:])}
-    rank = {step: k for k, step in enumerate(sorted(steps))}
+    rank = _ranks(problem)
     rectangles: list[list[_Rectangle]] = [[] for _ in size]
     for buffer, begin, end, born, dead in parts:
         rectangles[buffer].append(_Rectangle(begin, end - begin, rank[born], rank[dead]))
@@ -171,6 +198,8 @@ def _check_count(buffers: int) -> None:
 def _check(scaled: _Scaled) -> None:
     steps = max(rectangle.last for buffer in scaled.buffers for rectangle in buffer.rectangles)
     height = sum(buffer.size + buffer.multiple for buffer in scaled.buffers)
+    height += max((r.begin + r.size for r in scaled.reserved), default=0)
+    height += max((buffer.pin for buffer in scaled.buffers), default=0)
     if height * steps > MOST_AREA:
         raise UnsupportedError(
             f"planner 'cp_sat' takes sizes that add up to at most 2^50 / {steps} units, in units of their greatest "
@@ -188,7 +217,9 @@ def _model(
     model.add_hint(peak, top)
     offsets, across, up = [], [], []
     for buffer in scaled.buffers:
-        offset = model.new_int_var(0, (top - buffer.size) // buffer.multiple, "")
+        lowest = max(buffer.pin, 0) // buffer.multiple
+        highest = lowest if buffer.pin >= 0 else (top - buffer.size) // buffer.multiple
+        offset = model.new_int_var(lowest, highest, "")
         hint = int(start.offsets[buffer.position]) // unit // buffer.multiple
         model.add_hint(offset, hint)
         model.add(offset * buffer.multiple + buffer.size <= peak)
@@ -196,6 +227,9 @@ def _model(
             across.append(model.new_fixed_size_interval_var(first, last - first, ""))
             up.append(model.new_fixed_size_interval_var(offset * buffer.multiple + begin, size, ""))
         offsets.append(offset)
+    for begin, size, first, last in scaled.reserved:
+        across.append(model.new_fixed_size_interval_var(first, last - first, ""))
+        up.append(model.new_fixed_size_interval_var(begin, size, ""))
     model.add_no_overlap_2d(across, up)
     for a, b in _conflicting(problem, scaled):
         (i, j), (below, above) = (scaled.buffers[a], scaled.buffers[b]), (offsets[a], offsets[b])

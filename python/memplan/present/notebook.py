@@ -26,7 +26,8 @@ def plan_html(plan: Plan) -> str:
 
 def graph_html(graph: _core.Graph) -> str:
     """Tensors by kind, ops by type, and the load of what `memplan.plan` places by default, over the steps."""
-    problem = _core.buffers_of(graph, _core.StorageOptions()).problem
+    plain = _core.Graph(graph.tensors, graph.ops, graph.outputs)  # what a layout names may not be placed by default
+    problem = _core.buffers_of(plain, _core.StorageOptions()).problem
     count: Counter[str] = Counter()
     weight: Counter[str] = Counter()
     for tensor in graph.tensors:

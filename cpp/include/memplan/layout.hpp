@@ -1,0 +1,51 @@
+// Layout: what a caller asks of where things lie, beyond sizes and lives.
+//
+//     pin        x at offset 4096                 reserved   bytes [0, 64) are for others
+//     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
+//
+// A graph has one, by names of tensors and workspaces ("conv.workspace"). A Problem has the same by index: pins,
+// reserved bytes and groups as columns of their own, what is apart among its conflicts.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+// Bytes [begin, end) of the arena that no buffer may use in the steps [first, last).
+struct Reserved {
+  Bytes begin = 0;
+  Bytes end = 0;
+  Step first = std::numeric_limits<Step>::min();
+  Step last = std::numeric_limits<Step>::max();
+
+  bool operator==(const Reserved&) const = default;
+};
+
+// b begins `distance` bytes after a; before it, where that is negative.
+template <class Ref>
+struct BasicTogether {
+  Ref a;
+  Ref b;
+  Bytes distance = 0;
+
+  bool operator==(const BasicTogether&) const = default;
+};
+
+using Together = BasicTogether<Index>;
+
+struct Layout {
+  std::vector<std::pair<std::string, Bytes>> pins = {};
+  std::vector<Reserved> reserved = {};
+  std::vector<BasicTogether<std::string>> together = {};
+  std::vector<std::pair<std::string, std::string>> apart = {};
+
+  bool empty() const { return pins.empty() && reserved.empty() && together.empty() && apart.empty(); }
+  bool operator==(const Layout&) const = default;
+};
+
+}  // namespace memplan

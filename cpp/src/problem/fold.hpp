@@ -1,0 +1,42 @@
+// Fold: buffers that lie together as one. A group at fixed distances moves as a rigid whole, so it is one buffer with a
+// shape: the rectangles of its members.
+//
+//     a   ┌────┐                  ┌────┐        distance 64 from a to b; the whole is placed, and a and b lie
+//         └────┘    + 64 + b  ─▶  └────┘──┐     where it lies, plus what they are in it
+//     b      ┌────┐                  │    │
+//            └────┘                  └────┘
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+class Fold {
+ public:
+  // Throws ProblemError, naming two buffers, where they cannot lie together as they should. O(n log n), and members of
+  // a group squared.
+  explicit Fold(const Problem& problem);
+
+  // Without anything that lies together; its plans, and what is proven of it, are those of the problem.
+  const Problem& problem() const { return *folded_; }
+  // The offsets of the buffers, from those of the folded problem.
+  std::vector<Bytes> unfolded(std::span<const Bytes> offsets) const;
+  // The offsets of the folded problem, from those of a plan of the buffers.
+  std::vector<Bytes> folded(std::span<const Bytes> offsets) const;
+
+ private:
+  struct Rigid;
+  struct Columns;
+
+  void lay_out(const Problem& problem);
+  void make(const Problem& problem, const std::vector<Rigid>& wholes);
+
+  std::vector<Index> whole_of_;   // per buffer, its position in the folded problem
+  std::vector<Bytes> inside_of_;  // where it lies there
+  std::optional<Problem> folded_;
+};
+
+}  // namespace memplan

@@ -1,0 +1,148 @@
+"""What a caller asks of where things lie, by name: pins, reserved bytes, and what lies together or apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from .sizes import in_bytes
+from .text import offer
+
+_ALWAYS = (-(2**63), 2**63 - 1)
+
+
+class Asked(NamedTuple):
+    """The options of `memplan.plan` that are about places, as they were given; each is a key of a graph dict too."""
+
+    pin: Any = None
+    reserved: Any = ()
+    together: Any = ()
+    contiguous: Any = ()
+    apart: Any = ()
+
+
+def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
+    """The graph or problem of which this is asked besides what is asked of it already.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option is none, or names what is not there.
+    """
+    if not any(asked):
+        return source
+    return on_graph(source, asked) if isinstance(source, _core.Graph) else _on_problem(source, asked)
+
+
+def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
+    sizes = {tensor.name: tensor.bytes for tensor in graph.tensors}
+    sizes |= _workspaces(graph, set(sizes))
+    new, old = layout_of(asked, sizes, "tensors"), graph.layout
+    pins = dict(old.pins) | dict(new.pins)
+    layout = _core.Layout(
+        list(pins.items()), old.reserved + new.reserved, old.together + new.together, old.apart + new.apart
+    )
+    return _core.Graph(graph.tensors, graph.ops, graph.outputs, layout)
+
+
+def _workspaces(graph: _core.Graph, taken: set[str]) -> dict[str, int]:
+    """Bytes of the ops' workspaces, by the names that their buffers have."""
+    found = {}
+    for op in graph.ops:
+        name = f"{op.name}.workspace"
+        while name in taken:
+            name += "_"
+        if op.workspace > 0:
+            found[name] = op.workspace
+    return found
+
+
+def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
+    position = {problem.name(b): b for b in range(len(problem))}
+    layout = layout_of(asked, dict(zip(position, problem.size.tolist(), strict=True)), "buffers")
+    pins = np.full(len(problem), -1, dtype=np.int64) if problem.pins is None else problem.pins.copy()
+    for name, offset in layout.pins:
+        pins[position[name]] = offset
+    rows = [] if problem.reserved is None else problem.reserved.tolist()
+    if layout.pins or layout.reserved:
+        problem = problem.with_pins(pins, rows + layout.reserved)
+    if layout.apart:
+        pairs = [] if problem.conflicts is None else problem.conflicts.tolist()
+        problem = problem.with_conflicts(pairs + [(position[a], position[b]) for a, b in layout.apart])
+    if layout.together:
+        known = [] if problem.together is None else problem.together.tolist()
+        problem = problem.with_together(known + [(position[a], position[b], by) for a, b, by in layout.together])
+    return problem
+
+
+def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
+    """What is asked of things that have these sizes, by name."""
+    known = _Known(sizes, what)
+    if asked.pin is not None and not isinstance(asked.pin, Mapping):
+        raise TypeError(f"pin must be a mapping from names of {what} to offsets, got {type(asked.pin).__name__}")
+    pins = [(known(name, "pin"), in_bytes(offset, f"pin[{name!r}]")) for name, offset in (asked.pin or {}).items()]
+    example = "a list of ranges such as (0, 4096)"
+    reserved = [_range(row, where) for row, where in _rows(asked.reserved, "reserved", example)]
+    together = [_together(row, where, known) for row, where in _rows(asked.together, "together", 'rows ("a", "b", 64)')]
+    for row, where in _rows(asked.contiguous, "contiguous", 'lists of names such as ("a", "b", "c")'):
+        together += [(a, b, sizes[a]) for a, b in pairwise(_names(row, where, known))]
+    apart: list[tuple[str, str]] = []
+    for row, where in _rows(asked.apart, "apart", 'lists of names such as ("a", "b")'):
+        apart += combinations(_names(row, where, known), 2)
+    return _core.Layout(pins, reserved, together, apart)
+
+
+class _Known(NamedTuple):
+    """Names that may be given, and what they are names of."""
+
+    sizes: Mapping[str, int]
+    what: str
+
+    def __call__(self, name: Any, option: str) -> str:
+        if not isinstance(name, str) or name not in self.sizes:
+            near = offer(str(name), list(self.sizes), self.what)
+            raise ValueError(f"{option} must name {self.what}, got {name!r}; {near}")
+        return name
+
+
+def _rows(value: Any, option: str, example: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"{option} must be {example}, got {value!r}")
+    return ((row, f"{option}[{k}]") for k, row in enumerate(value))
+
+
+def _names(row: Any, where: str, known: _Known) -> list[str]:
+    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) < 2:
+        raise TypeError(f"{where} must be two names or more, got {row!r}")
+    names = [known(name, where) for name in row]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{where} names {name!r} {names.count(name)} times")
+    return names
+
+
+def _together(row: Any, where: str, known: _Known) -> tuple[str, str, int]:
+    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 3):
+        raise TypeError(f"{where} must be (a, b, distance), or (a, b) for one address, got {row!r}")
+    a, b = _names(row[:2], where, known)
+    return a, b, _distance(row[2], where) if len(row) == 3 else 0
+
+
+def _distance(value: Any, where: str) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value < 0:
+        return -in_bytes(-int(value), f"{where} distance")
+    return in_bytes(value, f"{where} distance")
+
+
+def _range(row: Any, where: str) -> tuple[int, int, int, int]:
+    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 4):
+        raise TypeError(f"{where} must be (begin, end) in bytes, or (begin, end, first, last), got {row!r}")
+    first, last = row[2:] or _ALWAYS
+    for step in (first, last):
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
+            raise TypeError(f"{where} must have steps that are integers, got {step!r}")
+    return in_bytes(row[0], f"{where} begin"), in_bytes(row[1], f"{where} end"), int(first), int(last)
