@@ -102,7 +102,9 @@ UPSTREAM: dict[str, set[str]] = {
         "placing/deadline",
     },
     "search/pair_squeeze": {"plan", "search/pair_search"},
-    "search/squeeze": {"search/luby", "search/valley_search"},
+    "search/stack_tree": set(),
+    "search/stack_search": {"placing/deadline", "search/chance", "search/sections", "search/stack_tree"},
+    "search/squeeze": {"search/luby", "search/stack_search", "search/valley_search"},
     "search/window_repair": {
         "occupancy",
         "placing/deadline",
