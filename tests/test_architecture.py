@@ -102,7 +102,9 @@ UPSTREAM: dict[str, set[str]] = {
         "placing/deadline",
     },
     "search/pair_squeeze": {"plan", "search/pair_search"},
-    "search/squeeze": {"search/luby", "search/valley_search"},
+    "search/stack_tree": set(),
+    "search/stack_search": {"placing/deadline", "search/chance", "search/sections", "search/stack_tree"},
+    "search/squeeze": {"search/luby", "search/stack_search", "search/valley_search"},
     "search/window_repair": {
         "occupancy",
         "placing/deadline",
@@ -200,7 +202,7 @@ UPSTREAM: dict[str, set[str]] = {
     "fit/candidates": {"fit/schedule"},
     "fit/cover": {"fit/fit_model", "fit/schedule"},
     "fit/exact": {"fit/schedule"},
-    "fit/prices": {"fit/cover", "placing/deadline"},
+    "fit/prices": {"fit/cover", "placing/deadline", "search/ascent"},
     "fit/fit_search": {"fit/candidates", "placing/deadline", "search/chance"},
     "fit/rewrite": {"graph", "again", "fit/schedule"},
     "fit": {
@@ -220,6 +222,19 @@ UPSTREAM: dict[str, set[str]] = {
         "fit/rewrite",
     },
     "registry": {"planner", "planners/planners"},
+    "search/ascent": {"placing/deadline"},
+    "memories/demand": {"memories", "problem"},
+    "memories/memory_prices": {"memories", "memories/demand", "placing/deadline", "search/ascent"},
+    "memories/pool_placer": {"memories", "bounds", "plan", "placing/deadline"},
+    "memories/assignment": {
+        "memories",
+        "memories/demand",
+        "memories/memory_prices",
+        "memories/pool_placer",
+        "placing/deadline",
+    },
+    "memories/insertion": {"memories", "memories/assignment", "placing/deadline", "placing/placed"},
+    "memories": {"bounds", "infeasible", "placing/deadline", "plan", "planner", "plan/attempt", "problem", "registry"},
     "refute": {"problem", "planner", "search/valley_search"},
     "refute_pairs": {"problem", "planner", "clique", "search/pair_search", "search/pair_squeeze"},
     "verify": {"problem", "problem/sorting"},  # whose result it checks
@@ -288,6 +303,8 @@ AN_ORDER = {  # a row's file
 OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
     "order_bound": {"order/bound"},
+    "memories": {"memories/assignment", "memories/demand", "memories/insertion", "memories/pool_placer"},
+    "memories/assignment": {"memories/insertion"},
     "storage": {"storage/forming", "storage/sharing"},
     "solve": {"plan/attempt"},
 }

@@ -38,6 +38,7 @@ UPSTREAM: dict[str, set[str]] = {
     "solving": {"planning", "facts"},
     "layouts": set(),
     "subsets": set(),
+    "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
     "api": {
         "barriers",
         "checks",
@@ -47,6 +48,7 @@ UPSTREAM: dict[str, set[str]] = {
         "layouts",
         "facts",
         "planning",
+        "pools",
         "proofs",
         "solving",
     },
@@ -67,6 +69,7 @@ UPSTREAM: dict[str, set[str]] = {
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
     "facts/pareto",
+    "facts/memories",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -30,6 +30,7 @@ from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
+from .facts.memories import Memories, Memory, Pool
 from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
@@ -77,6 +78,8 @@ __all__ = [
     "InfeasibleError",
     "InvalidPlanError",
     "Largest",
+    "Memories",
+    "Memory",
     "MissingDependencyError",
     "Op",
     "Options",
@@ -93,6 +96,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "Pool",
     "PoolUse",
     "Problem",
     "ProblemError",
