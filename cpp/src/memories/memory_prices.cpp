@@ -10,7 +10,7 @@ namespace memplan {
 
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kRefusedPrice = std::numeric_limits<double>::infinity();
 
 class MemoryPricing {
  public:
@@ -63,11 +63,11 @@ class MemoryPricing {
  private:
   std::size_t choose(Index i, double& largest) {
     std::size_t best = 0;
-    double least = kNever, most = 0;
+    double least = kRefusedPrice, most = 0;
     for (std::size_t p = 0; p < pools_; ++p) {
       double& cost = reduced[at(i) * pools_ + p];
-      cost = request_.cost_of(i, p) == kRefused ? kNever : static_cast<double>(request_.cost_of(i, p));
-      if (cost == kNever) continue;
+      cost = request_.cost_of(i, p) == kRefused ? kRefusedPrice : static_cast<double>(request_.cost_of(i, p));
+      if (cost == kRefusedPrice) continue;
       const double* sum = sum_.data() + p * (sections_ + 1);
       for (const SectionUse& use : demand_.of(i))
         cost += static_cast<double>(demand_.bytes(use, p)) * (sum[at(use.last)] - sum[at(use.first)]);
