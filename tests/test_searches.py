@@ -56,7 +56,7 @@ def network(problem: memplan.Problem) -> dict[str, Any]:
 
 
 HARD = hard()
-PUZZLE = generate.tight(200, steps=60, units=256, exchanges=100, seed=1)
+PUZZLE = generate.tight(200, steps=60, units=256, exchanges=100, shrunk=0.02, seed=1)
 
 
 def for_long(planner: str) -> memplan.Problem:

@@ -19,6 +19,7 @@ import timeit
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +291,22 @@ def pinwheels(settings: Settings) -> Iterator[Line]:
             for k in range(min(settings.problems, 3))
         }
         yield from _above(settings, problems, f"pinwheels, {pieces:,} pieces", 0.05)
+        if problems := omnimalloc_pinwheels(pieces, min(settings.problems, 3)):
+            yield from _above(settings, problems, f"OmniMalloc's pinwheels, {pieces:,} pieces", 0.05)
+
+
+def omnimalloc_pinwheels(pieces: int, count: int) -> dict[str, memplan.Problem]:
+    """Those of the package omnimalloc, if it is here."""
+    if find_spec("omnimalloc") is None:
+        return {}
+    from omnimalloc.benchmark.sources import PinwheelSource
+
+    problems = {}
+    for seed in range(count):
+        buffers = PinwheelSource(num_allocations=pieces, seed=seed).get_allocations()
+        columns = ([getattr(buffer, name) for buffer in buffers] for name in ("size", "start", "end"))
+        problems[f"OmniMalloc pinwheels {pieces:,} {seed}"] = memplan.Problem(*columns)
+    return problems
 
 
 def random_intervals(settings: Settings) -> Iterator[Line]:

@@ -116,6 +116,89 @@ def test_many_conflicts_are_searched_by_orders(threads: int) -> None:
     assert again.offsets.tolist() == plan.offsets.tolist()
 
 
+def tiles(rng: np.random.Generator, pieces: int, steps: int, size: int) -> list[tuple[int, int, int]]:
+    """(first, last, bytes) of a rectangle that is cut across again and again: all its bytes are in use at each step."""
+    cut = [(0, steps, size)]
+    while len(cut) < pieces:
+        first, last, bytes_ = cut.pop(int(rng.integers(len(cut))))
+        if rng.random() < 0.5 and last - first > 1:
+            at = int(rng.integers(first + 1, last))
+            cut += [(first, at, bytes_), (at, last, bytes_)]
+        elif bytes_ > 1:
+            low = int(rng.integers(1, bytes_))
+            cut += [(first, last, low), (first, last, bytes_ - low)]
+        else:
+            cut.append((first, last, bytes_))
+    return cut
+
+
+def threads_of_tiles(seed: int, threads: int, pieces: int, messages: int) -> memplan.Problem:
+    """Each thread has tiles of its own, and vector clocks; what one thread has done, another learns by a message."""
+    rng = np.random.default_rng(seed)
+    steps, size = 10_000, 1 << 16
+    knows = [[0] * threads for _ in range(threads)]
+    learnt: list[list[tuple[int, list[int]]]] = [[(0, [0] * threads)] for _ in range(threads)]
+    for step in sorted(rng.choice(np.arange(1, steps), messages, replace=False).tolist()):
+        one, other = rng.choice(threads, 2, replace=False).tolist()
+        knows[one][one] = step
+        knows[other] = [max(pair) for pair in zip(knows[one], knows[other], strict=True)]
+        learnt[other].append((step, knows[other]))
+
+    def clock(thread: int, step: int) -> list[int]:
+        known = [known for at, known in learnt[thread] if at <= step][-1]
+        return [*known[:thread], step, *known[thread + 1 :]]
+
+    rows = [(thread, *tile) for thread in range(threads) for tile in tiles(rng, pieces, steps, size)]
+    rng.shuffle(rows)
+    first = [clock(thread, first) for thread, first, _, _ in rows]
+    last = [clock(thread, last) for thread, _, last, _ in rows]
+    return memplan.Problem([bytes_ for *_, bytes_ in rows], first, last)
+
+
+@pytest.mark.parametrize("as_pairs", [False, True])
+def test_threads_that_hardly_meet_are_planned_alone(as_pairs: bool) -> None:
+    problem = threads_of_tiles(1, threads=4, pieces=100, messages=12)
+    if as_pairs:  # lifetimes mean nothing then
+        first, last, n = problem.first, problem.last, len(problem)
+        meet = {(a, b) for b in range(n) for a in range(b) if first[a] < last[b] and first[b] < last[a]}
+        pairs = meet | {(min(pair), max(pair)) for pair in problem.conflicts}
+        problem = memplan.Problem(problem.size, range(n), range(1, n + 1), conflicts=sorted(pairs))
+    plan = memplan.plan(problem, "auto:effort=5000000")
+    assert (plan.peak, plan.optimal, plan.winner) == (4 << 16, True, "bands")
+
+
+def test_threads_that_never_meet_are_proven_one_by_one() -> None:
+    """Each thread needs more than its load, so no clique proves it; nor do sizes have the alignment that all have."""
+    size, first, last = [2, 4, 4, 1, 2, 1, 1], [0, 4, 0, 2, 5, 3, 2], [2, 6, 3, 5, 9, 5, 4]
+    apart = [(a, 7 + b) for a in range(7) for b in range(7)]
+    both = memplan.Problem(size * 2, first * 2, last * 2, conflicts=apart)
+    plan = memplan.plan(both)
+    assert (both.load, plan.peak, plan.optimal) == (12, 14, True)
+    assert memplan.plan(memplan.Problem(size * 20, first * 20, last * 20, conflicts=apart_of(20, 7))).optimal
+
+
+def test_cores_between_barriers_are_proven_above_the_load() -> None:
+    """What two cores do before a barrier meets nothing of what they do after it. The load is that of one core."""
+    size, first, last, phase = [], [], [], []
+    for core, barrier in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        work = tight(60, units=24, seed=10 * core + barrier)
+        begin = max(last, default=0)
+        size += work.size.tolist()
+        first += (begin + work.first).tolist()
+        last += (begin + work.last).tolist()
+        phase += [(barrier, core)] * len(work)
+    n = len(size)
+    beside = [(a, b) for b in range(n) for a in range(b) if phase[a][0] == phase[b][0] and phase[a] != phase[b]]
+    problem = memplan.Problem(size, first, last, conflicts=beside)
+    plan = memplan.plan(problem, "auto:effort=3000000")
+    assert (plan.peak, plan.optimal) == (2 * problem.load, True)
+
+
+def apart_of(groups: int, each: int) -> list[tuple[int, int]]:
+    n = groups * each
+    return [(a, b) for b in range(n) for a in range(b) if a // each != b // each]
+
+
 def test_conflicts_of_few_buffers_are_proven() -> None:
     ring = [(i, (i + 1) % 5) for i in range(5)]
     plan = memplan.plan(memplan.Problem([1] * 5, range(5), range(1, 6), conflicts=ring))

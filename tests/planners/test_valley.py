@@ -16,7 +16,7 @@ from memplan.generate import mirrored, shuffled, tight
 from strategies import BOUNDED, bounded, columns
 
 MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
-INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary", "weigh")
+INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary", "weigh", "stacks")
 CAPACITY = 1_048_576
 GREEDY_FAILS = memplan.Problem([2, 2, 5, 4], [2, 4, 1, 3], [6, 7, 3, 5])  # greedy_by_size leaves 9 where 8 is possible
 
@@ -129,7 +129,7 @@ def test_minimalloc_fits_however_it_is_told(name: str) -> None:
 
 
 def test_a_seed_is_a_plan() -> None:
-    problem = tight(40, exchanges=40, seed=1)
+    problem = tight(60, exchanges=60, shrunk=0.02, seed=1)
     one, again, *others = (memplan.plan(problem, "valley:work=1000000", seed=seed) for seed in (5, 5, 6, 7, 8, 9))
     assert one.offsets.tobytes() == again.offsets.tobytes()
     assert one.lower_bound == again.lower_bound
@@ -175,3 +175,21 @@ def test_as_many_sections_as_a_word_has_bits(steps: int) -> None:
         problem = memplan.Problem(random.integers(1, 10, 2 * steps), first, np.minimum(first + life, steps))
         plan = memplan.plan(problem, "valley:work=2000000", seed=seed)  # verified there
         assert plan.peak <= memplan.plan(problem, "greedy_by_size").peak
+
+
+@pytest.mark.parametrize("pieces", [257, 1025])
+@pytest.mark.parametrize("planner", ["valley", "auto"])
+def test_pinwheels_are_packed(pieces: int, planner: str) -> None:
+    for seed in range(4):
+        problem = tight(pieces, steps=1000, units=1 << 20, unit=1, pinwheels=1.0, seed=seed)
+        plan = memplan.plan(problem, f"{planner}:{'work' if planner == 'valley' else 'effort'}=2000000", seed=seed)
+        assert plan.optimal
+        assert plan.peak == 1 << 20
+
+
+def test_stacks_prove_that_the_load_is_too_little() -> None:
+    """Puzzles that the valley search alone does not refute in ten times the work."""
+    for seed in (1016, 1019, 1026):
+        problem = tight(46 + (seed - 1016), exchanges=40, seed=seed)
+        assert memplan.plan(problem, "valley:work=200000").lower_bound > problem.load
+        assert memplan.plan(problem, "valley:work=2000000,stacks=off").lower_bound == problem.load

@@ -89,6 +89,7 @@ inline constexpr Parameter kValley[] = {
     {"twins", "try one of identical buffers", 1, 0, 1, kSwitch},
     {"vary", "let restarts differ", 1, 0, 1, kSwitch},
     {"weigh", "branch first where the search died most", 1, 0, 1, kSwitch},
+    {"stacks", "where no byte is free, search all stacks first", 1, 0, 1, kSwitch},
 };
 Placement valley(const Problem& problem, const PlanOptions& options);
 inline constexpr Parameter kSqueakyWheel[] = {

@@ -10,6 +10,8 @@
 // is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
 // early.
 //
+// Groups of buffers that conflict with all of the others are planned by a portfolio each (search/bands.hpp).
+//
 // With conflicts beyond lifetimes and with shapes, it begins with the best of some greedy planners, and a search on
 // pairs comes first, which is exact where buffers are few; then one by ejection, and one by orders where there are no
 // shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
@@ -21,19 +23,18 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "memplan/bounds.hpp"
+#include "memplan/clique.hpp"
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "search/around_pins.hpp"
-#include "search/ejection_search.hpp"
-#include "search/order_search.hpp"
-#include "search/pair_squeeze.hpp"
-#include "search/squeaky_search.hpp"
-#include "search/squeeze.hpp"
+#include "search/band_member.hpp"
+#include "search/members.hpp"
 #include "search/window_repair.hpp"
 
 namespace memplan {
@@ -46,9 +47,11 @@ constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothi
 constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
 constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
 constexpr std::int64_t kPerSection = 4;               // work of a dive
-constexpr std::int64_t kMending = 100;                // buffers looked at, per buffer, before members search
+constexpr std::int64_t kCliqueWorkOfBand = kCliqueWork / 100;
+constexpr Bytes kBandsNear = 50;           // bands that need one in so many bytes more have no plan worth it
+constexpr Bytes kMostAlignment = 1 << 20;  // of buffers in bands: multiples are small
+constexpr std::int64_t kMending = 100;     // buffers looked at, per buffer, before members search
 constexpr int kMostLag = 3;
-constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
 // Rows often come in an order that says something: that of a program, or of who cut them.
 Placement as_given(const Problem& problem, const PlanOptions& options) {
@@ -64,6 +67,15 @@ constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOp
     {"xla_heap", xla_heap},
 };
 
+// For planners that run within the deadline, on its thread.
+PlanOptions options_within(PlanOptions options, const Deadline& deadline) {
+  options.time_limit = deadline.left();
+  options.start = {};
+  options.stop = [&deadline] { return deadline.passed(); };
+  options.improved = {};
+  return options;
+}
+
 // No plan peaks below a buffer's size; the load may, where a shape leaves its highest bytes unused.
 Bytes least_peak(const Problem& problem) {
   Bytes least = load(problem);
@@ -71,143 +83,14 @@ Bytes least_peak(const Problem& problem) {
   return least;
 }
 
-// The best plan so far.
-struct Incumbent {
-  Placement& placement;
-  Bytes peak;
-};
-
-// What searches in a slice, and what it found there.
-class Member {
- public:
-  virtual ~Member() = default;
-  // Works for about that much, from the best plan so far; true if it found a better one. Where the deadline throws, it
-  // has found none.
-  virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
-  virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
-  virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
-  virtual std::string_view name() const = 0;
-  virtual std::vector<Bytes> offsets() const = 0;
-  virtual Bytes lower_bound() const = 0;
-  virtual std::int64_t work() const = 0;
-};
-
-class ValleyMember : public Member {
- public:
-  // Saves its slices up until they allow `least` of work, so that a single run does not take all the time.
-  ValleyMember(const Problem& problem, const Sections& sections, std::uint64_t seed, std::int64_t at_bound,
-               std::int64_t least)
-      : problem_(problem), sections_(sections), seed_(seed), at_bound_(at_bound), least_(least) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    saved_ += work;
-    if (saved_ < least_) return false;
-    if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, deadline, at_bound_);
-    bool found = false;
-    while (!found && saved_ > 0 && squeeze_->lower_bound() < best.peak && !deadline.passed()) {
-      const std::int64_t before = squeeze_->work();
-      found = enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Outcome::found
-                                               : squeeze_->step(best.peak, kEndless, deadline);
-      saved_ -= squeeze_->work() - before + kPerRun;
-    }
-    return found;
-  }
-  bool is_done(const Incumbent& best) const override { return lower_bound() >= best.peak; }
-  std::string_view name() const override { return "valley"; }
-  std::vector<Bytes> offsets() const override { return squeeze_->offsets(); }
-  Bytes lower_bound() const override { return squeeze_ ? squeeze_->lower_bound() : 0; }
-  std::int64_t work() const override { return squeeze_ ? squeeze_->work() : 0; }
-
- private:
-  using Outcome = ValleySearch::Outcome;
-  const Problem& problem_;
-  const Sections& sections_;
-  const std::uint64_t seed_;
-  const std::int64_t at_bound_, least_;
-  static constexpr std::int64_t kPerRun = 1000;  // work of a run that ends at once
-  std::int64_t saved_ = 0;
-  std::optional<Squeeze> squeeze_;  // made when it is used: it takes memory
-};
-
-class WheelMember : public Member {
- public:
-  WheelMember(const Problem& problem, Bytes bound, std::uint64_t seed)
-      : problem_(problem), bound_(bound), seed_(seed) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    if (!wheel_) wheel_.emplace(problem_, seed_, bound_, deadline);
-    wheel_->offer(best.placement.offsets);
-    return wheel_->step(work / kWorkPerLook, deadline, enough) && wheel_->peak() < best.peak;
-  }
-  bool is_done(const Incumbent& best) const override { return wheel_ && wheel_->bound() >= best.peak; }
-  std::string_view name() const override { return "squeaky_wheel"; }
-  std::vector<Bytes> offsets() const override { return {wheel_->best().begin(), wheel_->best().end()}; }
-  Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return wheel_ ? kWorkPerLook * wheel_->work() : 0; }
-
- private:
-  static constexpr std::int64_t kWorkPerLook = 3;  // it counts buffers looked at, which take longer
-
-  const Problem& problem_;
-  const Bytes bound_;
-  const std::uint64_t seed_;
-  std::optional<SqueakySearch> wheel_;
-};
-
-// For conflicts beyond lifetimes and for shapes: exact where buffers are few.
-class PairMember : public Member {
- public:
-  PairMember(const Problem& problem, Bytes bound, std::uint64_t seed, const Deadline& deadline)
-      : squeeze_(problem, bound, seed, deadline) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    return squeeze_.step(best.placement.offsets, enough, work, deadline);
-  }
-  bool is_done(const Incumbent& best) const override { return squeeze_.is_done() || lower_bound() >= best.peak; }
-  bool seeks_proofs() const override { return is_exact(); }
-  std::string_view name() const override { return "pairs"; }
-  std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
-  Bytes lower_bound() const override { return squeeze_.lower_bound(); }
-  std::int64_t work() const override { return squeeze_.work(); }
-
-  bool is_exact() const { return squeeze_.is_exact(); }
-
- private:
-  PairSqueeze squeeze_;
-};
-
-// A search that proves nothing, and never ends by itself: OrderSearch for conflicts beyond lifetimes, EjectionSearch
-// for conflicts and shapes.
-template <class Search>
-class EndlessMember : public Member {
- public:
-  EndlessMember(const Problem& problem, std::uint64_t seed, std::string_view name)
-      : problem_(problem), seed_(seed), name_(name) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    if (!search_) search_.emplace(problem_, seed_, deadline);
-    return search_->step(best.placement.offsets, enough, work, deadline);
-  }
-  bool is_done(const Incumbent&) const override { return false; }
-  std::string_view name() const override { return name_; }
-  std::vector<Bytes> offsets() const override { return search_->offsets(); }
-  Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return search_ ? search_->work() : 0; }
-
- private:
-  const Problem& problem_;
-  const std::uint64_t seed_;
-  const std::string_view name_;
-  std::optional<Search> search_;
-};
+std::unique_ptr<Rounds> make_rounds(const Problem& problem, std::uint64_t seed);
 
 class Portfolio {
  public:
   // Puts the best placement into `best`, which is that of first_plan at first.
-  Portfolio(const Problem& problem, const PlanOptions& options, Placement& best, const Deadline& deadline)
+  Portfolio(const Problem& problem, const PlanOptions& options, Placement& best)
       : problem_(problem),
         options_(options),
-        deadline_(deadline),
         best_{best, peak_of(problem, best.offsets)},
         bound_(std::max(options.lower_bound, least_peak(problem))) {
     best.winner = "first_fit";
@@ -218,40 +101,76 @@ class Portfolio {
     effort_ = options.time_limit && !effort_set ? kEndless : options.get(kPortfolio[0]);
   }
 
-  void run() {
-    begin();
-    if (!is_over()) mend();
-    if (is_over()) return;
-    gather();
-    for (std::int64_t slice = kFirstSlice; !is_over() && !members_.empty(); slice = std::min(2 * slice, kLastSlice))
-      round(slice);
+  void run(const Deadline& deadline) {
+    begin(deadline);
+    for (std::int64_t slice = kFirstSlice; !is_over(deadline); slice = std::min(2 * slice, kLastSlice))
+      round(slice, deadline);
   }
 
+  // What comes before the rounds.
+  void begin(const Deadline& deadline) {
+    offer_beginnings(deadline);
+    if (!is_over(deadline)) mend(deadline);
+    if (!is_over(deadline)) gather(deadline);
+  }
+
+  // Every member works for a slice.
+  void round(std::int64_t slice, const Deadline& deadline) {
+    const std::size_t threads = static_cast<std::size_t>(options_.threads);
+    std::vector<bool> better(members_.size(), false);
+    std::size_t done = 0;
+    for (bool enough = false; done < members_.size() && !enough;) {
+      const std::size_t end = std::min(members_.size(), done + threads);
+      if (end - done == 1) {
+        better[done] = search(*members_[done], slice, deadline);
+      } else {
+        side_by_side(done, end, slice, better, deadline);
+      }
+      for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
+    }
+    merge(done, better);
+  }
+
+  // Nothing better is to be expected, or the effort is spent.
+  bool is_done() const {
+    if (best_.peak <= enough() || is_refuted(bound_) || work_ >= effort_) return true;
+    return began_ &&
+           std::all_of(members_.begin(), members_.end(), [&](const auto& member) { return member->is_done(best_); });
+  }
+  bool is_exact() const { return exact_ || (sections_ && !problem_.has_shapes()); }
+  Bytes peak() const { return best_.peak; }
+  Bytes lower_bound() const { return bound_; }
+  std::int64_t work() const { return work_; }
+
  private:
-  void begin() {
+  void offer_beginnings(const Deadline& deadline) {
     tell();
-    if (problem_.conflicts() != nullptr) offer("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
+    if (problem_.conflicts() != nullptr) offer("greedy_by_size", greedy_by_size_until(problem_, deadline).offsets);
     if (!is_general() || !Obstacles::serves(problem_)) return;
+    const PlanOptions within = options_within(options_, deadline);
     for (const auto& [name, start] : kBeginnings)
-      if (!is_over()) offer(name, start(problem_, options_).offsets);
+      if (!is_over(deadline)) offer(name, start(problem_, within).offsets);
   }
 
   // What ends above the bound in a few places is often mended for little.
-  void mend() {
+  void mend(const Deadline& deadline) {
     if (problem_.conflicts() != nullptr || problem_.has_shapes()) return;
     std::vector<Bytes> offsets = best_.placement.offsets;
     std::int64_t left = kMending * problem_.count();
     try {
-      repair_in_windows(problem_, offsets, enough(), options_.seed, left, deadline_);
+      repair_in_windows(problem_, offsets, enough(), options_.seed, left, deadline);
     } catch (const EndedError&) {
     }
     offer("squeaky_wheel", std::move(offsets));
   }
 
-  void gather() {
-    if (is_general()) add_pairs();
-    if (problem_.conflicts() == nullptr && !exact_pairs_) lay_out_sections();
-    if (!is_exact() && !given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
+  void gather(const Deadline& deadline) {
+    began_ = true;
+    if (problem_.conflicts() != nullptr && may_be_bands() && add_lossless_bands(deadline)) return;
+    if (is_general()) add_pairs(deadline);
+    if (problem_.conflicts() != nullptr && may_be_bands() && !exact_) add_likely_bands(deadline);
+    if (problem_.conflicts() == nullptr && !exact_) lay_out_sections(deadline);
+    if (!is_exact()) limit_effort();
     if (is_general() && best_.peak <= PairSqueeze::kMostBytes) add_general();
     if (sections_) add_valley(options_.seed, 1);
     members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
@@ -259,9 +178,56 @@ class Portfolio {
     if (sections_) add_valley(options_.seed + 1, kEndless);
   }
 
-  void lay_out_sections() {
+  void limit_effort() {
+    if (!given_) effort_ = std::min(effort_, kInexactEffort * problem_.count());
+  }
+
+  // Sums of peaks and multiples of all alignments are small enough.
+  bool may_be_bands() const {
+    Bytes bytes = 0, multiple = 1;
+    for (Index i = 0; i < problem_.count(); ++i) {
+      if (problem_.alignment(i) > kMostAlignment) return false;
+      multiple = std::lcm(multiple, problem_.alignment(i));
+      if (multiple > kMostAlignment) return false;
+      bytes += problem_.size(i);
+    }
+    return problem_.count() <= kMostInBands && bytes <= PairSqueeze::kMostBytes;
+  }
+
+  // Whether nothing else is needed.
+  bool add_lossless_bands(const Deadline& deadline) {
+    std::vector<Band> bands = separate_bands(problem_, deadline);
+    const bool separate = bands.size() > 1;
+    if (!separate) bands = joined_bands(problem_, deadline);
+    if (bands.empty() || (bands.size() == 1 && bands.front().problem.conflicts() != nullptr)) return false;
+    exact_ = std::all_of(bands.begin(), bands.end(), [](const Band& band) {
+      return band.problem.count() <= PairSqueeze::kMostItems ||
+             (band.problem.conflicts() == nullptr && !band.problem.has_shapes());
+    });
+    if (!exact_) limit_effort();
+    auto member = std::make_unique<BandMember>(problem_, std::move(bands),
+                                               separate ? BandMember::Bands::separate : BandMember::Bands::joined,
+                                               options_.seed, make_rounds);
+    const bool lossless = member->is_lossless();
+    exact_ = exact_ && lossless;
+    members_.push_back(std::move(member));
+    return lossless;
+  }
+
+  void add_likely_bands(const Deadline& deadline) {
+    if (problem_.has_shapes()) return;
+    std::vector<Band> bands = likely_bands(problem_, deadline);
+    Bytes least = 0;
+    for (const Band& band : bands)
+      least += heaviest_clique(band.problem, options_within(options_, deadline), kCliqueWorkOfBand).bytes;
+    if (bands.empty() || least >= best_.peak || least - bound_ > bound_ / kBandsNear) return;
+    members_.push_back(std::make_unique<BandMember>(problem_, std::move(bands), BandMember::Bands::likely,
+                                                    options_.seed, make_rounds));
+  }
+
+  void lay_out_sections(const Deadline& deadline) {
     plain_.emplace(problem_.without_shapes());
-    sections_.emplace(*plain_, deadline_);
+    sections_.emplace(*plain_, deadline);
     if (sections_->covered > kMostCovered) sections_.reset();
     if (sections_ && !problem_.has_shapes()) raise_bound(sections_->highest_load());
   }
@@ -275,12 +241,11 @@ class Portfolio {
 
   bool is_general() const { return problem_.conflicts() != nullptr || problem_.has_shapes(); }
   bool has_long_lives() const { return sections_->covered / kShortLife > problem_.count(); }
-  bool is_exact() const { return exact_pairs_ || (sections_ && !problem_.has_shapes()); }
 
-  void add_pairs() {
+  void add_pairs(const Deadline& deadline) {
     if (problem_.count() > PairSqueeze::kMostBuffers || best_.peak > PairSqueeze::kMostBytes) return;
-    auto member = std::make_unique<PairMember>(problem_, bound_, options_.seed, deadline_);
-    exact_pairs_ = member->is_exact();
+    auto member = std::make_unique<PairMember>(problem_, bound_, options_.seed, deadline);
+    exact_ = member->is_exact();
     if (!member->is_done(best_)) members_.push_back(std::move(member));
   }
 
@@ -289,11 +254,7 @@ class Portfolio {
     members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound, least));
   }
 
-  bool is_over() const {
-    if (best_.peak <= enough() || is_refuted(bound_) || work_ >= effort_ || deadline_.passed()) return true;
-    const auto is_done = [&](const auto& member) { return member->is_done(best_); };
-    return !members_.empty() && std::all_of(members_.begin(), members_.end(), is_done);
-  }
+  bool is_over(const Deadline& deadline) const { return is_done() || deadline.passed(); }
   // Whether nothing fits the capacity, and no more was asked.
   bool is_refuted(Bytes bound) const { return options_.decide && bound > options_.capacity.value_or(kMaxBytes); }
   Bytes enough() const { return options_.enough(bound_); }
@@ -312,23 +273,6 @@ class Portfolio {
   void tell() const { options_.tell({best_.placement.offsets, best_.peak, bound_, best_.placement.winner}); }
 
   void raise_bound(Bytes bound) { best_.placement.lower_bound = bound_ = std::max(bound_, bound); }
-
-  // Every member works for a slice.
-  void round(std::int64_t slice) {
-    const std::size_t threads = static_cast<std::size_t>(options_.threads);
-    std::vector<bool> better(members_.size(), false);
-    std::size_t done = 0;
-    for (bool enough = false; done < members_.size() && !enough;) {
-      const std::size_t end = std::min(members_.size(), done + threads);
-      if (end - done == 1) {
-        better[done] = search(*members_[done], slice, deadline_);
-      } else {
-        side_by_side(done, end, slice, better);
-      }
-      for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
-    }
-    merge(done, better);
-  }
 
   // Whether it found a better plan.
   bool search(Member& member, std::int64_t slice, const Deadline& deadline) const {
@@ -357,10 +301,11 @@ class Portfolio {
   }
 
   // The members [begin, end), each on a thread of its own, while this one watches for who asks to stop.
-  void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better) {
+  void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better,
+                    const Deadline& deadline) {
     std::atomic<bool> stop = false;
     PlanOptions watched;
-    watched.time_limit = deadline_.left();
+    watched.time_limit = deadline.left();
     watched.stop = [&stop] { return stop.load(std::memory_order_relaxed); };
     std::vector<std::future<bool>> running;
     for (std::size_t k = begin; k < end; ++k)
@@ -369,7 +314,7 @@ class Portfolio {
     for (std::size_t k = begin; k < end; ++k) {
       std::future<bool>& future = running[k - begin];
       while (future.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
-        if (deadline_.passed()) stop = true;
+        if (deadline.passed()) stop = true;
       better[k] = future.get();
       if (ends_the_search(*members_[k], better[k])) stop = true;  // those after it count no more
     }
@@ -397,12 +342,12 @@ class Portfolio {
 
   const Problem& problem_;
   const PlanOptions& options_;
-  const Deadline& deadline_;
   Incumbent best_;
   Bytes bound_;
   std::int64_t effort_;
-  bool given_;  // the effort or the time
-  bool exact_pairs_ = false;
+  bool given_;          // the effort or the time
+  bool exact_ = false;  // by pairs
+  bool began_ = false;
   std::int64_t work_ = 0;
   std::map<std::string_view, int> lag_;  // of kinds of members that found nothing while another did: halvings of slices
   std::optional<Problem> plain_;
@@ -410,12 +355,49 @@ class Portfolio {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
+// The portfolio of a band. Its effort is that of the whole.
+class BandRounds : public Rounds {
+ public:
+  BandRounds(const Problem& problem, std::uint64_t seed) : problem_(problem) {
+    options_.seed = seed;
+    options_.set = {{std::string(kPortfolio[0].name), kEndless}};
+  }
+
+  void round(std::int64_t slice, const Deadline& deadline) override {
+    if (!portfolio_) begin(deadline);
+    if (!portfolio_->is_done()) portfolio_->round(slice, deadline);
+  }
+  bool has_plan() const override { return portfolio_.has_value(); }
+  bool is_done() const override { return portfolio_ && portfolio_->is_done(); }
+  const std::vector<Bytes>& offsets() const override { return best_.offsets; }
+  Bytes peak() const override { return portfolio_->peak(); }
+  Bytes lower_bound() const override { return portfolio_->lower_bound(); }
+  std::int64_t work() const override { return portfolio_ ? portfolio_->work() : 0; }
+
+ private:
+  void begin(const Deadline& deadline) {
+    best_ = first_plan(problem_, deadline);
+    options_.lower_bound = heaviest_clique(problem_, options_within(options_, deadline), kCliqueWorkOfBand).bytes;
+    portfolio_.emplace(problem_, options_, best_);
+    portfolio_->begin(deadline);
+  }
+
+  const Problem& problem_;
+  PlanOptions options_;
+  Placement best_;
+  std::optional<Portfolio> portfolio_;
+};
+
+std::unique_ptr<Rounds> make_rounds(const Problem& problem, std::uint64_t seed) {
+  return std::make_unique<BandRounds>(problem, seed);
+}
+
 }  // namespace
 
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
   if (problem.has_pins() || !problem.reserved().empty()) return around_pins(problem, options, portfolio, kPortfolio[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
-    Portfolio(problem, options, best, deadline).run();
+    Portfolio(problem, options, best).run(deadline);
   });
 }
 

@@ -19,7 +19,7 @@ namespace memplan {
 
 Placement valley(const Problem& problem, const PlanOptions& options) {
   const auto is_on = [&](std::size_t k) { return options.get(kValley[k]) != 0; };
-  const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6), is_on(7)};
+  const Inferences use{is_on(1), is_on(2), is_on(3), is_on(4), is_on(5), is_on(6), is_on(7), is_on(8)};
   const std::int64_t work = options.get(kValley[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
     Placement greedy = greedy_by_size_until(problem, deadline);

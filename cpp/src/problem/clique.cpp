@@ -11,12 +11,14 @@
 #include "placing/section_lives.hpp"
 #include "problem/antichain.hpp"
 #include "problem/clique_search.hpp"
+#include "problem/order_rows.hpp"
 
 namespace memplan {
 
 namespace {
 
 constexpr std::size_t kMostRanges = 1 << 14;  // a graph of them takes 32 MiB
+constexpr Index kMostTurned = 1 << 11;        // ranges, of which the order is turned: O(n^2 x words)
 constexpr std::size_t kWordsPerTick = 8;      // of the deadline
 
 // Buffers that may be in a clique of more bytes. Without conflicts beyond lifetimes, the buffers of a clique live at
@@ -188,14 +190,25 @@ class Ranges {
   template <class Tick>
   std::vector<Index> antichain(const WeightedGraph& graph, std::int64_t work, const Tick& tick) const {
     if (problem_.has_shapes()) return {};
+    std::optional<OrderRows> rows;
+    if (graph.count() <= kMostTurned) {
+      std::vector<Index> buffers;
+      for (const CliqueMember& range : ranges_) buffers.push_back(range.buffer);
+      rows.emplace(problem_, buffers, deadline_);
+      if (!rows->make_order(deadline_)) return {};
+    }
     const auto may_follow = [&](Index a, Index b) {
+      if (rows) return rows->comes_after(a, b);
       return problem_.last(ranges_[at(a)].buffer) <= problem_.first(ranges_[at(b)].buffer);
     };
     auto found = heaviest_antichain(graph, may_follow, work, tick).value_or(std::vector<Index>{});
-    for (const Index a : found)
-      for (const Index b : found)
-        if (a != b && !graph.joined(a, b)) return {};
-    return found;
+    return is_clique(graph, found) ? found : std::vector<Index>{};
+  }
+
+  static bool is_clique(const WeightedGraph& graph, const std::vector<Index>& of) {
+    return std::all_of(of.begin(), of.end(), [&](Index a) {
+      return std::all_of(of.begin(), of.end(), [&](Index b) { return a == b || graph.joined(a, b); });
+    });
   }
 
   const Problem& problem_;

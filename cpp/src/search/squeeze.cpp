@@ -29,6 +29,7 @@ Squeeze::Squeeze(const Problem& problem, const Sections& sections, Bytes lower_b
       step_(common_divisor(sections)),
       at_bound_(at_bound) {
   if (const Bytes excess = lower_bound_ % step_; excess > 0) lower_bound_ += step_ - excess;
+  if (use.stacks && StackSearch::serves(sections)) stacks_.emplace(sections, seed, use.vary);
 }
 
 bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
@@ -42,20 +43,31 @@ bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
 }
 
 ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const Deadline& deadline) {
+  using Outcome = ValleySearch::Outcome;
   constexpr std::int64_t kLeastNodes = 256, kMostBacktracking = 4096;
   const std::int64_t items = sections_.items();
   const std::int64_t unit = std::max(kLeastNodes, items + std::min(items, kMostBacktracking));
   const std::int64_t number = runs_++;
-  const ValleySearch::Limits limits{unit * luby(static_cast<std::uint64_t>(number) + 1), work, deadline};
-  const auto outcome = search_.run(capacity, number, limits);
-  if (outcome == ValleySearch::Outcome::infeasible)
-    lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_);
+  const std::int64_t length = unit * luby(static_cast<std::uint64_t>(number) + 1);
+  stacked_ = stacks_ && lower_bound_ <= sections_.highest_load() && attempt_stacks(length, number, deadline);
+  if (stacked_) return Outcome::found;
+  if (capacity < lower_bound_) return Outcome::infeasible;
+  const Outcome outcome = search_.run(capacity, number, {length, work, deadline});
+  if (outcome == Outcome::infeasible) raise_above(capacity);
   return outcome;
+}
+
+// A run at the load; true when it found a plan.
+bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, const Deadline& deadline) {
+  const StackSearch::Outcome outcome = stacks_->run(number, length, deadline);
+  if (outcome == StackSearch::Outcome::infeasible) raise_above(sections_.highest_load());
+  return outcome == StackSearch::Outcome::found;
 }
 
 std::vector<Bytes> Squeeze::offsets() const {
   std::vector<Bytes> offsets(problem_.size().size(), 0);
-  for (Index x = 0; x < sections_.items(); ++x) offsets[sections_.buffer[x]] = search_.offsets()[x];
+  const std::span<const Bytes> found = stacked_ ? stacks_->offsets() : search_.offsets();
+  for (Index x = 0; x < sections_.items(); ++x) offsets[sections_.buffer[x]] = found[x];
   return offsets;
 }
 

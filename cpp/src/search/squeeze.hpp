@@ -5,12 +5,16 @@
 //          │                      where a plan is likely, and lowers the best peak by up to half of the gap
 //          │ ─── lower bound
 //
+// Where no byte is free in any section at the load, a stack search goes first: it decides whether the load can be had.
+//
 // Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "search/stack_search.hpp"
 #include "search/valley_search.hpp"
 
 namespace memplan {
@@ -31,12 +35,17 @@ class Squeeze {
   std::vector<Bytes> offsets() const;
 
   Bytes lower_bound() const { return lower_bound_; }
-  std::int64_t work() const { return search_.work(); }
+  std::int64_t work() const { return search_.work() + (stacks_ ? stacks_->work() : 0); }
 
  private:
+  bool attempt_stacks(std::int64_t length, std::int64_t number, const Deadline& deadline);
+  void raise_above(Bytes capacity) { lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_); }
+
   const Problem& problem_;
   const Sections& sections_;
   ValleySearch search_;
+  std::optional<StackSearch> stacks_;  // where it serves
+  bool stacked_ = false;               // it found the last plan
   Bytes lower_bound_;
   Bytes step_ = 1;  // between peaks that may be
   std::int64_t turn_ = 0;

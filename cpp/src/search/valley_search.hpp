@@ -57,6 +57,7 @@ struct Inferences {
   bool twins = true;   // one of identical items is tried
   bool vary = true;    // runs differ
   bool weigh = true;   // sections where the search died are branched on first
+  bool stacks = true;  // where every section is full, the stack search goes first (squeeze.hpp)
 };
 
 class ValleySearch {

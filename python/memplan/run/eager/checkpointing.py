@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import TracebackType
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
 from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
-from .lightening import Lightened, Step, lightened
+from .lightening import Lightening, Step, lightened, replaced_forward
 
 _Norms: Any = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
 
@@ -57,10 +56,10 @@ def checkpoint(
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
     found = lightened(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused)
-    return Checkpoints(model, found)
+    return Checkpoints(found, _wrapped(model, found.modules))
 
 
-class Checkpoints:
+class Checkpoints(Lightening):
     """Modules that compute again, until `remove` is called or a ``with`` ends.
 
     Attributes
@@ -73,63 +72,12 @@ class Checkpoints:
         A step without and with it.
     """
 
-    def __init__(self, model: torch.nn.Module, found: Lightened) -> None:
-        self.modules, self.added_cost = found.modules, found.added_cost
-        self.before, self.after = found.before, found.after
-        self._wrapped: AbstractContextManager[Any] = _wrapped(model, found.modules)
-        self._wrapped.__enter__()
-
-    def remove(self) -> None:
-        """Let the modules keep their activations again. A second call does nothing."""
-        self._wrapped.__exit__(None, None, None)
-        self._wrapped = nullcontext()
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
-
-    def __str__(self) -> str:
-        return described("compute again", self)
+    _what = "compute again"
 
 
-def described(what: str, found: Any) -> str:
-    """What was chosen, and its price."""
-    sizes = f"{found.before.total:,} bytes before, {found.after.total:,} now"
-    if not found.modules:
-        return f"a step fits as it is: {found.before.total:,} bytes"
-    price = f"{found.added_cost:.1%} of the cost of a step"
-    return "\n".join([f"a step holds {sizes}, for {price}", f"{what}: {', '.join(found.modules)}"])
-
-
-@contextmanager
-def _wrapped(model: torch.nn.Module, names: Sequence[str]) -> Iterator[None]:
+def _wrapped(model: torch.nn.Module, names: Sequence[str]) -> replaced_forward:
     """Meanwhile, these modules compute again."""
-    with replaced_forward(model, names, _Again):
-        yield
-
-
-class replaced_forward:
-    """Meanwhile, the forward of some modules is what `make` makes of the module and its forward."""
-
-    def __init__(self, model: torch.nn.Module, names: Sequence[str], make: Callable[[Any, Any], Any]) -> None:
-        self._parts = [model.get_submodule(name) for name in names]
-        self._make = make
-        self._before: list[tuple[bool, Any]] = []
-
-    def __enter__(self) -> None:
-        for part in self._parts:
-            self._before.append(("forward" in vars(part), vars(part).get("forward")))
-            part.forward = self._make(part, part.forward)
-
-    def __exit__(self, *_: object) -> None:
-        for part, (own, forward) in zip(self._parts, self._before, strict=True):
-            vars(part).pop("forward", None)
-            if own:
-                vars(part)["forward"] = forward
+    return replaced_forward(model, names, _Again)
 
 
 class _Again:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from .choosing import Candidate, candidates_of, choose
 
 _TRIALS = 8  # sets of modules that are tried
 _Applied = Callable[[Sequence[str]], AbstractContextManager[Any]]
+_This = TypeVar("_This", bound="Lightening")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,58 @@ class Lightened:
     added_cost: float
     before: Estimate
     after: Estimate
+
+
+class Lightening:
+    """Modules that are changed, so that a step holds less, until `remove` is called or a ``with`` ends."""
+
+    _what = ""  # they do
+
+    def __init__(self, found: Lightened, changed: AbstractContextManager[Any]) -> None:
+        self.modules, self.added_cost = found.modules, found.added_cost
+        self.before, self.after = found.before, found.after
+        self._changed = changed
+        self._changed.__enter__()
+
+    def remove(self) -> None:
+        """Let the modules be as they were. A second call does nothing."""
+        self._changed.__exit__(None, None, None)
+        self._changed = nullcontext()
+
+    def __enter__(self: _This) -> _This:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def __str__(self) -> str:
+        before, after = self.before.total, self.after.total
+        if not self.modules:
+            return f"a step fits as it is: {before:,} bytes"
+        held = f"a step holds {before:,} bytes before, {after:,} now, for {self.added_cost:.1%} of the cost of a step"
+        return "\n".join([held, f"{self._what}: {', '.join(self.modules)}"])
+
+
+class replaced_forward:
+    """Meanwhile, the forward of some modules is what `make` makes of the module and its forward."""
+
+    def __init__(self, model: torch.nn.Module, names: Sequence[str], make: Callable[[Any, Any], Any]) -> None:
+        self._parts = [model.get_submodule(name) for name in names]
+        self._make = make
+        self._before: list[tuple[bool, Any]] = []
+
+    def __enter__(self) -> None:
+        for part in self._parts:
+            self._before.append(("forward" in vars(part), vars(part).get("forward")))
+            part.forward = self._make(part, part.forward)
+
+    def __exit__(self, *_: object) -> None:
+        for part, (own, forward) in zip(self._parts, self._before, strict=True):
+            vars(part).pop("forward", None)
+            if own:
+                vars(part)["forward"] = forward
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import TracebackType
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -22,8 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ...importers.torch.dry_run import DryRun
-from .checkpointing import described, replaced_forward
-from .lightening import Lightened, Step, lightened
+from .lightening import Lightened, Lightening, Step, lightened, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
 
@@ -75,7 +72,7 @@ def offload(
     return Offload(model, found, store)
 
 
-class Offload:
+class Offload(Lightening):
     """Modules whose saved tensors lie in host memory, until `remove` is called or a ``with`` ends.
 
     Attributes
@@ -88,40 +85,21 @@ class Offload:
         A step without and with it.
     """
 
+    _what = "keep tensors in host memory"
+
     def __init__(self, model: torch.nn.Module, found: Lightened, store: _Store) -> None:
-        self.modules, self.added_cost = found.modules, found.added_cost
-        self.before, self.after = found.before, found.after
+        super().__init__(found, _wrapped(model, found.modules, store))
         self._store = store
-        self._wrapped: AbstractContextManager[Any] = _wrapped(model, found.modules, store)
-        self._wrapped.__enter__()
 
     @property
     def moved(self) -> int:
         """Bytes that were moved out so far."""
         return self._store.moved
 
-    def remove(self) -> None:
-        """Let the modules keep their tensors again. A second call does nothing."""
-        self._wrapped.__exit__(None, None, None)
-        self._wrapped = nullcontext()
 
-    def __enter__(self) -> Offload:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.remove()
-
-    def __str__(self) -> str:
-        return described("keep tensors in host memory", self)
-
-
-@contextmanager
-def _wrapped(model: torch.nn.Module, names: Sequence[str], store: _Store) -> Iterator[None]:
+def _wrapped(model: torch.nn.Module, names: Sequence[str], store: _Store) -> replaced_forward:
     """Meanwhile, these modules do so."""
-    with replaced_forward(model, names, lambda module, forward: _Outside(module, forward, store)):
-        yield
+    return replaced_forward(model, names, lambda module, forward: _Outside(module, forward, store))
 
 
 def _none_refused(_: DryRun) -> Collection[str]:

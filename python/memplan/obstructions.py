@@ -167,7 +167,7 @@ class _Deletion:
         pins, reserved = self._problem.pins, self._problem.reserved
         pinned = [] if pins is None else pins.tolist()
         for b in left if pinned else ():
-            free = pinned[:b] + [-1] + pinned[b + 1 :]
+            free = [*pinned[:b], -1, *pinned[b + 1 :]]
             if pinned[b] >= 0 and self._answer(self._problem.with_pins(free, reserved)) == "fits":
                 found.append(f"the pin of {self._problem.name(b)!r}")
         ranges = [] if reserved is None else reserved.tolist()
