@@ -199,6 +199,28 @@ def apart_of(groups: int, each: int) -> list[tuple[int, int]]:
     return [(a, b) for b in range(n) for a in range(b) if a // each != b // each]
 
 
+def ragged(n: int, seed: int) -> memplan.Problem:
+    """Buffers that need other bytes in each half of their life."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 2 * n, n)
+    half = 1 + rng.integers(0, n // 4, n)
+    size = rng.integers(8, 1000, n)
+    parts = []
+    for i, (begin, middle, whole) in enumerate(
+        zip(first.tolist(), (first + half).tolist(), size.tolist(), strict=True)
+    ):
+        for a, b in ((begin, middle), (middle, 2 * middle - begin)):
+            low, high = sorted(rng.choice(whole + 1, 2, replace=False).tolist())
+            parts.append((i, low, high, a, b))
+    return memplan.Problem(size, first, first + 2 * half, parts=parts)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_auto_is_not_behind_squeaky_wheel_on_shapes(seed: int) -> None:
+    problem = ragged(120, seed)
+    assert memplan.plan(problem, "auto:effort=12000000").peak <= memplan.plan(problem, "squeaky_wheel").peak
+
+
 def test_conflicts_of_few_buffers_are_proven() -> None:
     ring = [(i, (i + 1) % 5) for i in range(5)]
     plan = memplan.plan(memplan.Problem([1] * 5, range(5), range(1, 6), conflicts=ring))

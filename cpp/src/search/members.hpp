@@ -58,17 +58,31 @@ class WheelMember : public Member {
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     if (!wheel_) wheel_.emplace(problem_, seed_, bound_, deadline);
-    wheel_->offer(best.placement.offsets);
-    return wheel_->step(work / kWorkPerLook, deadline, enough) && wheel_->peak() < best.peak;
+    const std::int64_t alone = problem_.has_shapes() ? kAlone * problem_.count() : 0;
+    const bool is_alone = wheel_->work() < alone;
+    if (!is_alone) wheel_->offer(best.placement.offsets);
+    const bool better = wheel_->step(std::max(looks(work), is_alone ? alone / kAloneSlices : 0), deadline, enough);
+    return better && wheel_->peak() < best.peak;
   }
   bool is_done(const Incumbent& best) const override { return wheel_ && wheel_->bound() >= best.peak; }
   std::string_view name() const override { return "squeaky_wheel"; }
   std::vector<Bytes> offsets() const override { return {wheel_->best().begin(), wheel_->best().end()}; }
   Bytes lower_bound() const override { return 0; }
-  std::int64_t work() const override { return wheel_ ? kWorkPerLook * wheel_->work() : 0; }
+  std::int64_t work() const override {
+    if (!wheel_) return 0;
+    return problem_.has_shapes() ? wheel_->work() / kLooksPerWork : kWorkPerLook * wheel_->work();
+  }
 
  private:
-  static constexpr std::int64_t kWorkPerLook = 3;  // it counts buffers looked at, which take longer
+  // It counts buffers looked at. These take longer than a step of the valley search, and less than one of the searches
+  // that serve shapes.
+  static constexpr std::int64_t kWorkPerLook = 3, kLooksPerWork = 5;
+  // Looks per buffer. With shapes the bound may be far below what can be had; then its orders leave so much out that
+  // beside a plan they are given up, though what they make of it is often better.
+  static constexpr std::int64_t kAlone = 200'000, kAloneSlices = 4;
+  std::int64_t looks(std::int64_t work) const {
+    return problem_.has_shapes() ? work * kLooksPerWork : work / kWorkPerLook;
+  }
 
   const Problem& problem_;
   const Bytes bound_;
