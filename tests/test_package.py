@@ -52,6 +52,7 @@ UPSTREAM: dict[str, set[str]] = {
         "proofs",
         "solving",
     },
+    "obstructions": {"checks", "facts", "planning", "subsets"},
     "placed": {"checks", "facts", "kinds"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
     "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},

@@ -44,6 +44,7 @@ from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
+from .obstructions import Obstruction, obstruction
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
 from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
@@ -81,6 +82,7 @@ __all__ = [
     "Memories",
     "Memory",
     "MissingDependencyError",
+    "Obstruction",
     "Op",
     "Options",
     "OrderBound",
@@ -122,6 +124,7 @@ __all__ = [
     "fit",
     "heaviest_clique",
     "largest",
+    "obstruction",
     "order_bound",
     "order_names",
     "orders",

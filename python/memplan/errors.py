@@ -60,6 +60,8 @@ class InfeasibleError(ValueError):
         first.
     step : int
         The tightest step.
+    problem : Problem or None
+        What could not be placed, for `memplan.obstruction`; of a graph, with one choice of what shares bytes.
     clique : Clique or None
         Bytes of buffers of which no two may overlap, where they add up to more than the load; its `check` takes the
         problem.
@@ -85,6 +87,7 @@ class InfeasibleError(ValueError):
         self.buffers = buffers
         self.step = step
         self.clique = clique
+        self.problem: _core.Problem | None = None
 
     @property
     def proven(self) -> bool:
