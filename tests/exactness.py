@@ -36,6 +36,10 @@ class Case:
     reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
     together: list[tuple[int, int, int]] = field(default_factory=list)  # rows (a, b, offset of b less that of a)
 
+    @property
+    def is_fixed(self) -> bool:
+        return bool(self.pins or self.reserved or self.together)
+
     def arguments(self) -> dict[str, Any]:
         """What memplan.Problem takes."""
         first, last = (

@@ -114,7 +114,14 @@ UPSTREAM: dict[str, set[str]] = {
         "search/squeaky_search",
         "search/squeeze",
     },
-    "search/bands": {"problem", "placing/deadline", "placing/orders", "problem/clique_search", "problem/order_rows"},
+    "search/bands": {
+        "problem",
+        "placing/deadline",
+        "placing/orders",
+        "problem/clique_search",
+        "problem/order_rows",
+        "search/pairs",
+    },
     "search/member": {"planner", "placing/deadline"},
     "search/band_member": {"placing/orders", "search/member", "search/bands"},
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
@@ -195,7 +202,7 @@ UPSTREAM: dict[str, set[str]] = {
     "fit/candidates": {"fit/schedule"},
     "fit/cover": {"fit/fit_model", "fit/schedule"},
     "fit/exact": {"fit/schedule"},
-    "fit/prices": {"fit/cover", "placing/deadline"},
+    "fit/prices": {"fit/cover", "placing/deadline", "search/ascent"},
     "fit/fit_search": {"fit/candidates", "placing/deadline", "search/chance"},
     "fit/rewrite": {"graph", "again", "fit/schedule"},
     "fit": {
@@ -215,6 +222,19 @@ UPSTREAM: dict[str, set[str]] = {
         "fit/rewrite",
     },
     "registry": {"planner", "planners/planners"},
+    "search/ascent": {"placing/deadline"},
+    "memories/demand": {"memories", "problem"},
+    "memories/memory_prices": {"memories", "memories/demand", "placing/deadline", "search/ascent"},
+    "memories/pool_placer": {"memories", "bounds", "plan", "placing/deadline"},
+    "memories/assignment": {
+        "memories",
+        "memories/demand",
+        "memories/memory_prices",
+        "memories/pool_placer",
+        "placing/deadline",
+    },
+    "memories/insertion": {"memories", "memories/assignment", "placing/deadline", "placing/placed"},
+    "memories": {"bounds", "infeasible", "placing/deadline", "plan", "planner", "plan/attempt", "problem", "registry"},
     "refute": {"problem", "planner", "search/valley_search"},
     "refute_pairs": {"problem", "planner", "clique", "search/pair_search", "search/pair_squeeze"},
     "verify": {"problem", "problem/sorting"},  # whose result it checks
@@ -283,6 +303,8 @@ AN_ORDER = {  # a row's file
 OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
     "order_bound": {"order/bound"},
+    "memories": {"memories/assignment", "memories/demand", "memories/insertion", "memories/pool_placer"},
+    "memories/assignment": {"memories/insertion"},
     "storage": {"storage/forming", "storage/sharing"},
     "solve": {"plan/attempt"},
 }

@@ -411,8 +411,8 @@ BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignmen
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": "other"}, "expected format 'memplan.plan' version 1 or 2, got 'other' version 2"),
-        ({"version": 3}, "expected format 'memplan.plan' version 1 or 2, got 'memplan.plan' version 3"),
+        ({"format": "other"}, "expected format 'memplan.plan' version 1 or 2 or 3, got 'other' version 2"),
+        ({"version": 4}, "expected format 'memplan.plan' version 1 or 2 or 3, got 'memplan.plan' version 4"),
         ({"buffers": None}, "buffers"),
         ({"buffers": 5}, "buffers"),
         ({"buffers": {"id": "a"}}, "buffers"),

@@ -38,6 +38,7 @@ UPSTREAM: dict[str, set[str]] = {
     "solving": {"planning", "facts"},
     "layouts": set(),
     "subsets": set(),
+    "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
     "api": {
         "barriers",
         "checks",
@@ -47,9 +48,11 @@ UPSTREAM: dict[str, set[str]] = {
         "layouts",
         "facts",
         "planning",
+        "pools",
         "proofs",
         "solving",
     },
+    "obstructions": {"checks", "facts", "planning", "subsets"},
     "placed": {"checks", "facts", "kinds"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
     "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},
@@ -67,6 +70,7 @@ UPSTREAM: dict[str, set[str]] = {
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
     "facts/pareto",
+    "facts/memories",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -1,13 +1,13 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "chosen.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
-#include "python_planner.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {
@@ -38,23 +38,6 @@ struct Asked {
     if (watch.can_stop()) options.stop = [this] { return watch.stop(); };
   }
   Asked(const Asked&) = delete;
-};
-
-using InPython = py::typing::Optional<PythonPlanner>;
-
-// The planner that a text asks for: one of the core's, or one written in Python, whose row is made for one call.
-class Chosen {
- public:
-  Chosen(const std::string& text, const InPython& in_python, Watch& watch)
-      : row_(in_python.is_none() ? PlannerInfo{} : in_python.cast<const PythonPlanner&>().row(watch)),
-        planner_(in_python.is_none() ? choose_planner(text) : choose_planner(row_, text)) {}
-  Chosen(const Chosen&) = delete;
-
-  const ChosenPlanner& planner() const { return planner_; }
-
- private:
-  PlannerInfo row_;
-  ChosenPlanner planner_;
 };
 
 // solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else.

@@ -30,6 +30,7 @@ from .facts.explain.explanation import Explanation
 from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
+from .facts.memories import Memories, Memory, Pool
 from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
@@ -43,6 +44,7 @@ from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
+from .obstructions import Obstruction, obstruction
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
 from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
@@ -77,7 +79,10 @@ __all__ = [
     "InfeasibleError",
     "InvalidPlanError",
     "Largest",
+    "Memories",
+    "Memory",
     "MissingDependencyError",
+    "Obstruction",
     "Op",
     "Options",
     "OrderBound",
@@ -93,6 +98,7 @@ __all__ = [
     "PlanDiff",
     "PlannerError",
     "PlannerInfo",
+    "Pool",
     "PoolUse",
     "Problem",
     "ProblemError",
@@ -118,6 +124,7 @@ __all__ = [
     "fit",
     "heaviest_clique",
     "largest",
+    "obstruction",
     "order_bound",
     "order_names",
     "orders",

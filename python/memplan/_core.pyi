@@ -17,6 +17,7 @@ __all__: list[str] = [
     "HappensBefore",
     "InvalidPlanError",
     "Layout",
+    "MemoryPlan",
     "Op",
     "Order",
     "OrderInfo",
@@ -43,6 +44,7 @@ __all__: list[str] = [
     "order_of",
     "orders",
     "peak_of",
+    "plan_memories",
     "planners",
     "refute",
     "refute_pairs",
@@ -52,6 +54,7 @@ __all__: list[str] = [
     "rerun_graph",
     "reuse_edges",
     "reused_by",
+    "sharing_bound",
     "solve_graph",
     "solve_problem",
     "verify",
@@ -708,6 +711,23 @@ class Solution:
     @property
     def winner(self) -> str: ...
 
+class MemoryPlan:
+    """
+    Which buffer lies in which pool, and a plan per pool; see memories.hpp.
+    """
+    @property
+    def cost(self) -> int: ...
+    @property
+    def cost_bound(self) -> int: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def plans(self) -> list[Solution]: ...
+    @property
+    def pool(self) -> numpy.typing.NDArray[numpy.int32]: ...
+    @property
+    def seconds(self) -> float: ...
+
 class FitChange:
     """
     A tensor that comes back before an op; see memplan/fit.hpp.
@@ -869,6 +889,24 @@ def peak_of(problem: Problem, offsets: typing.Any) -> int:
     The highest offset + size, in bytes.
     """
 
+def plan_memories(
+    problem: Problem,
+    pools: collections.abc.Sequence[
+        tuple[str, typing.SupportsInt | typing.SupportsIndex | None, typing.SupportsInt | typing.SupportsIndex]
+    ],
+    cost: typing.Any,
+    planner: str,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    interruptible: bool = False,
+    in_python: PythonPlanner | None = None,
+) -> MemoryPlan:
+    """
+    Plans a problem in several pools: (name, capacity, alignment). `cost` has a number per buffer and pool, one
+    buffer after another, and -1 where the pool does not take the buffer.
+    """
+
 def planners() -> list[PlannerInfo]:
     """
     The registry's rows, in its order.
@@ -941,6 +979,11 @@ def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tup
 def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[numpy.int32]:
     """
     Per buffer, the first other that takes over some of its bytes after it has used them (int32; -1 for none).
+    """
+
+def sharing_bound(graph: Graph, storage: StorageOptions) -> int:
+    """
+    Bytes that every plan of the graph in its order needs.
     """
 
 def solve_graph(

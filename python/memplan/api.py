@@ -24,6 +24,7 @@ from .checks import (
     storage_options,
 )
 from .errors import InfeasibleError
+from .facts.memories import Pool
 from .facts.plan import Plan
 from .facts.source import Source
 from .importers import capture_source, kind_of
@@ -31,6 +32,7 @@ from .inplace_ops import check_types
 from .kinds import PLACED
 from .layouts import Asked, with_layout
 from .planning.orders import check_order
+from .pools import Pools, pools_of
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation, pair_refutation_of
 from .proofs.refutation import Refutation, refutation_of
@@ -139,6 +141,8 @@ def plan(
     together: Sequence[Sequence[int | str]] = (),
     contiguous: Sequence[Sequence[str]] = (),
     apart: Sequence[Sequence[str]] = (),
+    pools: Sequence[Pool] = (),
+    accesses: Mapping[str, int] | Sequence[int] | None = None,
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -204,6 +208,13 @@ def plan(
         Lists of names: each begins where the one before it ends.
     apart
         Lists of names of which no two may share bytes, even one after the other.
+    pools
+        Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
+        accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
+        `Plan.memories` has the pools, the cost, and a bound of it.
+    accesses
+        With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
+        default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -270,6 +281,7 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
+    chosen = _pools(pools, accesses, capacity, on_improvement)
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
@@ -305,12 +317,17 @@ def plan(
             captured = with_layout(captured, asked)
             assert isinstance(captured, _core.Graph)
             options = _core.StorageOptions(kinds, alignment, *storage)
-            result = solver.in_order(with_barriers(captured, barriers), options, order)
+            graph = with_barriers(captured, barriers)
+            result = (
+                solver.in_order(graph, options, order)
+                if chosen is None
+                else chosen.graph(solver, graph, options, order)
+            )
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
             captured = with_layout(_aligned(captured, alignment), asked)
             assert isinstance(captured, _core.Problem)
-            result = solver.problem(captured)
+            result = solver.problem(captured) if chosen is None else chosen.problem(solver, captured)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
@@ -318,6 +335,19 @@ def plan(
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
     return result if device is None else replace(result, notes=_notes(captured))
+
+
+def _pools(pools: Any, accesses: Any, capacity: Any, on_improvement: Any) -> Pools | None:
+    """The pools that were asked for, checked, and that nothing was that does not go with them."""
+    if isinstance(pools, Sequence) and not isinstance(pools, str) and not pools:
+        if accesses is not None:
+            raise TypeError("option accesses applies to plans in several pools: pools=[memplan.Pool(...), ...]")
+        return None
+    for option, given in (("capacity", capacity), ("on_improvement", on_improvement)):
+        if given is not None:
+            instead = ": each pool has a capacity of its own" if option == "capacity" else ""
+            raise TypeError(f"option {option} does not apply to plans in several pools{instead}")
+    return pools_of(pools, accesses)
 
 
 def reorder(

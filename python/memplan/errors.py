@@ -10,6 +10,7 @@ from ._core import GraphError, InvalidPlanError, ProblemError, TimeLimitError, U
 from .text import one_line
 
 if TYPE_CHECKING:
+    from .facts.memories import MemoryFault
     from .facts.plan import Plan
     from .proofs.clique import Clique
 
@@ -59,6 +60,8 @@ class InfeasibleError(ValueError):
         first.
     step : int
         The tightest step.
+    problem : Problem or None
+        What could not be placed, for `memplan.obstruction`; of a graph, with one choice of what shares bytes.
     clique : Clique or None
         Bytes of buffers of which no two may overlap, where they add up to more than the load; its `check` takes the
         problem.
@@ -84,6 +87,7 @@ class InfeasibleError(ValueError):
         self.buffers = buffers
         self.step = step
         self.clique = clique
+        self.problem: _core.Problem | None = None
 
     @property
     def proven(self) -> bool:
@@ -94,7 +98,7 @@ LISTED = 1000  # violations that an error lists unless told otherwise
 
 
 def invalid_plan(
-    what: str, faults: Sequence[_core.Violation | _core.ReplayFault], limit: int | None = LISTED
+    what: str, faults: Sequence[_core.Violation | _core.ReplayFault | MemoryFault], limit: int | None = LISTED
 ) -> InvalidPlanError:
     """The error for a plan that is not valid: at most `limit` faults in its message, and in its `violations`."""
     listed = list(faults[:limit])

@@ -37,7 +37,7 @@ class Solver:
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             return (solve_problem(problem, self.planner, *self._options, tell),)
 
-        return self._plan(solved, plan_of)
+        return self._plan(solved, plan_of, lambda: problem)
 
     def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
         """The plan of a graph, its ops in the given order."""
@@ -48,7 +48,7 @@ class Solver:
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             return solve_graph(graph, self.planner, storage, *self._options, tell)
 
-        return self._plan(solved, plan_of)
+        return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 
     def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> Plan:
         """The plan of a graph, its ops in the order of a rule or search. "best" is never worse than given."""
@@ -96,7 +96,12 @@ class Solver:
     def _options(self) -> tuple[float | None, int, int, int | None]:
         return self.time_limit, self.seed, self.threads, self.capacity
 
-    def _plan(self, solved: Callable[..., tuple[Any, ...]], plan_of: Callable[..., Plan]) -> Plan:
+    def _plan(
+        self,
+        solved: Callable[..., tuple[Any, ...]],
+        plan_of: Callable[..., Plan],
+        problem: Callable[[], _core.Problem],
+    ) -> Plan:
         """What a planner finds, as plans; what an error holds too."""
         tell = None if self.on_improvement is None else _teller(self.on_improvement, plan_of)
         try:
@@ -105,6 +110,7 @@ class Solver:
             if error.plan is not None:
                 found = cast(Any, error.plan)
                 error.plan = plan_of(*(found if isinstance(found, tuple) else (found,)))
+            error.problem = problem() if error.plan is None else error.plan.problem
             raise
 
 
@@ -126,7 +132,7 @@ def _in_any_order(refused: InfeasibleError, order: _core.Order) -> InfeasibleErr
         needs = order.load if refused.peak is None else refused.peak
         what = f"no plan was found that {fits}the best order found needs {needs}; at least {order.bound} are needed"
     _, line, rest = str(refused).partition("\n")
-    return InfeasibleError(
+    error = InfeasibleError(
         what + line + rest,
         capacity=refused.capacity,
         lower_bound=order.bound,
@@ -135,6 +141,8 @@ def _in_any_order(refused: InfeasibleError, order: _core.Order) -> InfeasibleErr
         buffers=refused.buffers,
         step=refused.step,
     )
+    error.problem = refused.problem
+    return error
 
 
 def _teller(on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> Callable[..., None]:

@@ -1,10 +1,13 @@
 """Problems that are more than rectangles: lifetimes by vector clocks, and shapes; auto beside others.
 
-Run: ``python tests/benchmarks/general.py [--rows clocks,shapes] [--seconds 10] [--planners auto,hill_climb]``.
-Prints for each problem the bound that auto proves, and by how much the peaks are above it.
+Run: ``python tests/benchmarks/general.py [--rows clocks,pools,shapes] [--seconds 10] [--planners auto,hill_climb]``.
+Prints for each problem its load, the bound that is proven, and by how much the peaks are above it. Rows come on stderr
+as they are measured.
 
 - clocks: OmniMalloc's generators of vector clocks, where that is installed, and its own planners with as many seconds.
   The rows are shuffled: its tilings come in an order that gives their plan away. ``--given`` leaves them as they are.
+- pools: three cores run side by side from barrier to barrier, and steps are numbered core by core. What one core does
+  fills 393,216 bytes, which is the load; conflicts across cores make it three times as much.
 - shapes: lives with steps in which a buffer is not needed, stairs, and parts drawn at random.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -24,6 +28,7 @@ from reporting import Rows, arguments, show
 
 import memplan
 from memplan.files import write_text
+from memplan.generate import tight
 
 STEADY = ("independent", "pairs", "subset", "sparse", "irregular", "ring", "tree", "groups", "barrier")
 PATTERNS = (*STEADY, "fork_join", "dense")
@@ -72,6 +77,28 @@ def omnimalloc_planners(buffers: list[Any], problem: memplan.Problem, seconds: f
         ("its annealing", lambda: called(own.SimulatedAnnealingAllocator(max_iterations=endless, timeout=seconds))),
         ("its tabu", lambda: called(own.TabuSearchAllocator(max_iterations=endless, timeout=seconds))),
     ]
+
+
+def pools(seconds: float, given: bool) -> Iterator[tuple[str, memplan.Problem, Peers]]:
+    cores, barriers, tile = 3, 2, 16 * 1024
+    for each in (10, 30, 60):
+        size: list[int] = []
+        first: list[int] = []
+        last: list[int] = []
+        phase: list[tuple[int, int]] = []
+        for core in range(cores):
+            for barrier in range(barriers):
+                work = tight(each, units=24, unit=tile, seed=10 * core + barrier)
+                begin = max(last, default=0)
+                size += work.size.tolist()
+                first += (begin + work.first).tolist()
+                last += (begin + work.last).tolist()
+                phase += [(barrier, core)] * len(work)
+        n = len(size)
+        side_by_side = [
+            (a, b) for b in range(n) for a in range(b) if phase[a][0] == phase[b][0] and phase[a] != phase[b]
+        ]
+        yield f"pool, {cores} cores, {n}", memplan.Problem(size, first, last, conflicts=side_by_side), []
 
 
 def lives(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
@@ -135,11 +162,18 @@ def shapes(seconds: float, given: bool) -> Iterator[tuple[str, memplan.Problem, 
                 yield f"{family.__name__}, {n}, seed {seed}", family(n, seed), []
 
 
-ROWS = {"clocks": clocks, "shapes": shapes}
+ROWS = {"clocks": clocks, "pools": pools, "shapes": shapes}
 
 
 def measure(name: str, problem: memplan.Problem, peers: Peers, planners: list[str], seconds: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"problem": name, "buffers": len(problem), "bound": 0, "peaks": {}, "seconds": {}}
+    row: dict[str, Any] = {
+        "problem": name,
+        "buffers": len(problem),
+        "load": problem.load,
+        "bound": 0,
+        "peaks": {},
+        "seconds": {},
+    }
     plans = {}
     for planner in planners:
         plan = memplan.plan(problem, planner, time_limit=seconds)
@@ -165,7 +199,7 @@ def said(share: float | None) -> str:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rows", default=",".join(ROWS), help="which of them: clocks, shapes")
+    parser.add_argument("--rows", default=",".join(ROWS), help="which of them: clocks, pools, shapes")
     parser.add_argument("--seconds", type=float, default=10, help="for each planner")
     parser.add_argument("--planners", default="auto", help="of memplan")
     parser.add_argument("--only", default="", help="problems whose name begins so")
@@ -179,14 +213,16 @@ def main() -> None:
             if not name.startswith(options.only):
                 continue
             rows.append(measure(name, problem, peers if options.peers == "all" else [], planners, options.seconds))
+            shares = ", ".join(f"{column} {said(above(rows[-1], column))}" for column in rows[-1]["peaks"])
+            print(f"{name}: {shares}", file=sys.stderr, flush=True)
         if not rows:
             continue
         columns = list(rows[0]["peaks"])
-        cells = [[r["problem"], str(r["bound"]), *(said(above(r, c)) for c in columns)] for r in rows]
+        cells = [[r["problem"], str(r["load"]), str(r["bound"]), *(said(above(r, c)) for c in columns)] for r in rows]
         shares = [[s for r in rows if (s := above(r, c)) is not None] for c in columns]
-        cells.append(["median", "", *(said(statistics.median(s)) for s in shares)])
-        cells.append(["worst", "", *(said(max(s)) for s in shares)])
-        show(["problem", "bound", *columns], cells)
+        cells.append(["median", "", "", *(said(statistics.median(s)) for s in shares)])
+        cells.append(["worst", "", "", *(said(max(s)) for s in shares)])
+        show(["problem", "load", "bound", *columns], cells)
         if options.json:
             write_text(options.json, json.dumps(rows, indent=1))
 

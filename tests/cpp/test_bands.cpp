@@ -129,6 +129,27 @@ void joined_bands_are_apart() {
   }
 }
 
+// Groups never meet, and none falls apart.
+void separate_bands_never_meet() {
+  for (int k = 0; k < 200; ++k) {
+    const Problem problem = random_lives(2 + below(12));
+    std::vector<int> group(problem.size().size(), -1);
+    const std::vector<Band> bands = separate_bands(disguised(problem), Deadline());
+    std::size_t buffers = 0;
+    for (const Band& band : bands) {
+      buffers += band.buffers.size();
+      CHECK(separate_bands(band.problem, Deadline()).size() == 1);
+    }
+    CHECK(buffers == problem.size().size());
+    const std::vector<Band> by_lives = separate_bands(problem, Deadline());
+    CHECK(by_lives.size() == bands.size());
+    for (std::size_t g = 0; g < by_lives.size(); ++g)
+      for (const Index i : by_lives[g].buffers) group[at(i)] = static_cast<int>(g);
+    for (Index a = 0; a < problem.count(); ++a)
+      for (Index b = 0; b < a; ++b) CHECK(group[at(a)] == group[at(b)] || !conflict(problem, a, b));
+  }
+}
+
 // With shapes, conflicts alone keep all bytes apart: bytes that are in use together may interlock.
 void shapes_that_live_together_are_no_band_each() {
   const std::vector<Part> parts = {{0, 0, 2, 0, 1}, {0, 2, 4, 1, 2}, {1, 2, 4, 0, 1}, {1, 0, 2, 1, 2}};
@@ -143,8 +164,8 @@ void shapes_that_live_together_are_no_band_each() {
   CHECK(plan.optimal);
 }
 
-// Two groups, each of which needs more than its load; sizes are no multiples of the alignment that all have.
-void auto_proves_joins() {
+// Two groups, all apart or never; sizes are no multiples of the alignment that all have.
+void auto_proves_groups(bool joined) {
   for (int k = 0; k < 60; ++k) {
     const Bytes alignment = 1 + below(3);
     const Index each = 3;
@@ -153,9 +174,10 @@ void auto_proves_joins() {
     for (Index a = 0; a < 2 * each; ++a) {
       size.push_back(1 + below(4));
       for (Index b = 0; b < a; ++b)
-        if ((a < each) != (b < each) || below(2)) pairs.emplace_back(b, a);
+        if ((a < each) != (b < each) ? joined : below(2) > 0) pairs.emplace_back(b, a);
     }
     const Problem problem = apart(size, pairs, alignment);
+    CHECK(separate_bands(problem, Deadline()).size() > 1 || joined_bands(problem, Deadline()).size() > 1);
     Bytes optimum = 0;
     while (!plain::fits(problem, optimum)) ++optimum;
     const Plan plan = solve(problem, "auto");
@@ -204,8 +226,10 @@ int main() {
   conflicts_of_lifetimes_get_lifetimes();
   what_has_no_lifetimes_keeps_its_conflicts();
   joined_bands_are_apart();
+  separate_bands_never_meet();
   shapes_that_live_together_are_no_band_each();
-  auto_proves_joins();
+  auto_proves_groups(true);
+  auto_proves_groups(false);
   likely_bands_are_of_one_thread();
   return check::finish();
 }

@@ -177,6 +177,23 @@ def test_threads_that_never_meet_are_proven_one_by_one() -> None:
     assert memplan.plan(memplan.Problem(size * 20, first * 20, last * 20, conflicts=apart_of(20, 7))).optimal
 
 
+def test_cores_between_barriers_are_proven_above_the_load() -> None:
+    """What two cores do before a barrier meets nothing of what they do after it. The load is that of one core."""
+    size, first, last, phase = [], [], [], []
+    for core, barrier in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        work = tight(60, units=24, seed=10 * core + barrier)
+        begin = max(last, default=0)
+        size += work.size.tolist()
+        first += (begin + work.first).tolist()
+        last += (begin + work.last).tolist()
+        phase += [(barrier, core)] * len(work)
+    n = len(size)
+    beside = [(a, b) for b in range(n) for a in range(b) if phase[a][0] == phase[b][0] and phase[a] != phase[b]]
+    problem = memplan.Problem(size, first, last, conflicts=beside)
+    plan = memplan.plan(problem, "auto:effort=3000000")
+    assert (plan.peak, plan.optimal) == (2 * problem.load, True)
+
+
 def apart_of(groups: int, each: int) -> list[tuple[int, int]]:
     n = groups * each
     return [(a, b) for b in range(n) for a in range(b) if a // each != b // each]

@@ -13,6 +13,7 @@
 #include "memplan/infeasible.hpp"
 #include "memplan/layout.hpp"
 #include "memplan/liveness.hpp"
+#include "memplan/memories.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"

@@ -28,6 +28,7 @@ struct PlanOptions {
   std::optional<double> time_limit = {};                            // seconds, > 0; a search stops there with its best
   std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; else: the call
   std::optional<Bytes> capacity = {};                               // a search may end once a peak is at most that
+  bool decide = false;                                              // and once it is proven that none is
   Bytes lower_bound = 0;                                            // proven before: no plan of the problem peaks below
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several

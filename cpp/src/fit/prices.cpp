@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "search/ascent.hpp"
+
 namespace memplan {
 
 namespace {
@@ -40,7 +42,7 @@ class Pricing {
     }
   }
 
-  // The bound at these prices. Afterwards `freed` has the bytes that are away at each op.
+  // The bound at these prices. Afterwards `freed_` has the bytes that are away at each op.
   double bound(const std::vector<double>& price) {
     std::vector<double> sum(price.size() + 1, 0);
     double bound = 0;
@@ -55,21 +57,22 @@ class Pricing {
     }
     std::fill(taken_.begin(), taken_.end(), 0.0);
     for (const Own& own : units_) bound -= most(own);
-    freed.assign(price.size() + 1, 0);
+    freed_.assign(price.size() + 1, 0);
     for (std::size_t g = 0; g < worth_.size(); ++g) {
       if (taken_[g] == 0) continue;
       const Gap& gap = cover_.gaps[g];
       const double bytes = taken_[g] * static_cast<double>(gap.bytes);
       const double over = taken_[g] * static_cast<double>(gap.written_over);
-      freed[at(gap.first) - 1] += over;
-      freed[at(gap.first)] += bytes - over;
-      freed[at(gap.last)] -= bytes;
+      freed_[at(gap.first) - 1] += over;
+      freed_[at(gap.first)] += bytes - over;
+      freed_[at(gap.last)] -= bytes;
     }
-    for (std::size_t k = 1; k < freed.size(); ++k) freed[k] += freed[k - 1];
+    for (std::size_t k = 1; k < freed_.size(); ++k) freed_[k] += freed_[k - 1];
     return bound;
   }
 
-  std::vector<double> freed;
+  // How the bound grows with the price of an op.
+  double slope(std::size_t op) const { return static_cast<double>(cover_.too_much[op]) - freed_[op]; }
 
  private:
   // At least what the items of a unit gain.
@@ -166,6 +169,7 @@ class Pricing {
   std::vector<Own> units_;
   std::vector<double> worth_;  // per gap
   std::vector<double> taken_;  // per gap
+  std::vector<double> freed_;  // per op, and one more: bytes that are away
   std::vector<Index> stops_;
 };
 
@@ -175,38 +179,8 @@ Prices prices_of(const FitModel& model, const Cover& cover, double known, int ro
   Prices best{std::vector<double>(cover.too_much.size(), 0), 0};
   if (cover.gaps.empty()) return best;
   Pricing pricing(model, cover);
-  std::vector<double> price = best.of_op;
-  double step = 1;
-  int since = 0;
-  try {
-    for (int round = 0; round < rounds; ++round) {
-      deadline.check();
-      const double bound = pricing.bound(price);
-      if (bound > best.bound) {
-        if (bound > best.bound * (1 + 1e-4)) since = 0;
-        best = {price, bound};
-      }
-      if (++since >= 20) {
-        step *= 0.6;
-        since = 0;
-        price = best.of_op;
-        pricing.bound(price);
-        if (step < 1e-4) break;
-      }
-      double square = 0;
-      for (std::size_t k = 0; k < price.size(); ++k) {
-        const double slope = static_cast<double>(cover.too_much[k]) - pricing.freed[k];
-        if (price[k] > 0 || slope > 0) square += slope * slope;
-      }
-      if (square == 0) break;
-      const double length = step * std::max(known * 1.02 - bound, 1e-3 * known) / square;
-      for (std::size_t k = 0; k < price.size(); ++k) {
-        const double slope = static_cast<double>(cover.too_much[k]) - pricing.freed[k];
-        price[k] = std::max(0.0, price[k] + length * slope);
-      }
-    }
-  } catch (const EndedError&) {
-  }
+  best.of_op = ascend(pricing, cover.too_much.size(), known, rounds, deadline);
+  best.bound = std::max(0.0, pricing.bound(best.of_op));
   best.bound *= 1 - 1e-9;  // what rounding may have added
   return best;
 }

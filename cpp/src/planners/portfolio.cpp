@@ -133,7 +133,7 @@ class Portfolio {
 
   // Nothing better is to be expected, or the effort is spent.
   bool is_done() const {
-    if (best_.peak <= enough() || work_ >= effort_) return true;
+    if (best_.peak <= enough() || is_refuted(bound_) || work_ >= effort_) return true;
     return began_ &&
            std::all_of(members_.begin(), members_.end(), [&](const auto& member) { return member->is_done(best_); });
   }
@@ -166,7 +166,7 @@ class Portfolio {
 
   void gather(const Deadline& deadline) {
     began_ = true;
-    if (problem_.conflicts() != nullptr && may_be_bands() && add_joined_bands(deadline)) return;
+    if (problem_.conflicts() != nullptr && may_be_bands() && add_lossless_bands(deadline)) return;
     if (is_general()) add_pairs(deadline);
     if (problem_.conflicts() != nullptr && may_be_bands() && !exact_) add_likely_bands(deadline);
     if (problem_.conflicts() == nullptr && !exact_) lay_out_sections(deadline);
@@ -195,15 +195,19 @@ class Portfolio {
   }
 
   // Whether nothing else is needed.
-  bool add_joined_bands(const Deadline& deadline) {
-    std::vector<Band> bands = joined_bands(problem_, deadline);
+  bool add_lossless_bands(const Deadline& deadline) {
+    std::vector<Band> bands = separate_bands(problem_, deadline);
+    const bool separate = bands.size() > 1;
+    if (!separate) bands = joined_bands(problem_, deadline);
     if (bands.empty() || (bands.size() == 1 && bands.front().problem.conflicts() != nullptr)) return false;
     exact_ = std::all_of(bands.begin(), bands.end(), [](const Band& band) {
       return band.problem.count() <= PairSqueeze::kMostItems ||
              (band.problem.conflicts() == nullptr && !band.problem.has_shapes());
     });
     if (!exact_) limit_effort();
-    auto member = std::make_unique<BandMember>(problem_, std::move(bands), true, options_.seed, make_rounds);
+    auto member = std::make_unique<BandMember>(problem_, std::move(bands),
+                                               separate ? BandMember::Bands::separate : BandMember::Bands::joined,
+                                               options_.seed, make_rounds);
     const bool lossless = member->is_lossless();
     exact_ = exact_ && lossless;
     members_.push_back(std::move(member));
@@ -217,7 +221,8 @@ class Portfolio {
     for (const Band& band : bands)
       least += heaviest_clique(band.problem, options_within(options_, deadline), kCliqueWorkOfBand).bytes;
     if (bands.empty() || least >= best_.peak || least - bound_ > bound_ / kBandsNear) return;
-    members_.push_back(std::make_unique<BandMember>(problem_, std::move(bands), false, options_.seed, make_rounds));
+    members_.push_back(std::make_unique<BandMember>(problem_, std::move(bands), BandMember::Bands::likely,
+                                                    options_.seed, make_rounds));
   }
 
   void lay_out_sections(const Deadline& deadline) {
@@ -250,6 +255,8 @@ class Portfolio {
   }
 
   bool is_over(const Deadline& deadline) const { return is_done() || deadline.passed(); }
+  // Whether nothing fits the capacity, and no more was asked.
+  bool is_refuted(Bytes bound) const { return options_.decide && bound > options_.capacity.value_or(kMaxBytes); }
   Bytes enough() const { return options_.enough(bound_); }
 
   void offer(std::string_view member, std::vector<Bytes> offsets) {
@@ -284,7 +291,7 @@ class Portfolio {
   }
 
   bool ends_the_search(const Member& member, bool better) const {
-    if (proves(member) && member.lower_bound() >= best_.peak) return true;
+    if (proves(member) && (member.lower_bound() >= best_.peak || is_refuted(member.lower_bound()))) return true;
     return better && peak_of(problem_, member.offsets()) <= enough();
   }
 

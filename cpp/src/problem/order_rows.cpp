@@ -12,7 +12,7 @@ namespace memplan {
 namespace {
 
 constexpr std::size_t kOrderWordsPerTick = 8;  // of the deadline
-constexpr Step kNever = -1;
+constexpr Step kNoStepYet = -1;
 
 bool is_subset(std::span<const std::uint64_t> some, std::span<const std::uint64_t> all) {
   for (std::size_t w = 0; w < some.size(); ++w)
@@ -105,7 +105,7 @@ std::optional<OrderRows::Lives> OrderRows::lives(const std::vector<Index>& of, c
   std::vector<std::size_t> nest(of.size());
   std::iota(nest.begin(), nest.end(), std::size_t{0});
   std::stable_sort(nest.begin(), nest.end(), [&](std::size_t a, std::size_t b) { return counts[a] < counts[b]; });
-  std::vector<Step> last_of(count_, kNever);
+  std::vector<Step> last_of(count_, kNoStepYet);
   Lives lives{std::vector<Step>(of.size()), std::vector<Step>(of.size())};
   Step step = 0;
   for (std::size_t k = 0; k < nest.size(); ++k) {
@@ -114,11 +114,11 @@ std::optional<OrderRows::Lives> OrderRows::lives(const std::vector<Index>& of, c
     if (k > 0 && counts[nest[k - 1]] != counts[here]) ++step;
     lives.first[here] = step;
     for_each_bit(sets[here], [&](Index a) {
-      if (last_of[at(a)] == kNever) last_of[at(a)] = step;
+      if (last_of[at(a)] == kNoStepYet) last_of[at(a)] = step;
     });
   }
   for (std::size_t k = 0; k < of.size(); ++k)
-    lives.last[k] = last_of[at(of[k])] == kNever ? step + 1 : last_of[at(of[k])];
+    lives.last[k] = last_of[at(of[k])] == kNoStepYet ? step + 1 : last_of[at(of[k])];
   return lives;
 }
 

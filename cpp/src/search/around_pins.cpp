@@ -205,6 +205,7 @@ class Search {
   PlanOptions within(Bytes capacity) const {
     PlanOptions within = options_;
     within.capacity = capacity;
+    within.decide = true;
     within.lower_bound = 0;
     within.improved = {};
     const bool given = std::any_of(options_.set.begin(), options_.set.end(),

@@ -22,14 +22,17 @@ bool all_aligned_alike(const Problem& problem) {
 
 }  // namespace
 
-BandMember::BandMember(const Problem& problem, std::vector<Band> bands, bool joined, std::uint64_t seed,
+BandMember::BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed,
                        const MakeRounds& make)
-    : problem_(problem), proves_(joined && all_aligned_alike(problem)) {
+    : problem_(problem),
+      are_(are),
+      proves_(are == Bands::separate || (are == Bands::joined && all_aligned_alike(problem))) {
+  slices_.assign(bands.size(), kFirstBandSlice);
   parts_.reserve(bands.size());
   for (Band& band : bands) {
     Bytes alignment = 1;
     for (const Bytes one : band.problem.alignment()) alignment = std::lcm(alignment, one);
-    parts_.push_back({std::move(band), nullptr, alignment, kFirstBandSlice});
+    parts_.push_back({std::move(band), nullptr, alignment});
     parts_.back().rounds = make(parts_.back().band.problem, seed);
   }
 }
@@ -38,11 +41,12 @@ bool BandMember::search(const Incumbent& best, Bytes enough, std::int64_t work, 
   saved_ += work;
   try {
     while (saved_ > 0 && !deadline.passed() && !(has_plan() && peak() <= enough)) {
-      Part* const part = next();
+      const Part* const part = next();
       if (part == nullptr) break;
       const std::int64_t before = part->rounds->work();
-      part->rounds->round(part->slice, deadline);
-      part->slice = std::min(2 * part->slice, kLastBandSlice);
+      std::int64_t& slice = slices_[at(part - parts_.data())];
+      part->rounds->round(slice, deadline);
+      slice = std::min(2 * slice, kLastBandSlice);
       saved_ -= part->rounds->work() - before + kPerRound;
     }
   } catch (const EndedError&) {
@@ -50,13 +54,15 @@ bool BandMember::search(const Incumbent& best, Bytes enough, std::int64_t work, 
   return has_plan() && peak() < best.peak;
 }
 
-// One without a plan, or else that with the largest gap.
-BandMember::Part* BandMember::next() {
-  Part* widest = nullptr;
-  Bytes most = -1;
-  for (Part& part : parts_) {
+// One without a plan, or else that with the largest gap: of separate ones, above what is proven of any.
+const BandMember::Part* BandMember::next() const {
+  const Part* widest = nullptr;
+  Bytes most = 0;
+  for (const Part& part : parts_)
     if (!part.rounds->has_plan()) return &part;
-    const Bytes gap = part.rounds->peak() - part.rounds->lower_bound();
+  const Bytes proven = are_ == Bands::separate ? lower_bound() : 0;
+  for (const Part& part : parts_) {
+    const Bytes gap = part.rounds->peak() - std::max(proven, part.rounds->lower_bound());
     if (part.rounds->is_done() || gap <= most) continue;
     most = gap;
     widest = &part;
@@ -70,6 +76,7 @@ bool BandMember::has_plan() const {
 
 // Where each band begins. The one that needs most bytes to a multiple of its alignment comes last: nothing lies on it.
 std::vector<Bytes> BandMember::bases() const {
+  if (are_ == Bands::separate) return std::vector<Bytes>(parts_.size(), 0);
   std::vector<std::size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto padding = [&](std::size_t k) {
@@ -112,6 +119,10 @@ Bytes BandMember::lower_bound() const {
   Bytes bound = 0, most_padding = 0;
   for (const Part& part : parts_) {
     const Bytes alone = part.rounds->lower_bound(), padded = align_up(alone, part.alignment);
+    if (are_ == Bands::separate) {
+      bound = std::max(bound, alone);
+      continue;
+    }
     bound += padded;
     most_padding = std::max(most_padding, padded - alone);
   }
@@ -120,7 +131,7 @@ Bytes BandMember::lower_bound() const {
 
 bool BandMember::is_done(const Incumbent& best) const {
   if (lower_bound() >= best.peak) return true;
-  return has_plan() && std::all_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.rounds->is_done(); });
+  return has_plan() && next() == nullptr;
 }
 
 std::int64_t BandMember::work() const {

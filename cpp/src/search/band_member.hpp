@@ -1,4 +1,4 @@
-// BandMember: a portfolio for each band (search/bands.hpp), and their plans on each other.
+// BandMember: a portfolio for each band (search/bands.hpp), and their plans on each other, or beside each other.
 #pragma once
 
 #include "search/bands.hpp"
@@ -8,9 +8,16 @@ namespace memplan {
 
 class BandMember : public Member {
  public:
-  // `problem` outlives it. `joined`: all buffers of one band conflict with all of the others; then what is proven of
-  // the bands is proven of the whole, where all alignments are the same.
-  BandMember(const Problem& problem, std::vector<Band> bands, bool joined, std::uint64_t seed, const MakeRounds& make);
+  // What the bands are to each other.
+  enum class Bands {
+    separate,  // nothing of one meets anything of the others
+    joined,    // all of one conflict with all of the others
+    likely,    // anything
+  };
+
+  // `problem` outlives it. What is proven of separate bands is proven of the whole, and what is proven of joined ones
+  // where all alignments are the same.
+  BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed, const MakeRounds& make);
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
   bool is_done(const Incumbent& best) const override;
@@ -28,18 +35,19 @@ class BandMember : public Member {
     Band band;
     std::unique_ptr<Rounds> rounds;
     Bytes alignment;  // of what lies below: a multiple of all in the band
-    std::int64_t slice;
   };
 
-  Part* next();
+  const Part* next() const;
   std::vector<Bytes> bases() const;
   bool has_plan() const;
   Bytes peak() const;
 
   const Problem& problem_;
+  Bands are_;
   bool proves_;
   std::vector<Part> parts_;
-  std::int64_t saved_ = 0;  // work
+  std::vector<std::int64_t> slices_;  // per part
+  std::int64_t saved_ = 0;            // work
 };
 
 }  // namespace memplan

@@ -9,6 +9,7 @@
 #include "placing/orders.hpp"
 #include "problem/clique_search.hpp"
 #include "problem/order_rows.hpp"
+#include "search/pairs.hpp"
 
 namespace memplan {
 
@@ -131,6 +132,13 @@ void unite(Index count, const Next& next, const Back& back, std::vector<Index>& 
 }
 
 }  // namespace
+
+std::vector<Band> separate_bands(const Problem& problem, const Deadline& deadline) {
+  std::vector<Band> bands;
+  for (std::vector<Index>& group : connected_parts(problem, deadline))
+    bands.push_back(band_of(problem, std::move(group), deadline));
+  return bands;
+}
 
 std::vector<Band> joined_bands(const Problem& problem, const Deadline& deadline) {
   std::vector<Band> bands;

@@ -34,6 +34,10 @@ struct Band {
 
 inline constexpr Index kMostInBands = 1 << 13;  // matrices of bits of 8 MiB each
 
+// The buffers with bytes, in as many groups as there are so that none of one meets any of the others: one group where
+// all hang together. Then plans of the groups lie beside each other, all from 0 on. O(n^2).
+std::vector<Band> separate_bands(const Problem& problem, const Deadline& deadline);
+
 // The buffers with bytes, in as many groups as there are so that all of one conflict with all of the others, whatever
 // their bytes: one group where it does not split. O(n^2 x words).
 std::vector<Band> joined_bands(const Problem& problem, const Deadline& deadline);

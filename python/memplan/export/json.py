@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
+from ..facts.plan_format import FORMAT, PART_KEYS, VERSION, VERSION_IN_POOLS
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
 
@@ -21,8 +22,9 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps; one
-    with a pin is ``pinned``. ``reserved`` has the bytes that are, and when, if there are any.
-    ``together`` has rows (a, b, distance) of positions of buffers, if any lie together.
+    with a pin is ``pinned``. In several pools, a buffer has its ``memory`` and its ``address`` there; ``memories``
+    has the pools, and ``cost_bound`` what no plan in them costs less than. ``reserved`` has the bytes that are, and
+    when, if there are any. ``together`` has rows (a, b, distance) of positions of buffers, if any lie together.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
     are left out where there are none, as is ``interrupted`` where nothing was. For a graph, ``tensors`` maps the name
     of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
@@ -32,7 +34,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if plan.memories is None else VERSION_IN_POOLS,
         "memplan": _core.__version__,
         "planner": plan.planner,
         "winner": plan.winner,
@@ -50,6 +52,9 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         spec["pools"] = plan.pools
     if plan.fitting is not None:
         spec["fitting"] = plan.fitting.to_dict()
+    if plan.memories is not None:
+        spec["memories"] = [asdict(memory) for memory in plan.memories.values()]
+        spec["cost_bound"] = plan.memories.cost_bound
     spec["buffers"] = _buffers(plan)
     if plan.problem.conflicts is not None:
         spec["conflicts"] = plan.problem.conflicts.tolist()
@@ -86,6 +91,9 @@ def _buffers(plan: Plan) -> list[dict[str, Any]]:
         for buffer, pin in enumerate(plan.problem.pins.tolist()):
             if pin >= 0:
                 entries[buffer]["pinned"] = True
+    if plan.memories is not None:
+        for entry, slot in zip(entries, plan, strict=True):
+            entry |= {"memory": slot.memory, "address": slot.address}
     return entries
 
 

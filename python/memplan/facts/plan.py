@@ -19,6 +19,7 @@ from .. import _core
 from ..errors import LISTED, invalid_plan
 from .fitting import Change, Fitting
 from .later import later
+from .memories import Memories
 from .slots import Sharing, Slot, Slots
 from .source import Source
 
@@ -98,6 +99,9 @@ class Plan:
         What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
     fitting : Fitting or None
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
+    memories : Memories or None
+        The pools of a plan in several pools, by name. `offsets`, `peak` and the bounds then count all pools as one
+        arena, one behind the other; ``plan["x"].memory`` and ``plan["x"].address`` say where a tensor lies.
     """
 
     problem: _core.Problem
@@ -123,6 +127,7 @@ class Plan:
     filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
     fitting: Fitting | None = None
+    memories: Memories | None = None
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
@@ -252,7 +257,7 @@ class Plan:
 
     @cached_property
     def _slots(self) -> Slots:
-        return Slots(self.problem, self.offsets, self.graph, self.buffers)
+        return Slots(self.problem, self.offsets, self.graph, self.buffers, self.memories)
 
     def __len__(self) -> int:
         return len(self.problem)
@@ -353,12 +358,15 @@ class Plan:
         ------
         InvalidPlanError
             The plan breaks its problem: buffers alive together share bytes, or a buffer is not aligned, or lies outside
-            of the arena. Or the replay of its graph fails. The message and the attribute `violations` say where.
+            of the arena. Or the replay of its graph fails. Or a buffer lies in a pool that does not take it, or
+            outside of it. The message and the attribute `violations` say where.
         """
         more = None if limit is None else limit + 1
         faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak, limit=more))
         if self.graph is not None and self.buffers is not None:
             faults += _core.replay(self.graph, self.buffers, self.offsets, limit=more)
+        if self.memories is not None:
+            faults += self.memories.faults(self)
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
@@ -680,6 +688,7 @@ class Plan:
             and bool(np.array_equal(self.offsets, other.offsets))
             and self.problem == other.problem
             and self.graph == other.graph
+            and self.memories == other.memories
         )
 
     __hash__ = None  # type: ignore[assignment]

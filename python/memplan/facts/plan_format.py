@@ -2,5 +2,6 @@
 
 FORMAT = "memplan.plan"
 VERSION = 2  # of what is written; with it came parts, conflicts, pools, shares
-READABLE = (1, 2)
+VERSION_IN_POOLS = 3  # of plans in several pools: which buffer lies in which
+READABLE = (1, 2, 3)
 PART_KEYS = ("begin", "end", "first", "last")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from .memories import Memories
 
 _MOST_COMPARED = 20_000  # names that are looked through for one that is spelt alike
 
@@ -21,6 +23,9 @@ class Slot:
     """Where a buffer or tensor lies: bytes [offset, offset + bytes) during the steps [first, last).
 
     A shaped buffer uses only parts of these, which `problem.parts` lists.
+
+    In a plan in several pools, ``memory`` is the name of the pool, and ``address`` where it lies there: the base of the
+    pool and an offset in it. ``offset`` counts all pools as one arena. In other plans, the address is the offset.
     """
 
     name: str
@@ -29,6 +34,13 @@ class Slot:
     first: int
     last: int
     alignment: int
+    memory: str = ""
+    shift: int = field(default=0, repr=False)
+
+    @property
+    def address(self) -> int:
+        """Where it lies in its pool."""
+        return self.offset + self.shift
 
     @property
     def end(self) -> int:
@@ -71,15 +83,17 @@ class Slots:
         offsets: npt.NDArray[np.int64],
         graph: _core.Graph | None,
         buffers: _core.Buffers | None,
+        memories: Memories | None = None,
     ) -> None:
         self._problem, self._offsets, self._graph, self._buffers = problem, offsets, graph, buffers
+        self._memories = memories
 
     def __iter__(self) -> Iterator[Slot]:
         """The buffers' slots, in the problem's order."""
         p = self._problem
         columns = (self._offsets, p.size, p.first, p.last, p.alignment)
         for b, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            yield Slot(p.name(b), *row)
+            yield Slot(p.name(b), *row, **self._memory(b))
 
     def at(self, position: int) -> Slot:
         """The slot of a buffer; from the end where the position is below 0."""
@@ -88,7 +102,15 @@ class Slots:
             raise IndexError(f"buffer {b} is out of range: the plan has {count} buffers")
         p, b = self._problem, b % count
         columns = (self._offsets, p.size, p.first, p.last, p.alignment)
-        return Slot(p.name(b), *(int(column[b]) for column in columns))
+        offset, size, first, last, alignment = (int(column[b]) for column in columns)
+        return Slot(p.name(b), offset, size, first, last, alignment, **self._memory(b))
+
+    def _memory(self, buffer: int) -> dict[str, Any]:
+        """The pool of a buffer, and what leads from offsets to addresses in it."""
+        if self._memories is None:
+            return {}
+        memory = self._memories.of(buffer)
+        return {"memory": memory.name, "shift": memory.base - memory.begin}
 
     def named(self, name: str) -> Slot:
         """The slot of a tensor, or of a buffer; the end of its name after a dot does, if no other ends so."""
@@ -103,7 +125,15 @@ class Slots:
             )
         whole = self.at(buffer)
         offset = whole.offset + int(self._buffers.offset_in_buffer[tensor])
-        return Slot(name, offset, self._graph.tensor(tensor).bytes, *self._lifetimes[name], whole.alignment)
+        return Slot(
+            name,
+            offset,
+            self._graph.tensor(tensor).bytes,
+            *self._lifetimes[name],
+            whole.alignment,
+            whole.memory,
+            whole.shift,
+        )
 
     def buffer_named(self, name: str) -> int:
         """The position of the buffer of this name, or in which the tensor of this name lies; -1 where in none."""

@@ -36,6 +36,10 @@ class Tensors(Mapping[str, Slot]):
         Bytes [offset, offset + bytes) of the arena in the steps [first, last), as in a `Slot`; read-only.
     buffer : (n,) int64
         The position in ``plan.problem`` of the buffer that the tensor lies in; read-only.
+    memory : tuple of str
+        The pool of each, for a plan in several pools; else ().
+    address : (n,) int64
+        The address in that pool; else the offset. Read-only.
     """
 
     COLUMNS = ("name", "offset", "bytes", "first", "last", "buffer", "kind")
@@ -49,8 +53,15 @@ class Tensors(Mapping[str, Slot]):
         self.bytes: Ints = np.array(size, dtype=np.int64)
         first, last = np.array(lives, dtype=np.int64).reshape(-1, 2).T
         self.first, self.last = np.ascontiguousarray(first), np.ascontiguousarray(last)
+        self.memory: tuple[str, ...] = ()
+        self._shift: Ints = np.zeros(len(self.names), dtype=np.int64)
+        if plan.memories is not None:
+            pools = [plan.memories.of(b) for b in self.buffer.tolist()]
+            self.memory = tuple(pool.name for pool in pools)
+            self._shift = np.array([pool.base - pool.begin for pool in pools], dtype=np.int64)
+        self.address: Ints = self.offset + self._shift
         self._alignment = problem.alignment[self.buffer]
-        for column in (self.buffer, self.offset, self.bytes, self.first, self.last):
+        for column in (self.buffer, self.offset, self.bytes, self.first, self.last, self.address):
             column.flags.writeable = False
         self._named = plan._slots.named
         self._position = {name: k for k, name in enumerate(self.names)}
@@ -59,7 +70,13 @@ class Tensors(Mapping[str, Slot]):
     def columns(self) -> dict[str, Any]:
         """All columns by name, in the order of a row: ``pandas.DataFrame(plan.tensors.columns)``."""
         values = (self.names, self.offset, self.bytes, self.first, self.last, self.buffer, self.kinds)
-        return dict(zip(self.COLUMNS, values, strict=True))
+        in_pools = (self.memory, self.address) if self.memory else ()
+        return dict(zip(self.header, (*values, *in_pools), strict=True))
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns: `COLUMNS`, and for a plan in several pools the pool and the address in it."""
+        return (*self.COLUMNS, "memory", "address") if self.memory else self.COLUMNS
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,7 +90,9 @@ class Tensors(Mapping[str, Slot]):
         if k is None:
             return self._named(name)
         columns = (self.offset, self.bytes, self.first, self.last, self._alignment)
-        return Slot(name, *(int(column[k]) for column in columns))
+        offset, size, first, last, alignment = (int(column[k]) for column in columns)
+        memory = self.memory[k] if self.memory else ""
+        return Slot(name, offset, size, first, last, alignment, memory, int(self._shift[k]))
 
     def __contains__(self, name: object) -> bool:
         """Whether `tensors[name]` gives a slot."""
@@ -83,15 +102,16 @@ class Tensors(Mapping[str, Slot]):
             return False
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """A tuple per tensor, in the order of `COLUMNS`."""
+        """A tuple per tensor, in the order of `header`."""
         numbers = (self.offset, self.bytes, self.first, self.last, self.buffer)
-        return zip(self.names, *(column.tolist() for column in numbers), self.kinds, strict=True)
+        in_pools: tuple[Any, ...] = (self.memory, self.address.tolist()) if self.memory else ()
+        return zip(self.names, *(column.tolist() for column in numbers), self.kinds, *in_pools, strict=True)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a line per tensor: name, offset, bytes, first, last (half-open), buffer, kind."""
+        """Write a line a tensor: name, offset, bytes, first, last (half-open), buffer, kind, then pool and address."""
         from ..export.csv import write_rows
 
-        write_rows(path, self.COLUMNS, self.rows())
+        write_rows(path, self.header, self.rows())
 
     def __str__(self) -> str:
         from ..present.tables import text

@@ -43,7 +43,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         raise SourceError(f"{path}: order_bound must be at most the peak of {peak} bytes, got {found.order.bound}")
     load = problem.load
     optimal = peak == load
-    return Plan(
+    plan = Plan(
         problem,
         offsets,
         peak,
@@ -60,7 +60,11 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         ordered_by=found.ordered_by,
         filed_order=found.order,
         fitting=found.fitting,
+        memories=found.memories,
     )
+    if found.memories is not None and (faults := found.memories.faults(plan)):
+        raise invalid_plan(f"{path}: the plan", faults)
+    return plan
 
 
 def placed_rows(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRows:

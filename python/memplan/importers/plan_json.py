@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import SourceError
 from ..facts.fitting import Fitting, fitting_from
+from ..facts.memories import Memories, memories_from
 from ..facts.plan import FiledOrder
 from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
 from ..files import read_json
@@ -22,8 +23,8 @@ class PlanRows(NamedTuple):
 
     These are buffers with offsets, the planner that it names, its pools, whether it was interrupted, what would be
     needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
-    planning, those until the plan was found, the order of the ops with the bound of all orders, and what `memplan.fit`
-    has changed.
+    planning, those until the plan was found, the order of the ops with the bound of all orders, what `memplan.fit` has
+    changed, and the pools of a plan in several.
     """
 
     rows: Rows
@@ -38,6 +39,7 @@ class PlanRows(NamedTuple):
     order: FiledOrder | None = None
     ordered_by: str = "given"
     fitting: Fitting | None = None
+    memories: Memories | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -84,8 +86,19 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     order = _order(spec, path) if "order" in spec else None
     ordered_by = _text(spec.get("ordered_by", "given"), f"{path}: ordered_by", "an order")
     fitting = _fitting(spec["fitting"], f"{path}: fitting") if "fitting" in spec else None
+    memories = _memories(spec, f"{path}: ") if "memories" in spec else None
     facts = (planner, pools, interrupted, unshared, placed, winner, spent[0], spent[1], order, ordered_by, fitting)
-    return PlanRows(rows, *facts)
+    return PlanRows(rows, *facts, memories)
+
+
+def _memories(spec: dict[str, Any], where: str) -> Memories:
+    names = [entry.get("memory") for entry in spec["buffers"]]
+    try:
+        return memories_from(
+            _list(spec["memories"], f"{where}memories"), names, spec.get("cost_bound"), f"{where}memories"
+        )
+    except (TypeError, ValueError) as error:
+        raise SourceError(str(error)) from None
 
 
 def _fitting(entry: Any, where: str) -> Fitting:

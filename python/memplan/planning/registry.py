@@ -8,7 +8,10 @@ name is the planner's and whose object is its PlannerInfo.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import _core
 from ..errors import PlannerError
@@ -132,6 +135,22 @@ def solve_problem(
     """
     options = (time_limit, seed, threads, capacity, tell, True)
     return _core.solve_problem(problem, planner, *options, _in_python(planner))
+
+
+def plan_memories(
+    problem: _core.Problem,
+    pools: Sequence[tuple[str, int | None, int]],
+    cost: npt.NDArray[np.int64],
+    planner: str,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> _core.MemoryPlan:
+    """Plans a problem in several pools, each a name, a capacity and an alignment; see `solve_problem`.
+
+    `cost` has a number per buffer and pool, one buffer after another, and -1 where the pool does not take the buffer.
+    """
+    return _core.plan_memories(problem, pools, cost, planner, time_limit, seed, threads, True, _in_python(planner))
 
 
 def solve_graph(

@@ -14,6 +14,7 @@ from .. import _core
 from ..facts.buffer_info import tenants_of
 from ..facts.usage import parts_by_buffer
 from ..text import printable
+from .memories import cost_text
 from .tables import WIDTH, printed
 from .units import SHARES, counted, format_bytes, optimal, shortened
 
@@ -133,6 +134,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("load", f"{format_bytes(plan.load)} ({plan.load:,} bytes)"),
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
+        *_memories(plan),
         ("proof", _proof(plan)),
         ("changes", _changes(plan)),
         ("order", _order(plan)),
@@ -153,6 +155,18 @@ def _shared(plan: Plan) -> str:
     return ", ".join(
         f"{count[how]:,} {many if count[how] > 1 else one}" for how, (one, many) in words.items() if count[how]
     )
+
+
+def _memories(plan: Plan) -> list[tuple[str, str]]:
+    """A line per pool of memory, and what accesses cost; none for a plan in one arena."""
+    if plan.memories is None:
+        return []
+    rows = []
+    for pool in plan.memories.values():
+        room = "" if pool.capacity is None else f" of {format_bytes(pool.capacity)}"
+        state = "optimal for what lies in it" if pool.optimal else f"gap {pool.gap:.3%} at most"
+        rows.append((pool.name, f"{format_bytes(pool.peak)}{room} ({state}), {counted(pool.buffers, 'buffers')}"))
+    return [*rows, ("accesses", cost_text(plan.memories))]
 
 
 def _changes(plan: Plan) -> str:

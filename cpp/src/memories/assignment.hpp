@@ -1,0 +1,36 @@
+// Assignment: the search for pools and places.
+//
+//     insertion      the buffers with the most to lose first, each into the cheapest pool with room for it
+//     tree           pools buffer by buffer, cut by prices and loads; a planner places what is complete
+//     mending        what the planner leaves above a capacity goes elsewhere, and what then has room comes back
+//
+// The tree is exact where it is searched to its end and the planner proves what it cannot place.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "memories/demand.hpp"
+#include "memories/memory_prices.hpp"
+#include "memories/pool_placer.hpp"
+#include "memplan/memories.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+inline constexpr std::int64_t kNoCost = std::numeric_limits<std::int64_t>::max();
+
+struct Assignment {
+  std::vector<Index> pool;    // per buffer; empty where none was found
+  std::vector<Bytes> offset;  // per buffer, for pools with a capacity
+  std::int64_t cost = kNoCost;
+  Bytes peaks = kMaxBytes;  // of the pools without a capacity, summed up, where they were compared
+  std::int64_t bound = 0;   // no plan costs less; kNoCost: there is none
+};
+
+// The best that is found with so much work.
+Assignment search_assignment(const MemoryRequest& request, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+                             const Deadline& deadline);
+
+}  // namespace memplan

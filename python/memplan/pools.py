@@ -1,0 +1,354 @@
+"""From a problem or a graph to a plan in several pools of memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from .errors import GraphError, invalid_plan
+from .facts.memories import Ints, Memories, Memory, Pool, exact, number
+from .facts.plan import Plan
+from .inplace_ops import matches
+from .kinds import KINDS, kind_of
+from .planning.registry import plan_memories
+from .solving import Solver
+from .text import offer
+
+_MOST_PARTS = 10**9  # of a unit of cost
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Pools, and how often buffers are accessed: what `memplan.plan` is given, checked."""
+
+    pools: tuple[Pool, ...]
+    accesses: Mapping[str, int] | Sequence[int] | None = None
+
+    def problem(self, solver: Solver, problem: _core.Problem) -> Plan:
+        """The plan of a problem."""
+        takes = np.array([[_takes_buffer(pool, problem, b) for pool in self.pools] for b in range(len(problem))])
+        counts = _counts_of_problem(problem, self.accesses)
+        accessed = [count * size for count, size in zip(counts, problem.size.tolist(), strict=True)]
+        _check_names(self.pools, problem)
+        return self._plan(solver, problem, accessed, takes.reshape(len(problem), len(self.pools)))
+
+    def graph(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given") -> Plan:
+        """The plan of a graph, its ops in the order of a rule or search; "best" never costs more than given."""
+        if order == "given":
+            return self._in_given(solver, graph, storage)
+        found = _core.order_of(graph, order, storage, time_limit=solver.time_limit, tell=solver.on_order)
+        plan = self._in_given(solver, _core.reordered(graph, found.ops), storage)
+        if order.partition(":")[0] == "best":
+            plan = min(plan, self._in_given(solver, graph, storage), key=lambda it: (_memories(it).cost, it.peak))
+        interrupted = plan.interrupted or found.interrupted
+        return replace(plan, ordered_by=order, proven_of_orders=found.bound, interrupted=interrupted)
+
+    def _in_given(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
+        """The plan of a graph: with tensors sharing bytes or without, whichever costs less."""
+        _check_terms(self.pools, graph)
+        apart = _core.StorageOptions(
+            storage.place, storage.alignment, False, storage.disable_inplace_ops, storage.donate, False
+        )
+        found = [self._of_sharing(solver, graph, storage)]
+        if _core.buffers_of(graph, storage).shared:
+            found.append(self._of_sharing(solver, graph, apart))
+        plans = [plan for plan in found if isinstance(plan, Plan)]
+        if not plans:
+            raise next(error for error in found[::-1] if isinstance(error, Exception))
+        bound = _core.sharing_bound(graph, storage)
+        best = min(plans, key=lambda plan: (_memories(plan).cost, plan.peak))
+        seconds = sum(plan.seconds for plan in plans)
+        return replace(best, storage=storage, lower_bound=bound, optimal=best.peak == bound, seconds=seconds)
+
+    def _of_sharing(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions) -> Plan | ValueError:
+        """The plan for one choice of tensors that share bytes; an error where no pool takes a buffer of it."""
+        buffers = _core.buffers_of(graph, storage)
+        takes, accessed = _takes_of_graph(self.pools, graph, buffers), _accessed(graph, buffers, self.accesses)
+        try:
+            return self._plan(solver, buffers.problem, accessed, takes, graph, buffers, storage)
+        except ValueError as error:
+            return error
+
+    def _plan(
+        self,
+        solver: Solver,
+        problem: _core.Problem,
+        accessed: list[int],
+        takes: npt.NDArray[np.bool_],
+        graph: _core.Graph | None = None,
+        buffers: _core.Buffers | None = None,
+        storage: _core.StorageOptions | None = None,
+    ) -> Plan:
+        _check_taken(self.pools, problem, takes)
+        _check_bases(self.pools, problem, takes)
+        costs = [exact(cost) for cost in _costs(self.pools)]
+        parts = math.lcm(*(cost.denominator for cost in costs))
+        table = _table(problem, accessed, takes, [int(cost * parts) for cost in costs])
+        rows = [(pool.name, _capacity(pool), int(pool.alignment)) for pool in self.pools]
+        options = (solver.time_limit, solver.seed, solver.threads)
+        found = plan_memories(problem, rows, table, solver.planner, *options)
+        memories, offsets = _stacked(self.pools, problem, found, accessed, takes, Fraction(found.cost_bound, parts))
+        peak, bound = int((offsets + problem.size).max(initial=0)), problem.load
+        plan = Plan(
+            problem=problem,
+            offsets=offsets,
+            peak=peak,
+            lower_bound=bound,
+            optimal=peak == bound,
+            planner=found.plans[0].planner,
+            winner=", ".join(dict.fromkeys(part.winner for part in found.plans)),
+            seconds=found.seconds,
+            graph=graph,
+            buffers=buffers,
+            interrupted=found.interrupted,
+            found_after=found.seconds,
+            storage=storage,
+            unshared=None if buffers is None else buffers.unshared,
+            source=solver.source,
+            memories=memories,
+        )
+        plan.verify()
+        if memories.cost < memories.cost_bound:
+            raise invalid_plan(f"the plan, which costs {memories.cost}, less than the bound {memories.cost_bound},", [])
+        return plan
+
+
+def pools_of(pools: Any, accesses: Any) -> Pools:
+    """What was given as pools, checked; see `memplan.plan`."""
+    if isinstance(pools, (str, Pool)) or not isinstance(pools, Collection) or not pools:
+        raise TypeError(f"pools must be a list of memplan.Pool, got {pools!r}")
+    for pool in pools:
+        if not isinstance(pool, Pool):
+            raise TypeError(f"pools must hold memplan.Pool, got {pool!r}")
+    names = [pool.name for pool in pools]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"pools must have different names, got {name!r} {names.count(name)} times")
+    priced = [pool.name for pool in pools if pool.cost is not None]
+    if priced and len(priced) < len(names):
+        free = next(name for name in names if name not in priced)
+        raise ValueError(f"pools must all have a cost, or none: pool {priced[0]!r} has one, and {free!r} has none")
+    for pool in pools:
+        if pool.cost is not None and exact(pool.cost).denominator > _MOST_PARTS:
+            raise ValueError(f"pool {pool.name!r}: cost must have at most nine decimals, got {pool.cost!r}")
+    if accesses is not None and isinstance(accesses, (str, bytes)):
+        raise TypeError(f"accesses must be counts by name, or one per buffer, got {accesses!r}")
+    return Pools(tuple(pools), accesses)
+
+
+def _memories(plan: Plan) -> Memories:
+    assert plan.memories is not None
+    return plan.memories
+
+
+def _capacity(pool: Pool) -> int | None:
+    return None if pool.capacity is None else int(pool.capacity)
+
+
+def _costs(pools: Sequence[Pool]) -> list[float]:
+    return [k if pool.cost is None else pool.cost for k, pool in enumerate(pools)]
+
+
+def _table(
+    problem: _core.Problem, accessed: list[int], takes: npt.NDArray[np.bool_], costs: list[int]
+) -> npt.NDArray[np.int64]:
+    """Cost per buffer and pool; -1 where the pool does not take the buffer."""
+    if sum(accessed) * max(costs, default=0) >= 2**63:
+        raise ValueError("costs of pools are too large: bytes accessed x cost must add up to less than 2**63")
+    rows = [[bytes_ * cost for cost in costs] for bytes_ in accessed]
+    table = np.array(rows, dtype=np.int64).reshape(takes.shape)
+    return np.where(takes, table, -1).ravel()
+
+
+def _stacked(
+    pools: Sequence[Pool],
+    problem: _core.Problem,
+    found: _core.MemoryPlan,
+    accessed: list[int],
+    takes: npt.NDArray[np.bool_],
+    bound: Fraction,
+) -> tuple[Memories, Ints]:
+    """Pools as ranges of one arena, one behind the other, and where buffers lie in it."""
+    of_buffer = found.pool.astype(np.int64)
+    offsets = np.zeros(len(problem), dtype=np.int64)
+    bytes_ = np.array(accessed, dtype=object)
+    memories, end = [], 0
+    for p, (pool, part, cost) in enumerate(zip(pools, found.plans, _costs(pools), strict=True)):
+        inside = of_buffer == p
+        unit = math.lcm(int(pool.alignment), *np.unique(problem.alignment[inside]).tolist())
+        begin = -(-end // unit) * unit
+        offsets[inside] = begin + part.offsets
+        end = begin + part.peak
+        memories.append(
+            Memory(
+                name=pool.name,
+                capacity=_capacity(pool),
+                alignment=int(pool.alignment),
+                base=int(pool.base),
+                cost_per_byte=cost,
+                begin=begin,
+                peak=part.peak,
+                lower_bound=part.lower_bound,
+                buffers=int(inside.sum()),
+                accessed=int(bytes_[inside].sum()),
+            )
+        )
+    offsets.flags.writeable = False
+    return Memories(memories, of_buffer, number(bound), takes), offsets
+
+
+# What pools take
+
+
+def _check_names(pools: Sequence[Pool], problem: _core.Problem) -> None:
+    names = [problem.name(b) for b in range(len(problem))]
+    for pool in pools:
+        for item in pool.accepts or ():
+            if isinstance(item, str) and item not in names:
+                near = offer(item, names, "buffers")
+                raise ValueError(f"pool {pool.name!r}: accepts must name buffers of the problem, got {item!r}; {near}")
+            if isinstance(item, int) and not 0 <= item < len(problem):
+                raise ValueError(f"pool {pool.name!r}: accepts must hold 0 to {len(problem) - 1}, got {item}")
+
+
+def _takes_buffer(pool: Pool, problem: _core.Problem, buffer: int) -> bool:
+    return pool.accepts is None or buffer in pool.accepts or problem.name(buffer) in pool.accepts
+
+
+def _check_terms(pools: Sequence[Pool], graph: _core.Graph) -> None:
+    types, names = {op.type for op in graph.ops}, {tensor.name for tensor in graph.tensors}
+    names |= {f"{op.name}.workspace" for op in graph.ops}
+    for pool in pools:
+        for item in pool.accepts or ():
+            if not isinstance(item, str):
+                raise TypeError(f"pool {pool.name!r}: accepts must hold kinds, types of ops and names, got {item!r}")
+            if item not in KINDS and item not in names and not any(matches(of, [item]) for of in types):
+                near = offer(item, sorted({*KINDS, *types, *names}), "kinds, types and names")
+                raise GraphError(
+                    f"pool {pool.name!r}: accepts must hold kinds, types of ops and names of the graph, got {item!r}; "
+                    f"{near}"
+                )
+
+
+def _takes_of_graph(pools: Sequence[Pool], graph: _core.Graph, buffers: _core.Buffers) -> npt.NDArray[np.bool_]:
+    """Per buffer and pool: whether the pool takes all tensors in it."""
+    takes = np.ones((len(buffers.problem), len(pools)), dtype=np.bool_)
+    returned = set(graph.outputs)
+    maker = {name: op.type for op in graph.ops for name in op.outputs}
+    terms = [
+        (b, (kind_of(tensor, returned), tensor.name), maker.get(tensor.name))
+        for tensor, b in zip(graph.tensors, buffers.buffer_of_tensor.tolist(), strict=True)
+    ]
+    terms += [
+        (b, ("workspace", f"{op.name}.workspace"), op.type)
+        for op, b in zip(graph.ops, buffers.buffer_of_workspace.tolist(), strict=True)
+    ]
+    for p, pool in enumerate(pools):
+        if pool.accepts is None:
+            continue
+        for b, names, type_ in terms:
+            by_type = type_ is not None and matches(type_, [str(item) for item in pool.accepts])
+            if b >= 0 and not by_type and not any(name in pool.accepts for name in names):
+                takes[b, p] = False
+    return takes
+
+
+def _check_taken(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArray[np.bool_]) -> None:
+    alone = np.flatnonzero(~takes.any(axis=1))
+    if len(alone):
+        listed = ", ".join(repr(problem.name(int(b))) for b in alone[:5])
+        more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
+        names = ", ".join(repr(pool.name) for pool in pools)
+        raise ValueError(f"none of the pools {names} accepts {listed}{more}")
+
+
+def _check_bases(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArray[np.bool_]) -> None:
+    for p, pool in enumerate(pools):
+        for b in np.flatnonzero(takes[:, p] & (int(pool.base) % problem.alignment != 0))[:1]:
+            raise ValueError(
+                f"pool {pool.name!r}: base must be a multiple of the alignment {problem.alignment[b]} of buffer "
+                f"{problem.name(int(b))!r}, got {pool.base}"
+            )
+
+
+# How often bytes are accessed
+
+
+def _count(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ValueError(f"{where} must be an integer >= 0, got {value!r}")
+    return int(value)
+
+
+def _counts_of_problem(problem: _core.Problem, accesses: Mapping[str, int] | Sequence[int] | None) -> list[int]:
+    if accesses is None:
+        return [1] * len(problem)
+    if isinstance(accesses, Mapping):
+        names = [problem.name(b) for b in range(len(problem))]
+        _check_counted(accesses, names, "buffers of the problem")
+        return [_count(accesses.get(name, 1), f"accesses[{name!r}]") for name in names]
+    if len(accesses) != len(problem):
+        raise ValueError(f"accesses must have one count per buffer, {len(problem)}, got {len(accesses)}")
+    return [_count(count, f"accesses[{b}]") for b, count in enumerate(accesses)]
+
+
+def _check_counted(accesses: Mapping[str, int], names: Collection[str], what: str) -> None:
+    for name in accesses:
+        if name not in names:
+            raise ValueError(f"accesses must name {what}, got {name!r}; {offer(str(name), list(names), what)}")
+
+
+def _accessed(graph: _core.Graph, buffers: _core.Buffers, accesses: Any) -> list[int]:
+    """Bytes that ops write to and read from each buffer.
+
+    An op reads its inputs and writes its outputs once, and writes and reads its workspace. A view costs nothing, nor
+    does a slice or a part of a concatenation that is not copied.
+    """
+    if accesses is not None and not isinstance(accesses, Mapping):
+        raise TypeError(f"accesses must be counts by name for graphs, got {type(accesses).__name__}")
+    given = dict(accesses or {})
+    _check_counted(given, {tensor.name for tensor in graph.tensors}, "tensors of the graph")
+    tensors, ops = graph.tensors, graph.ops
+    index = {tensor.name: t for t, tensor in enumerate(tensors)}
+    moved = [0] * len(tensors)
+    uncopied = _uncopied(buffers, tensors)
+    for k, op in enumerate(ops):
+        views = {output for output, _, _ in op.aliases}
+        outputs = [name for name in op.outputs if name not in views]
+        sliced, parts = uncopied.get(k, (set(), {}))
+        written = {index[name]: tensors[index[name]].bytes for name in outputs if index[name] not in sliced}
+        for part, whole in parts.items():
+            written[whole] = max(0, written.get(whole, 0) - tensors[part].bytes)
+        for t, bytes_ in written.items():
+            moved[t] += bytes_
+        if written or (not op.outputs and op.inputs):
+            for name in dict.fromkeys(op.inputs):
+                moved[index[name]] += 0 if index[name] in parts else tensors[index[name]].bytes
+    accessed = [0] * len(buffers.problem)
+    for t, b in enumerate(buffers.buffer_of_tensor.tolist()):
+        if b >= 0:
+            name = tensors[t].name
+            accessed[b] += tensors[t].bytes * _count(given[name], f"accesses[{name!r}]") if name in given else moved[t]
+    for op, b in zip(ops, buffers.buffer_of_workspace.tolist(), strict=True):
+        if b >= 0:
+            accessed[b] += 2 * op.workspace
+    return accessed
+
+
+def _uncopied(buffers: _core.Buffers, tensors: Sequence[_core.Tensor]) -> dict[int, tuple[set[int], dict[int, int]]]:
+    """Per op, the slices that it does not copy, and the parts of concatenations: each with its whole."""
+    found: dict[int, tuple[set[int], dict[int, int]]] = {}
+    for how, op, output, source, _ in buffers.shared:
+        sliced, parts = found.setdefault(op, (set(), {}))
+        if how == "slice":
+            sliced.add(output)
+        elif how == "concat":
+            parts[source] = output
+    return found
