@@ -29,6 +29,7 @@ from .facts.plan import Plan
 from .facts.source import Source
 from .importers import capture_source, kind_of
 from .inplace_ops import check_types
+from .keeping import settled, wishes
 from .kinds import PLACED
 from .layouts import Asked, with_layout
 from .planning.orders import check_order
@@ -143,6 +144,8 @@ def plan(
     apart: Sequence[Sequence[str]] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
+    keep: Plan | Mapping[str, int] | None = None,
+    hint: Mapping[str, int | str] | None = None,
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -215,6 +218,11 @@ def plan(
     accesses
         With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
         default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.
+    keep
+        An earlier plan, or offsets by name. The plan found is changed, at the same peak, until as many buffers as
+        memplan can lie where they did; ``plan.moved`` names the others.
+    hint
+        Offsets by name that buffers get if that costs nothing: if the peak stays as it is.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -268,6 +276,7 @@ def plan(
     )
     barriers = names(barrier, "barrier")
     asked = Asked(pin, reserved, together, contiguous, apart)
+    wished = wishes(keep, hint)
     captured = capture(
         source,
         args=args,
@@ -282,6 +291,8 @@ def plan(
         keep_gradients=keep_gradients,
     )
     chosen = _pools(pools, accesses, capacity, on_improvement)
+    if chosen is not None and wished:
+        raise TypeError("options keep and hint do not go with pools")
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
@@ -334,6 +345,8 @@ def plan(
         raise
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
+    if keep is not None or hint is not None:
+        result = settled(result, wished, hint, time_limit)
     return result if device is None else replace(result, notes=_notes(captured))
 
 

@@ -151,6 +151,17 @@ def _add_placing(group: Group) -> None:
         help="b begins N bytes after a, or where a does if N is left out; may be repeated",
     )
     group.add_argument(
+        "--keep", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, of whose offsets few shall change"
+    )
+    group.add_argument(
+        "--hint",
+        type=_pin,
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="the offset that a buffer gets if that costs nothing; may be repeated",
+    )
+    group.add_argument(
         "--contiguous",
         type=names,
         action="append",
@@ -281,6 +292,11 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     }
     layout = {"pin": dict(options.pin), "reserved": options.reserve}
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
+    layout["hint"] = dict(options.hint)
+    if options.keep is not None:
+        from ..importers.plan_files import read_plan
+
+        layout["keep"] = read_plan(options.keep)
     return given | {name: value for name, value in layout.items() if value}
 
 

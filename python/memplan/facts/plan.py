@@ -99,6 +99,8 @@ class Plan:
         What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
     fitting : Fitting or None
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
+    moved : tuple of str or None
+        For a plan that was to keep offsets, by ``keep`` or ``hint``: the buffers that lie elsewhere.
     memories : Memories or None
         The pools of a plan in several pools, by name. `offsets`, `peak` and the bounds then count all pools as one
         arena, one behind the other; ``plan["x"].memory`` and ``plan["x"].address`` say where a tensor lies.
@@ -127,6 +129,7 @@ class Plan:
     filed_order: FiledOrder | None = None
     notes: tuple[str, ...] = ()
     fitting: Fitting | None = None
+    moved: tuple[str, ...] | None = None
     memories: Memories | None = None
 
     def __post_init__(self) -> None:
