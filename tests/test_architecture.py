@@ -233,6 +233,7 @@ UPSTREAM: dict[str, set[str]] = {
         "memories/pool_placer",
         "placing/deadline",
     },
+    "memories/sweep": {"memories", "memories/demand", "memories/memory_prices", "placing/deadline"},
     "memories/insertion": {"memories", "memories/assignment", "placing/deadline", "placing/placed"},
     "memories": {"bounds", "infeasible", "placing/deadline", "plan", "planner", "plan/attempt", "problem", "registry"},
     "refute": {"problem", "planner", "search/valley_search"},
@@ -304,7 +305,8 @@ OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
     "order_bound": {"order/bound"},
     "memories": {"memories/assignment", "memories/demand", "memories/insertion", "memories/pool_placer"},
-    "memories/assignment": {"memories/insertion"},
+    "memories/assignment": {"memories/insertion", "memories/sweep"},
+    "memories/sweep": {"memories/insertion"},
     "storage": {"storage/forming", "storage/sharing"},
     "solve": {"plan/attempt"},
 }

@@ -237,6 +237,15 @@ def test_random_chains_with_pins() -> None:
 # Problems
 
 
+def test_pins_and_distances_are_added_to_those_of_the_problem() -> None:
+    plan = memplan.plan(problem(pins=[0, -1, -1], reserved=[(30, 31, 0, 1)]), pin={"b": 10}, reserved=[(40, 44)])
+    assert plan.problem.pins.tolist() == [0, 10, -1]
+    assert len(plan.problem.reserved) == 2
+    asked = problem(pins=[0, -1, -1]), {"pin": {"c": 20}, "together": [("b", "c", 2)]}
+    with pytest.raises(memplan.ProblemError, match="share"):
+        memplan.plan(asked[0], **asked[1])
+
+
 def test_distances_are_a_column() -> None:
     given = problem(together=[(0, 2, 64)])
     assert given.together.tolist() == [[0, 2, 64]]
@@ -388,6 +397,16 @@ def check(kind: str, seeds: range, most: int) -> int:
 @pytest.mark.parametrize("kind", FIXED)
 def test_optima_of_random_problems(kind: str) -> None:
     assert check(kind, range(40), 8) >= 39
+
+
+@pytest.mark.parametrize("kind", FIXED)
+def test_cp_sat_finds_the_same(kind: str) -> None:
+    for seed in range(8):
+        problem = memplan.Problem(**case(kind, seed, most=7).arguments())
+        plan = memplan.plan(problem, "cp_sat")
+        assert (plan.peak, plan.optimal) == (memplan.plan(problem).peak, True), (kind, seed)
+    endless = memplan.Problem([4, 6, 4], [0, 1, 2], [2, 3, 4], pins=[2, -1, -1], reserved=[(13, 2**60, 0, 9)])
+    assert memplan.plan(endless, "cp_sat").peak == memplan.plan(endless).peak == 12
 
 
 @pytest.mark.slow

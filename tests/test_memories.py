@@ -13,7 +13,8 @@ import pytest
 
 import memory_oracle as oracle
 import memplan
-from memplan import InfeasibleError, Pool, _core
+from memory_solving import solve
+from memplan import InfeasibleError, Pool
 
 KiB = 1024
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
@@ -42,23 +43,10 @@ NETWORK: dict[str, Any] = {
 SRAM, DRAM = Pool("sram", 12), Pool("dram")
 
 
-def solved(instance: oracle.Instance) -> tuple[tuple[int, int] | None, bool]:
-    """Cost and peaks of the pools without a capacity; whether the cost, or that there is no plan, is proven."""
-    problem = memplan.Problem(*zip(*instance.buffers, strict=True), conflicts=sorted(instance.conflicts) or None)
-    pools = [(f"p{k}", capacity, alignment) for k, (capacity, alignment) in enumerate(instance.pools)]
-    cost = np.array([-1 if c is None else c for row in instance.cost for c in row])
-    try:
-        found = _core.plan_memories(problem, pools, cost, "auto")
-    except InfeasibleError as error:
-        return None, error.proven
-    peaks = (plan.peak for plan, pool in zip(found.plans, instance.pools, strict=True) if pool[0] is None)
-    return (found.cost, sum(peaks)), found.cost == found.cost_bound
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_small_problems_are_solved_and_proven(seed: int) -> None:
     instance = oracle.random_instance(random.Random(seed), 7)
-    assert solved(instance) == (oracle.best(instance), True)
+    assert solve(instance) == (oracle.best(instance), True)
 
 
 def test_a_plan_says_where_everything_lies_and_what_it_costs() -> None:
@@ -337,3 +325,13 @@ def test_a_time_limit_keeps_the_best() -> None:
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM], time_limit=0.01)
     assert plan.memories is not None
     assert plan.memories["sram"].peak <= problem.load // 2
+
+
+def test_pictures_show_pools() -> None:
+    plan = memplan.plan(LETTERS, pools=[SRAM, DRAM])
+    ax = plan.plot()
+    texts = [text.get_text() for text in ax.texts]
+    assert "sram: 12 B of 12 B" in texts
+    assert "dram: 8 B" in texts
+    assert "cost 8, proven to be the least" in ax.get_title(loc="left")
+    assert not [text for text in memplan.plan(LETTERS).plot().texts if "sram" in text.get_text()]

@@ -155,28 +155,33 @@ Problem full_problem(bool solvable) {
 }
 
 void decides_full_problems() {
-  int infeasible = 0;
-  for (int k = 0; k < 400; ++k) {
+  constexpr Bytes kMost = 2;  // above the load: gaps in each section
+  const Deadline never;
+  const StackSearch::Limits limits{2'000, 1'000'000'000, never};
+  int infeasible = 0, undecided = 0;
+  for (int k = 0; k < 150; ++k) {
     const bool solvable = k % 4 == 0;
     const Problem problem = full_problem(solvable);
     const Sections sections(problem, Deadline());
-    CHECK(StackSearch::serves(sections));
-    const Bytes load = sections.highest_load();
-    const bool expected = peak_of(problem, exhaustive(problem, {}).offsets) == load;
-    CHECK(expected || !solvable);
-    infeasible += expected ? 0 : 1;
-    StackSearch search(sections, 7, true);
-    for (std::int64_t number = 0; number < 4; ++number) {
-      const StackSearch::Outcome outcome = search.run(number, 100'000, Deadline());
-      CHECK(outcome == (expected ? StackSearch::Outcome::found : StackSearch::Outcome::infeasible));
-      if (outcome != StackSearch::Outcome::found) continue;
-      std::vector<Bytes> offsets(at(problem.count()), 0);
-      for (Index x = 0; x < sections.items(); ++x) offsets[at(sections.buffer[at(x)])] = search.offsets()[at(x)];
-      CHECK(verify(problem, offsets).empty());
-      CHECK(peak_of(problem, offsets) == load);
-    }
+    const Bytes load = sections.highest_load(), optimum = peak_of(problem, exhaustive(problem, {}).offsets);
+    CHECK(optimum == load || !solvable);
+    StackSearch search(sections, 1, 7, true);
+    for (Bytes capacity = load; capacity <= load + kMost; ++capacity)
+      for (std::int64_t number = 0; number < 3; ++number) {
+        CHECK(StackSearch::serves(sections, capacity, 1));
+        const StackSearch::Outcome outcome = search.run(capacity, number, limits);
+        undecided += outcome == StackSearch::Outcome::undecided ? 1 : 0;
+        infeasible += outcome == StackSearch::Outcome::infeasible ? 1 : 0;
+        CHECK(outcome != StackSearch::Outcome::infeasible || optimum > capacity);
+        if (outcome != StackSearch::Outcome::found) continue;
+        std::vector<Bytes> offsets(at(problem.count()), 0);
+        for (Index x = 0; x < sections.items(); ++x) offsets[at(sections.buffer[at(x)])] = search.offsets()[at(x)];
+        CHECK(verify(problem, offsets).empty());
+        CHECK(peak_of(problem, offsets) <= capacity);
+      }
   }
   CHECK(infeasible >= 30);
+  CHECK(undecided <= 30);
 }
 
 // Too many to divide: then nothing is proven.
@@ -190,21 +195,24 @@ void many_at_once_prove_nothing() {
   }
   const Problem problem(size, first, last);
   const Sections sections(problem, Deadline());
-  StackSearch search(sections, 0, true);
-  CHECK(search.run(0, 1000, Deadline()) == StackSearch::Outcome::found);
-  CHECK(search.run(0, 0, Deadline()) == StackSearch::Outcome::undecided);
+  StackSearch search(sections, 3, 0, true);
+  const Deadline never;
+  CHECK(search.run(60, 0, {1000, 1'000'000, never}) == StackSearch::Outcome::found);
+  CHECK(search.run(60, 0, {0, 1'000'000, never}) == StackSearch::Outcome::undecided);
+  CHECK(search.run(60, 0, {1000, 0, never}) == StackSearch::Outcome::undecided);
 }
 
-void serves_where_no_byte_is_free() {
-  const auto serves = [](std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last,
-                         std::vector<Bytes> alignment) {
-    const Problem problem(size, first, last, alignment);
-    return StackSearch::serves(Sections(problem, Deadline()));
+void serves_where_few_bytes_are_free() {
+  const auto serves = [](Bytes size, Bytes alignment, Bytes step) {
+    const Problem problem({4, 4, size}, {0, 0, 1}, {1, 1, 2}, {alignment, 1, 1});
+    const Sections sections(problem, Deadline());
+    return StackSearch::serves(sections, 8, step);
   };
-  CHECK(serves({4, 4, 8}, {0, 0, 1}, {1, 1, 2}, {4, 2, 1}));
-  CHECK(!serves({4, 4, 7}, {0, 0, 1}, {1, 1, 2}, {1, 1, 1}));
-  CHECK(!serves({4, 4, 8}, {0, 0, 1}, {1, 1, 2}, {8, 1, 1}));
-  CHECK(!serves({}, {}, {}, {}));
+  CHECK(serves(8, 1, 1) && serves(8, 4, 4) && serves(4, 4, 4));
+  CHECK(serves(5, 1, 1) && !serves(4, 1, 1));  // three gaps, four
+  CHECK(!serves(8, 8, 4));                     // what lies on 4 bytes is not aligned
+  CHECK(!StackSearch::serves(Sections(Problem({}, {}, {}), Deadline()), 0, 1));
+  CHECK(!StackSearch::serves(Sections(Problem({9}, {0}, {1}), Deadline()), 8, 1));
 }
 
 }  // namespace
@@ -213,6 +221,6 @@ int main() {
   for (int round = 0; round < 150; ++round) exchanges_keep_all_orders();
   decides_full_problems();
   many_at_once_prove_nothing();
-  serves_where_no_byte_is_free();
+  serves_where_few_bytes_are_free();
   return check::finish();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "memories/insertion.hpp"
+#include "memories/sweep.hpp"
 
 namespace memplan {
 
@@ -17,7 +18,7 @@ constexpr Index kMostCompared = 16;         // buffers whose plans of equal cost
 constexpr Index kMostMasked = 64;           // buffers, where sets that cannot be placed are remembered
 constexpr std::size_t kMostRefuted = 1000;  // sets of a pool
 constexpr int kMostMended = 64;             // plans of the tree
-constexpr double kSlacks[] = {0, 1. / 64, 1. / 32, 1. / 16, 1. / 8};  // of capacities, in dives
+constexpr double kSlacks[] = {0, 1. / 64, 1. / 32, 1. / 16, 1. / 8};  // of capacities, in sweeps
 
 class AssignmentSearch {
  public:
@@ -25,19 +26,17 @@ class AssignmentSearch {
                    const Deadline& deadline)
       : request_(request), demand_(demand), placer_(placer), deadline_(deadline), left_(work) {
     load_.resize(request.pools.size());
-    limit_.resize(request.pools.size());
     for (std::size_t p = 0; p < load_.size(); ++p)
       if (request.pools[p].capacity) load_[p].assign(at(demand.sections()), 0);
     for (const std::int64_t cost : request.cost) divisor_ = std::gcd(divisor_, std::max<std::int64_t>(cost, 0));
     divisor_ = std::max<std::int64_t>(divisor_, 1);
-    for (std::size_t p = 0; p < limit_.size(); ++p) limit_[p] = demand.capacity(p);
   }
 
   Assignment run() {
     try {
       begin();
       price();
-      dive();
+      sweep();
       tree();
       if (is_proven() && !best_.pool.empty()) compare();
     } catch (const EndedError&) {
@@ -113,28 +112,46 @@ class AssignmentSearch {
 
   bool is_proven() const { return bound_ >= best_.cost; }
 
-  // The most that the loads of some part of the capacities allow, without a way back; less where it cannot be placed.
-  void dive() {
+  // The least that loads allow, in some part of the capacities: less where it cannot be placed.
+  void sweep() {
     for (const double slack : kSlacks) {
       if (is_proven() || left_ <= 0) break;
-      for (std::size_t p = 0; p < limit_.size(); ++p) {
+      std::vector<Bytes> limit;
+      for (std::size_t p = 0; p < load_.size(); ++p) {
         const Bytes capacity = demand_.capacity(p);
-        limit_[p] = capacity - static_cast<Bytes>(slack * static_cast<double>(capacity));
+        limit.push_back(capacity - static_cast<Bytes>(slack * static_cast<double>(capacity)));
       }
-      pool_.assign(order_.size(), kNone);
-      bool whole = true;
-      for (const Index i : order_) whole = whole && dive(i);
-      const bool placed = whole && leaf();
-      for (const Index i : order_)
-        if (pool_[at(i)] != kNone) take(i);
-      if (placed) break;
+      const double most = best_.pool.empty() ? std::numeric_limits<double>::infinity()
+                                             : static_cast<double>(best_.cost) - prices_.bound + 2 * prices_.rounding;
+      const Sweep found = sweep_pools(request_, demand_, prices_, limit, width(), most, deadline_);
+      left_ -= found.work;
+      if (slack == 0) raise_bound(found);
+      if (found.pool.empty()) break;
+      pool_ = found.pool;
+      if (leaf()) break;
     }
-    for (std::size_t p = 0; p < limit_.size(); ++p) limit_[p] = demand_.capacity(p);
   }
 
-  bool dive(Index i) {
-    const auto& choices = choices_[at(i)];
-    return std::any_of(choices.begin(), choices.end(), [&](Index p) { return put(i, at(p)); });
+  // So that a sweep takes a part of the work.
+  std::size_t width() const {
+    constexpr std::int64_t kMost = 1 << 14, kLeast = 16, kPart = 10;
+    std::int64_t lives = 0;
+    for (Index i = 0; i < request_.problem.count(); ++i)
+      for (const SectionUse& use : demand_.of(i)) lives += use.last - use.first;
+    const std::int64_t alive = 4 + lives / std::max<Index>(1, demand_.sections());
+    return at(std::clamp(left_ / (kPart * alive * std::max<Index>(1, request_.problem.count())), kLeast, kMost));
+  }
+
+  // Whatever is not found costs what the sweep found, or what it has dropped, or as much as the best plan.
+  void raise_bound(const Sweep& found) {
+    std::int64_t cost = best_.cost;
+    if (!found.pool.empty()) {
+      cost = 0;
+      for (std::size_t i = 0; i < found.pool.size(); ++i)
+        cost += request_.cost_of(static_cast<Index>(i), at(found.pool[i]));
+    }
+    if (found.dropped < std::numeric_limits<double>::infinity()) cost = std::min(cost, rounded_up(found.dropped));
+    bound_ = std::max(bound_, std::min(cost, best_.cost));
   }
 
   // Puts a buffer into a pool if its load allows it.
@@ -143,7 +160,7 @@ class AssignmentSearch {
       bool fits = true;
       for (const SectionUse& use : demand_.of(i))
         for (Index s = use.first; s < use.last; ++s)
-          fits &= (load_[pool][at(s)] += demand_.bytes(use, pool)) <= limit_[pool];
+          fits &= (load_[pool][at(s)] += demand_.bytes(use, pool)) <= demand_.capacity(pool);
       count(i);
       if (!fits) {
         unload(i, pool);
@@ -350,7 +367,6 @@ class AssignmentSearch {
   std::vector<std::vector<Index>> choices_;                    // per buffer: pools, those with the least regret first
   std::vector<Index> pool_;                                    // per buffer, kNone where it is open
   std::vector<std::vector<Bytes>> load_;                       // per pool and section
-  std::vector<Bytes> limit_;                                   // of loads, per pool
   std::vector<std::uint64_t> mask_;                            // per pool: what lies in it
   std::map<std::size_t, std::vector<std::uint64_t>> refuted_;  // per pool: sets that cannot be placed
   std::int64_t bound_ = 0;

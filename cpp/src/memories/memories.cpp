@@ -155,8 +155,14 @@ Plan plan_of_pool(const MemoryRequest& request, const Assignment& found, std::si
                   const PlanOptions& options) {
   const std::vector<Index> buffers = buffers_in(found.pool, p);
   const Problem problem = memory_problem(request, buffers, p);
+  PlanOptions settings = options;
+  settings.capacity = request.pools[p].capacity;  // a lower peak there is of no use
+  if (settings.capacity)
+    for (const Parameter& parameter : planner.planner.parameters)
+      if (parameter.name == "effort" || parameter.name == "work")
+        settings.set.emplace_back(parameter.name, kEffortOfPlacing);
   Listener nobody;
-  Plan plan = attempt(problem, planner, options, nobody);
+  Plan plan = attempt(problem, planner, settings, nobody);
   if (!request.pools[p].capacity || plan.peak <= *request.pools[p].capacity) return plan;
   Placement known;
   for (const Index i : buffers) known.offsets.push_back(found.offset[at(i)]);

@@ -29,7 +29,8 @@ Squeeze::Squeeze(const Problem& problem, const Sections& sections, Bytes lower_b
       step_(common_divisor(sections)),
       at_bound_(at_bound) {
   if (const Bytes excess = lower_bound_ % step_; excess > 0) lower_bound_ += step_ - excess;
-  if (use.stacks && StackSearch::serves(sections)) stacks_.emplace(sections, seed, use.vary);
+  if (use.stacks && StackSearch::serves(sections, lower_bound_, step_))
+    stacks_.emplace(sections, step_, seed, use.vary);
 }
 
 bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
@@ -49,7 +50,7 @@ ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const 
   const std::int64_t unit = std::max(kLeastNodes, items + std::min(items, kMostBacktracking));
   const std::int64_t number = runs_++;
   const std::int64_t length = unit * luby(static_cast<std::uint64_t>(number) + 1);
-  stacked_ = stacks_ && lower_bound_ <= sections_.highest_load() && attempt_stacks(length, number, deadline);
+  stacked_ = stacks_ && attempt_stacks(length, number, work, deadline);
   if (stacked_) return Outcome::found;
   if (capacity < lower_bound_) return Outcome::infeasible;
   const Outcome outcome = search_.run(capacity, number, {length, work, deadline});
@@ -57,10 +58,12 @@ ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const 
   return outcome;
 }
 
-// A run at the load; true when it found a plan.
-bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, const Deadline& deadline) {
-  const StackSearch::Outcome outcome = stacks_->run(number, length, deadline);
-  if (outcome == StackSearch::Outcome::infeasible) raise_above(sections_.highest_load());
+// A run at the bound; true when it found a plan. With gaps, what is easy is left to the valley search.
+bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, std::int64_t work, const Deadline& deadline) {
+  if (!StackSearch::serves(sections_, lower_bound_, step_, number == 0 ? 0 : StackSearch::kMostGaps)) return false;
+  const StackSearch::Limits limits{length, work - search_.work(), deadline};
+  const StackSearch::Outcome outcome = stacks_->run(lower_bound_, number, limits);
+  if (outcome == StackSearch::Outcome::infeasible) raise_above(lower_bound_);
   return outcome == StackSearch::Outcome::found;
 }
 

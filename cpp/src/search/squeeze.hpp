@@ -5,7 +5,7 @@
 //          │                      where a plan is likely, and lowers the best peak by up to half of the gap
 //          │ ─── lower bound
 //
-// Where no byte is free in any section at the load, a stack search goes first: it decides whether the load can be had.
+// Where no byte is free in any section at the bound, a stack search goes first; where few are, it goes along.
 //
 // Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
 #pragma once
@@ -38,7 +38,7 @@ class Squeeze {
   std::int64_t work() const { return search_.work() + (stacks_ ? stacks_->work() : 0); }
 
  private:
-  bool attempt_stacks(std::int64_t length, std::int64_t number, const Deadline& deadline);
+  bool attempt_stacks(std::int64_t length, std::int64_t number, std::int64_t work, const Deadline& deadline);
   void raise_above(Bytes capacity) { lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_); }
 
   const Problem& problem_;

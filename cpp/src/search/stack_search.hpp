@@ -1,4 +1,4 @@
-// Stack search: is there a plan at the load, where every section is full?
+// Stack search: is there a plan within a capacity, where every section is full or nearly so?
 //
 //     section  s   s+1      no byte is free in either. What stays keeps its place; so where d lies, something that is
 //            ┌───┬───┐      born lies. The bytes that are freed fall apart into ranges, and each is filled again: what
@@ -12,12 +12,15 @@
 // what dies and what is born into groups of the same bytes is tried, small groups first, depth first. At the end
 // any order of the last tree is a plan: read backward, it says in what order what was exchanged had lain.
 //
+// Where a few units of bytes are free, each is a gap: an item like others, which may stay, or be in a group that dies,
+// and is born again in any group that is left with bytes. Which ones do is tried in the same way.
+//
 // A run has a limited length. Every second one goes from the last section to the first. All but the first two draw
 // noise. The same seed and the same number of the run give the same search.
 //
 // Complexity: O(items · width), for so many alive at once, where there is one way at each section; exponential in the
 // ways that there are.
-// Guarantee: exact where all ways are tried: a plan at the load, or the proof that there is none.
+// Guarantee: exact where all ways are tried: a plan, or the proof that there is none.
 // Source: memplan, on the trees of Booth and Lueker 1976.
 #pragma once
 
@@ -37,13 +40,22 @@ class StackSearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  // Whether no byte is free in any section at the load, and whatever lies on whatever is aligned. O(items).
-  static bool serves(const Sections& sections);
+  static constexpr Index kMostGaps = 3;  // in a section
 
-  StackSearch(const Sections& sections, std::uint64_t seed, bool vary);
+  // Whether there are so few gaps in every section, and whatever lies on whatever is aligned. All sizes are multiples
+  // of the step. O(items).
+  static bool serves(const Sections& sections, Bytes capacity, Bytes step, Index most_gaps = kMostGaps);
 
-  // One run, of so many exchanges at most.
-  Outcome run(std::int64_t number, std::int64_t exchanges, const Deadline& deadline);
+  StackSearch(const Sections& sections, Bytes step, std::uint64_t seed, bool vary);
+
+  struct Limits {
+    std::int64_t exchanges;  // of this run
+    std::int64_t work;       // of all runs
+    const Deadline& deadline;
+  };
+
+  // One run, at a capacity that it serves.
+  Outcome run(Bytes capacity, std::int64_t number, Limits limits);
 
   // Per item, after `found`.
   std::span<const Bytes> offsets() const { return offset_; }
@@ -54,30 +66,43 @@ class StackSearch {
   using Items = std::vector<Index>;
   struct Group {  // of the first that is to die, by positions in what is left
     std::uint32_t out, in;
+    Bytes gaps;  // that are born with them
     double order;
   };
   // What is left to try.
   struct Frame {
     StackTree tree;
     Index section;  // the one that is entered
-    Items out, in;  // what is left of those that die and are born
+    Items out, in;  // what is left of those that die, then gaps, and of those that are born
     std::vector<Group> ways;
     std::size_t next;
     std::size_t done;  // exchanges
   };
 
-  void start(std::int64_t number);
+  void start(Bytes capacity, std::int64_t number);
   void enter_section();
+  bool is_entered() const;
+  bool is_gap(Index item) const { return item >= sections_.items(); }
+  Bytes size_of(Index item) const { return is_gap(item) ? step_ : sections_.size[at(item)]; }
+  Bytes sum_of(std::span<const Index> items, std::uint32_t chosen) const;
+  Bytes gaps_at(Index section) const { return (capacity_ - sections_.load[at(section)]) / step_; }
+  Items gaps() const;
+  Bytes room() const;
+  void add_gaps(Bytes count, Items& to) const;
   bool enter(const Group& group);
+  std::vector<Group> skip();
+  std::vector<std::uint32_t> twins_before() const;
   Group next_way();
   std::vector<Group> groups();
   void read_back(const Deadline& deadline);
 
   const Sections& sections_;
+  const Bytes step_;
   const std::uint64_t seed_;
   std::vector<Items> born_, dying_;  // per section: those that begin there, and those that end at its end
   StackExchange exchange_;
   Chance chance_;
+  Bytes capacity_ = 0;
   const bool may_vary_;
   bool backward_ = false, vary_ = false;
   bool skipped_ = false;  // some ways to divide

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InfeasibleError
+from ..facts.memories import Pool
 from ..text import printable
 from .arguments import (
     Commands,
@@ -41,6 +42,7 @@ memplan plan lifetimes.csv --planner first_fit --layout layout.txt
 memplan plan model.onnx --order best --onnx reordered.onnx
 memplan plan graph.json --donate x --disable-inplace-ops Add,Mul
 memplan plan lifetimes.csv --capacity 1MiB --time-limit 10
+memplan plan model.onnx --pool sram=512KiB,align=16 --pool dram
 """
 
 
@@ -55,6 +57,16 @@ def add(commands: Commands) -> None:
     add_planner(search)
     search.add_argument(
         "--capacity", type=size, metavar="N", help="end with the first plan that fits so many bytes, such as 1.5GiB"
+    )
+    search.add_argument(
+        "--pool",
+        type=_pool,
+        action="append",
+        default=[],
+        metavar="NAME=N,…",
+        help="a memory that tensors may lie in, such as sram=512KiB,align=16, or dram for one without a capacity; "
+        "those given first cost less, unless cost=X says else; base=N is its address, and accepts=weight+Conv says "
+        "what may lie there; may be repeated",
     )
     add_search(search)
     _add_files(command.add_argument_group("files to write"))
@@ -83,6 +95,30 @@ def _add_files(group: Group) -> None:
     )
     group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
     group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
+
+
+def _pool(text: str) -> Pool:
+    """A pool: "sram=512KiB,align=16" or "dram"."""
+    first, *others = text.split(",")
+    name, equals, capacity = first.partition("=")
+    given: dict[str, Any] = {"capacity": capacity} if equals else {}
+    for other in others:
+        key, _, value = other.partition("=")
+        if key == "cost":
+            try:
+                given[key] = float(value) if not value.isdecimal() else int(value)
+            except ValueError:
+                raise argparse.ArgumentTypeError(f"cost must be a number, got {value!r}") from None
+        elif key == "accepts":
+            given[key] = value.split("+")
+        elif key in ("align", "base"):
+            given["alignment" if key == "align" else key] = value
+        else:
+            raise argparse.ArgumentTypeError(f"must be NAME=N and align=N, base=N, cost=X, accepts=A+B, got {other!r}")
+    try:
+        return Pool(name, **given)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -134,7 +170,8 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
         return plan(
             source,
             options.planner,
-            on_improvement=progress.show if sys.stderr.isatty() else None,
+            pools=options.pool,
+            on_improvement=progress.show if sys.stderr.isatty() and not options.pool else None,
             on_order=progress.show_order if sys.stderr.isatty() else None,
             capacity=options.capacity,
             order=options.order,

@@ -57,6 +57,7 @@ def draw(
             _draw_inside(mark, colours.colours[mark.buffer], ax)
     _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
     _draw_peak(plan, ax)
+    _draw_pools(plan, ax)
     _scale(steps, top, ax)
     if strip is not None:
         _share(strip, ax, plan, top)
@@ -66,6 +67,24 @@ def draw(
         label_marks(found, ax)
     else:
         label_boxes(plan, shown, shapes, ax)
+
+
+def _draw_pools(plan: Plan, ax: Axes) -> None:
+    """Where each pool of memory begins, its name, and the room that it has."""
+    for memory in () if plan.memories is None else plan.memories.values():
+        room = "" if memory.capacity is None else f" of {format_bytes(memory.capacity)}"
+        ax.axhline(memory.begin, color="black", linewidth=1.6, zorder=4)
+        ax.annotate(
+            f"{memory.name}: {format_bytes(memory.peak)}{room}",
+            (0, memory.begin),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 4),
+            textcoords="offset points",
+            weight="bold",
+            zorder=5,
+            parse_math=False,
+            bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+        )
 
 
 def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:

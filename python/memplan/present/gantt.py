@@ -19,6 +19,7 @@ from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .given import checked_plans, checked_titles
 from .highlight import Steps, marks, window
 from .legend import legend
+from .memories import cost_text
 from .units import counted, format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
@@ -218,6 +219,8 @@ def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
 
 def _title(plan: Plan, separator: str) -> str:
     state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    if plan.memories is not None:
+        state = cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)
     return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
 

@@ -135,7 +135,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         *_memories(plan),
-        ("proof", _proof(plan)),
+        ("proof", _proof(plan) if plan.memories is None else ""),
         ("changes", _changes(plan)),
         ("order", _order(plan)),
         *(("note", note) for note in plan.notes),
