@@ -72,6 +72,7 @@ def test_a_plan_says_where_everything_lies_and_what_it_costs() -> None:
     assert "proven to be the least" in str(memories)
     assert "sram" in memories._repr_html_()
     assert "12 B of 12 B" in plan.summary()
+    assert "in 2 pools, cost 8, proven to be the least: " in str(plan)
     assert memories != 3
     assert repr(memories) == "<memplan.Memories: sram 12 bytes, dram 8 bytes; cost 8, at least 8>"
     with pytest.raises(KeyError, match="no pool named 'flash'; it has 'sram', 'dram'"):

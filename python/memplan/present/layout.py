@@ -203,6 +203,8 @@ def _order(plan: Plan) -> str:
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line."""
     state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    if plan.memories is not None:
+        state = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
