@@ -365,8 +365,8 @@ FAULTS = (
     Fault(
         "bands of several alignments prove",
         "search/band_member.cpp",
-        "proves_(joined && all_aligned_alike(problem))",
-        "proves_(joined)",
+        "(are == Bands::joined && all_aligned_alike(problem))",
+        "are == Bands::joined",
     ),
     Fault("a floor rises at no cost", "search/floors.cpp", "  slack_[section] -= rise;\n", ""),
     Fault("slack is not given back", "search/floors.cpp", "    slack_[was.section] = was.slack;\n", ""),

@@ -145,7 +145,10 @@ MALFORMED = [
     (without("tensors"), "graph has no 'tensors'; expected tensors, ops, outputs"),
     (without("ops"), "graph has no 'ops'"),
     (without("outputs"), "graph has no 'outputs'"),
-    (small() | {"nodes": []}, "graph has an unknown key 'nodes'; known are barriers, ops, outputs, tensors"),
+    (
+        small() | {"nodes": []},
+        "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, ops, outputs",
+    ),
     (changed("tensors", {}), "tensors must be a list, got dict"),
     (changed("tensors.1", "w"), "tensors[1] must be a dict with bytes, dtype, kind, name, shape, got str"),
     (without("tensors.1.name"), "tensors[1] has no 'name'"),

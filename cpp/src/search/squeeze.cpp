@@ -67,6 +67,8 @@ bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, std::int6
   return outcome == StackSearch::Outcome::found;
 }
 
+void Squeeze::raise_above(Bytes capacity) { lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_); }
+
 std::vector<Bytes> Squeeze::offsets() const {
   std::vector<Bytes> offsets(problem_.size().size(), 0);
   const std::span<const Bytes> found = stacked_ ? stacks_->offsets() : search_.offsets();

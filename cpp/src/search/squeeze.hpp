@@ -39,7 +39,7 @@ class Squeeze {
 
  private:
   bool attempt_stacks(std::int64_t length, std::int64_t number, std::int64_t work, const Deadline& deadline);
-  void raise_above(Bytes capacity) { lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_); }
+  void raise_above(Bytes capacity);
 
   const Problem& problem_;
   const Sections& sections_;
