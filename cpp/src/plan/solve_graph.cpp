@@ -37,7 +37,7 @@ class GraphSolver {
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
     consider(first, load(first.problem));
     if (several && !first.shared.empty()) try_sharing_less(load(first.problem));
-    if (several && !one_choice_ && on_one_stream(graph_)) try_other_sharing(first.shared);
+    if (several && !one_choice_ && may_choose()) try_other_sharing(first.shared);
     if (!best_) attempt(first);
     if (fits(best_->plan, options_)) return std::move(*best_);
     const Problem problem = best_->buffers.problem;
@@ -88,7 +88,7 @@ class GraphSolver {
       least = std::min(least, found ? found->bound : choice.load);
       if (found && found->bound < found->peak) ++open;
     }
-    if (!choices.all || !best_) return;
+    if (!choices.all || !best_ || !on_one_stream(graph_)) return;  // on several, more may be safe than is tried
     bound_ = std::max(bound_, std::min(least, best_->plan.peak));
     best_->plan.lower_bound = bound_;
     best_->plan.optimal = best_->plan.peak == bound_;
@@ -104,6 +104,9 @@ class GraphSolver {
     if (too_large || (best_ && needed >= best_->plan.peak)) return std::nullopt;
     return attempt(std::move(buffers));
   }
+
+  // With several streams the load is not what a plan needs, so there every subset is planned, if they are few.
+  bool may_choose() const { return on_one_stream(graph_) || possible_.size() <= kMostOnStreams; }
 
   bool may_go_on() const {
     if (best_->plan.interrupted || (options_.time_limit && *options_.time_limit <= seconds_)) return false;
@@ -144,7 +147,8 @@ class GraphSolver {
   }
 
   static constexpr std::int64_t kWorkOfChoosing = 1'000'000;
-  static constexpr int kMostOpen = 2;  // choices whose plans are not proven
+  static constexpr int kMostOpen = 2;               // choices whose plans are not proven
+  static constexpr std::size_t kMostOnStreams = 6;  // that may share bytes, to plan all subsets
 
   const Graph& graph_;
   const ChosenPlanner& planner_;

@@ -4,7 +4,7 @@
 // found, and what is shared early may rule out what would help more. Here the choice is made for the whole graph: all
 // subsets of what may be shared, if they are few; else changes of one tensor at a time that lower the highest step.
 //
-// For graphs on one stream: with several, the load is not what a plan needs.
+// With several streams the load is not what a plan needs, and only all subsets say something.
 #pragma once
 
 #include <cstdint>
