@@ -100,6 +100,8 @@ def seconds(value: Any, name: str) -> float | None:
 
 
 def names(value: Any, name: str) -> list[str]:
+    if isinstance(value, tuple) and not value:
+        return []
     if isinstance(value, (str, Mapping)) or not isinstance(value, Collection) or not all(map(_is_text, value)):
         raise TypeError(f"{name} must be a collection of names, got {value!r}")
     return list(value)

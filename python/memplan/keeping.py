@@ -24,6 +24,8 @@ _MOST_TRIES = 200  # searches for a plan that keeps more
 
 def wishes(keep: Plan | Mapping[str, int] | None, hint: Mapping[str, int | str] | None) -> dict[str, int]:
     """Where buffers should begin, by name; hints come before an earlier plan."""
+    if keep is None and hint is None:
+        return {}
     if keep is not None and not isinstance(keep, (Plan, Mapping)):
         raise TypeError(f"keep must be a plan or a mapping from names to offsets, got {type(keep).__name__}")
     if hint is not None and not isinstance(hint, Mapping):

@@ -29,6 +29,7 @@ def _row_of_core(row: _core.PlannerInfo) -> PlannerInfo:
 
 IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
 IN_PYTHON = (cp_sat.ROW,)
+_CORE_BY_NAME = {known: row for row in IN_CORE for known in (row.alias, row.name) if known}
 FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
 _registered: dict[str, PlannerInfo] = {}
 
@@ -105,7 +106,9 @@ def _of_package(name: str) -> PlannerInfo:
 def find(text: str) -> PlannerInfo:
     """The row that "name" or "name:parameter=value,…" asks for; of other packages, only one is imported."""
     name = text.partition(":")[0]
-    rows = {**_registered, **{known: row for row in _own() for known in (row.alias, row.name) if known}}
+    if name in _CORE_BY_NAME:
+        return _CORE_BY_NAME[name]
+    rows = {**_registered, **{known: row for row in IN_PYTHON for known in (row.alias, row.name) if known}}
     if name in rows:
         return rows[name]
     if name not in packages.names():
