@@ -63,7 +63,7 @@ def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
         if math.prod(best // a + 1 for a in made.alignment) <= 10**6:
             assert not fits(made, best - 1)
             tried += 1
-        if made.pins or made.reserved:
+        if made.is_fixed:  # refute takes no pins and no reserved bytes, and leaves distances out
             continue
         assert memplan.refute(problem, best) is None
         if problem.parts is None and problem.conflicts is None:
@@ -74,7 +74,7 @@ def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
             proof.check(problem)
             assert not holds(dataclasses.replace(proof, capacity=best), problem)
     assert tried > count / 60
-    assert branched or count < 1000
+    assert branched or count < 1000 or kind in FIXED
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(300, marks=pytest.mark.slow)])
@@ -162,7 +162,7 @@ def leaf_less(nodes: Sequence[PairNode], gone: int) -> list[PairNode]:
 
 def test_nothing_holds_where_a_plan_fits() -> None:
     """Proofs of one problem, held against others that have a plan."""
-    for kind in (*(kind for kind in KINDS if kind not in FIXED), "together"):
+    for kind in (kind for kind in KINDS if kind not in FIXED):
         given = [(p, best) for _, p, best in problems(kind, 25) if p.parts is not None or p.conflicts is not None]
         proofs = [proof_of(p, best - 1) for p, best in given]
         for proof in proofs:
