@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -100,6 +99,9 @@ def test_weights_stay_and_other_weights_do_not_move() -> None:
     both = memplan.plan_many(methods, shared=["cache", "w"])
     assert both["a"]["w"].offset == both["b"]["w"].offset
     assert many["a"].graph == memplan.capture(methods["a"])
+    inputs = memplan.plan_many(methods, shared=["cache"], place=("input", "intermediate", "output", "workspace"))
+    assert "x" in inputs["a"].tensors.names
+    assert "w" not in inputs["a"].tensors.names
 
 
 def test_problems_and_graphs_share_an_arena() -> None:
@@ -197,11 +199,11 @@ def test_what_cannot_be_shared_is_named(shared: Any, message: str) -> None:
 def test_what_is_read_later_cannot_be_written_over() -> None:
     graph = model(2)
     graph["ops"][3]["inputs"].append("cache")
-    with pytest.raises(ValueError, match="method 'a': 'cache' cannot stay where it is: .*'attend'.*'cache'"):
+    with pytest.raises(ValueError, match=r"method 'a': 'cache' cannot stay where it is: .*'attend'.*'cache'"):
         memplan.plan_many({"a": graph}, shared={"cache": {"a": ("cache", "new")}})
     graph = model(2)
     del graph["ops"][2]["inplace"]
-    with pytest.raises(ValueError, match=r"'new' must be written over 'cache' in place, but op 'put' \(op\) may not|may"):
+    with pytest.raises(ValueError, match=r"'new' must be written over 'cache' in place, but op 'put' \(\) may"):
         memplan.plan_many({"a": graph}, shared={"cache": {"a": ("cache", "new")}})
     with pytest.raises(ValueError, match="'cache' must be a whole input to be written over by 'new'"):
         memplan.plan_many({"a": model(2, kind="weight")}, shared={"cache": {"a": ("cache", "new")}})
@@ -215,7 +217,7 @@ def test_what_is_read_later_cannot_be_written_over() -> None:
         ({"each": {"decode": {"capacity": 4}}}, r"each\['decode'\]: option capacity does not go"),
         ({"each": {"decod": {}}}, "each must be by method, got 'decod'; there is 'decode'"),
         ({"each": {"decode": 4}}, "each must be options by method"),
-        ({"place": ("input", "output")}, "option place has inputs, so it must have weights too"),
+        ({"exclude": ["new"]}, "shared 'cache' in method 'prefill': 'new' is excluded from the arena"),
         ({"donate": ["z"]}, "method 'prefill': donate must name graph inputs, got 'z'"),
         ({"capacity": 100}, "100"),
     ],
@@ -260,7 +262,7 @@ def test_the_check_across_methods_sees_what_each_plan_alone_does_not() -> None:
     (stays,) = many.shared
     intruding = moved(many, "other", "q", stays.offset)
     found = crossings(intruding.methods, many.shared, many.peak)
-    assert [fault.message for fault in found][0].startswith("method 'other': tensor 'q' uses the bytes [")
+    assert next(fault.message for fault in found).startswith("method 'other': tensor 'q' uses the bytes [")
     elsewhere = moved(many, "decode", "cache", stays.offset + 8)
     messages = [fault.message for fault in crossings(elsewhere.methods, many.shared, many.peak)]
     assert any("'cache', which is shared as 'cache', is at [8, 520); it must be at [0, 512)" in m for m in messages)
@@ -311,7 +313,6 @@ def test_methods_that_run_in_one_arena_compute_what_they_compute_apart(
     one: dict[str, Any], other: dict[str, Any], place: list[str], data: st.DataObject
 ) -> None:
     graphs = {"a": one, "b": copy.deepcopy(one), "c": other}
-    place = [*place, *["weight"] * ("input" in place and "weight" not in place)]
     given = [t["name"] for t in one["tensors"] if t["kind"] in ("input", "weight")]
     names = sorted({*given, *one["outputs"]})
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
@@ -322,8 +323,7 @@ def test_methods_that_run_in_one_arena_compute_what_they_compute_apart(
         shared = {"pair": {"a": pair, "b": pair}}
     try:
         many = memplan.plan_many(graphs, shared=shared, place=place)
-    except (ValueError, TypeError) as error:
-        assert any(name in str(error) for name in (*shared, "place", "op")), error
+    except ValueError:  # it cannot stay
         assume(False)
         return
     many.verify()

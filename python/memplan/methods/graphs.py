@@ -6,8 +6,8 @@ A weight does so already. So for planning, whatever owns the bytes of what stays
     made by an op      is written over a weight that is there before
     read and written   the second is written over the first, through ops that may write in place
 
-Weights that do not stay are called inputs meanwhile, where weights have no place of their own. The plan then speaks of
-the method's own graph again.
+Weights that do not stay are called inputs meanwhile, where neither have a place of their own; otherwise they are
+excluded. The plan then speaks of the method's own graph again.
 """
 
 from __future__ import annotations
@@ -118,6 +118,9 @@ class _Change:
             raise self._refused(
                 name, f"{tensors[0]!r} is an {kind}: what stays must be an input, a weight, or an output of the graph"
             )
+        for excluded in self._graph.layout.exclude:
+            if self._root(excluded)[0] == root:
+                raise self._refused(name, f"{excluded!r} is excluded from the arena")
         self._roots[root] = None
         self._stays.append((name, root, at, at + self._tensor[tensors[0]].bytes))
 
@@ -126,10 +129,12 @@ class _Change:
         graph = self._graph
         if not self._roots:
             return Prepared(graph, graph, place, {}, ())
-        others = {t.name for t in graph.tensors if t.kind == "weight"} - set(self._roots)
-        given = "weight" not in place and others
-        if given and "input" in place:
-            raise self._refused(next(iter(self._roots)), "option place has inputs, so it must have weights too")
+        layout, weights = graph.layout, [tensor.name for tensor in graph.tensors if tensor.kind == "weight"]
+        given = "weight" not in place and "input" not in place
+        if "weight" not in place and not given:
+            others = [name for name in weights if name not in self._roots]
+            exclude = list(dict.fromkeys([*layout.exclude, *others]))
+            layout = _core.Layout(layout.pins, layout.reserved, layout.together, layout.apart, exclude)
         names, before = set(self._tensor), dict[str, str]()
         tensors: list[_core.Tensor] = []
         for tensor in graph.tensors:
@@ -150,7 +155,7 @@ class _Change:
         over = {root: name for name, root in before.items()}
         ops = [self._changed(op, over) for op in graph.ops]
         try:
-            changed = _core.Graph(tensors, ops, graph.outputs, graph.layout)
+            changed = _core.Graph(tensors, ops, graph.outputs, layout)
         except GraphError as error:
             names_ = ", ".join(repr(name) for name, *_ in self._stays)
             raise GraphError(f"method {self._method!r}: {names_} cannot stay where it is: {error}") from error
