@@ -36,7 +36,7 @@ UPSTREAM: dict[str, set[str]] = {
     "importers": {"barriers", "checks", "inplace_ops", "kinds", "layouts", "planning", "facts", "subsets"},
     "checks": {"inplace_ops", "kinds"},
     "solving": {"planning", "facts"},
-    "layouts": set(),
+    "layouts": {"subsets"},
     "subsets": set(),
     "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
     "api": {

@@ -143,6 +143,7 @@ def plan(
     together: Sequence[Sequence[int | str]] = (),
     contiguous: Sequence[Sequence[str]] = (),
     apart: Sequence[Sequence[str]] = (),
+    exclude: Collection[str] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
     keep: Plan | Mapping[str, int] | None = None,
@@ -201,7 +202,7 @@ def plan(
         behind it stay behind. The graph of the plan says so by `after`.
     pin
         Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in bytes
-        or as text such as "4KiB". This and the next four options add to what the source asks for itself, and
+        or as text such as "4KiB". This and the next five options add to what the source asks for itself, and
         docs/constraints.md explains them. Tensors named must have a place in the arena; see `place`.
     reserved
         Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps
@@ -212,6 +213,9 @@ def plan(
         Lists of names: each begins where the one before it ends.
     apart
         Lists of names of which no two may share bytes, even one after the other.
+    exclude
+        Names of tensors that have no place in the arena: they lie where the caller has put them, with all that shows
+        their bytes. They share no bytes by choice. Of a problem, buffers that are left out.
     pools
         Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
@@ -276,7 +280,7 @@ def plan(
         boolean(zero_copy, "zero_copy"),
     )
     barriers = names(barrier, "barrier")
-    asked = Asked(pin, reserved, together, contiguous, apart)
+    asked = Asked(pin, reserved, together, contiguous, apart, exclude)
     wished = wishes(keep, hint)
     captured = capture(
         source,
