@@ -61,7 +61,7 @@ def test_what_stays_lies_at_one_place_and_the_rest_overlaps() -> None:
         assert [(s.how, s.output, s.input) for s in plan.sharing if s.input == "cache"] == [("inplace", "new", "cache")]
         plan.verify()
     assert (many.peak, many.lower_bound, many.optimal, many.gap) == (2 * 2048 + 512, 2 * 2048 + 512, True, 0)
-    assert many.alone == {"prefill": many.peak, "decode": 512 + 128}
+    assert {name: plan.lower_bound for name, plan in many.methods.items()} == {"prefill": many.peak, "decode": 640}
     assert many.separate == many.peak + 640
     assert len(many) == 2
     assert many.problem.load == many.peak
@@ -236,6 +236,16 @@ def test_a_capacity_is_that_of_the_common_arena() -> None:
         memplan.plan_many(METHODS, shared=BOTH, capacity=least - 1)
     assert caught.value.proven
     assert caught.value.problem is not None
+
+
+def test_any_planner_will_do() -> None:
+    many = memplan.plan_many(METHODS, "naive", shared=BOTH)
+    assert many.peak > many.lower_bound
+    assert not many.optimal
+    assert "above the optimum" in str(many)
+    assert "gap" in repr(many)
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan_many(METHODS, "naive", shared=BOTH, capacity=many.peak - 1)
 
 
 def test_a_state_of_a_problem_has_the_columns_that_methods_carry() -> None:
