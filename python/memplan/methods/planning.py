@@ -106,7 +106,8 @@ def plan_many(
     together = joined(found, stays)
     enough = max(together.problem.load, *(plan.peak for plan in found.values()))
     left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
-    whole = _whole(together.problem, (planner, left, seed, threads), enough, most)
+    how = {"planner": planner, "time_limit": left, "seed": seed, "threads": threads}
+    whole = _whole(together.problem, how, enough, most)
     bound = max(plan.lower_bound for plan in found.values())
     if not any(_may_choose(plan) for plan in found.values()):
         bound = max(bound, whole.lower_bound)
@@ -231,10 +232,10 @@ def _may_choose(plan: Plan) -> bool:
     return bool(in_place or (storage.zero_copy and any(op.slices or op.concats for op in ops)))
 
 
-def _whole(problem: _core.Problem, how: tuple[Any, ...], enough: int, capacity: int | None) -> Plan:
+def _whole(problem: _core.Problem, how: Mapping[str, Any], enough: int, capacity: int | None) -> Plan:
     """The plan of all methods. The first that peaks at or below `enough` will do: a method alone needs as much."""
     try:
-        found = solve_problem(problem, *how, enough if capacity is None else min(enough, capacity))
+        found = solve_problem(problem, **how, capacity=enough if capacity is None else min(enough, capacity))
     except InfeasibleError as error:
         best: Any = error.plan
         if best is not None:
