@@ -191,6 +191,48 @@ def test_what_shrinks_is_planned_for_the_largest_of_each(monkeypatch: pytest.Mon
         assert plan.at(n=n).peak == 64
 
 
+def test_small_sizes_may_need_another_order_than_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tensors grow with the size, some with its square."""
+    read = [[], ["t0"], ["t0", "t1"], ["t1"], ["t1"], [], ["t5", "t3"], []]
+    grow = [(1, 0), (0, 1), (1, 2), (2, 1), (8, 0), (2, 1), (1, 0), (2, 0)]
+    graph = {
+        "ops": [{"name": f"o{k}", "inputs": inputs, "outputs": [f"t{k}"]} for k, inputs in enumerate(read)],
+        "outputs": ["t7"],
+    }
+    family(
+        monkeypatch,
+        lambda n: {
+            **graph,
+            "tensors": [{"name": f"t{k}", "bytes": a * n + b * n * n} for k, (a, b) in enumerate(grow)],
+        },
+    )
+    plan = memplan.plan(object(), dims={"n": (1, 16)})
+    assert plan.ranged is not None
+    assert {row.like for row in plan.ranged.values()} == {(8,), (16,)}
+    assert all(row.gap == 0 for row in plan.ranged.values())
+    naive = memplan.plan(object(), "naive", dims={"n": (1, 16)})
+    assert naive.ranged is not None
+    assert naive.ranged[16].peak > naive.ranged[16].lower_bound
+
+
+def test_what_has_a_place_by_name_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    family(monkeypatch, lambda n: chain({"a": 4 * n, "b": 8 * n, "c": 8 * n, "d": 4}))
+    plan = memplan.plan(object(), dims={"n": (1, 4)}, pin={"d": 100})
+    assert {plan.at(n=n)["d"].offset for n in range(1, 5)} == {100}
+    assert plan.ranged is not None
+    assert {row.peak for row in plan.ranged.values()} == {104}
+
+
+def test_other_sizes_are_captured_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    family(monkeypatch, lambda n: chain({"a": 4 * n, "b": 8 * n, "c": 8 * n, "d": 4 + 1000 * (n == 77)}))
+    plan = memplan.plan(object(), dims={"n": (1, 100)})
+    assert plan.at(n=50).peak == 600
+    assert plan.ranged is not None
+    assert 50 not in [n for (n,) in plan.ranged]
+    with pytest.raises(memplan.UnsupportedError, match="does not hold at n=77, which was not looked at"):
+        plan.at(n=77)
+
+
 def test_only_what_may_share_bytes_at_all_sizes_does(monkeypatch: pytest.MonkeyPatch) -> None:
     family(monkeypatch, lambda n: chain({"a": 4, "b": 8 * n, "c": 8 * n, "d": 4}, relu=n != 3))
     plan = memplan.plan(object(), dims={"n": (1, 4)})

@@ -5,7 +5,8 @@ Only what may share bytes at all sizes does. So all have the same buffers with t
 any two that meet which one is below the other. That has two uses:
 
     fixed offsets   those of the largest sizes; they hold wherever no buffer is larger
-    pushed down     at one size, each buffer begins where the highest of those below it ends
+    pushed down     at one size, each buffer begins where the highest of those below it ends; if that leaves a gap,
+                    the plan of that size says what is below what, there and wherever that is lower
 
 Both are verified at each size that is looked at, on its own problem and by a replay of its own graph.
 """
@@ -22,7 +23,7 @@ import numpy as np
 
 from . import _core
 from .api import HAVE_PROGRAMS, capture, plan
-from .errors import UnsupportedError
+from .errors import InfeasibleError, UnsupportedError
 from .facts.later import does
 from .facts.plan import Plan
 from .facts.ranged import AtSize, Ranged
@@ -66,6 +67,8 @@ def plan_range(options: dict[str, Any]) -> Plan:
     for sizes in points:
         _require_alike(graphs[_key(largest)], graphs[_key(sizes)], largest, sizes)
     found = _Range(graphs, _key(largest), options).found()
+    for key in reversed(list(graphs)):
+        found = _with_order_of(found, key, graphs[key], options)
     known = {key: _at(found, graphs[key]) for key in graphs}
 
     def at(sizes: Sizes) -> Plan:
@@ -73,12 +76,17 @@ def plan_range(options: dict[str, Any]) -> Plan:
         if graph is None:
             graph = captured_at(sizes)
             _require_alike(found.graph, graph, largest, sizes)
-        pushed, _ = known[_key(sizes)] if _key(sizes) in known else _at(found, graph)
-        return _with_source(pushed, captured, {**fixed, **sizes})
+        try:
+            there = known[_key(sizes)] if _key(sizes) in known else _at(found, graph)
+        except UnsupportedError as error:
+            raise UnsupportedError(
+                f"the plan does not hold at {_text(sizes)}, which was not looked at: {error}"
+            ) from error
+        return _with_source(there.plan, captured, {**fixed, **sizes})
 
     rows = {
-        key: AtSize(dict(zip(ranges, key, strict=True)), pushed.peak, ends, pushed.lower_bound)
-        for key, (pushed, ends) in known.items()
+        key: AtSize(dict(zip(ranges, key, strict=True)), it.plan.peak, it.fixed, it.plan.lower_bound, it.like)
+        for key, it in known.items()
     }
     ranged = Ranged(ranges, rows, every, _growing(graphs), at)
     whole = replace(found.plan, graph=_in_order(found.graph, found.plan))
@@ -223,11 +231,14 @@ class _Found:
         Of the largest sizes, as it was captured.
     shared : set of Relation
         What shares bytes by choice, at all sizes.
+    orders : tuple of (sizes, offsets)
+        Which buffers are below which, by offsets that are good at some sizes.
     """
 
     plan: Plan
     graph: _core.Graph
     shared: set[Relation]
+    orders: tuple[tuple[tuple[int, ...], Ints], ...] = ()
 
     def buffers(self, graph: _core.Graph) -> tuple[_core.Graph, _core.Buffers]:
         """The graph of another size in the order of the plan, and its buffers."""
@@ -250,7 +261,7 @@ class _Range:
     def __init__(
         self, graphs: Mapping[tuple[int, ...], _core.Graph], largest: tuple[int, ...], options: Mapping[str, Any]
     ) -> None:
-        self._graphs, self._largest = graphs, graphs[largest]
+        self._graphs, self._largest, self._key = graphs, graphs[largest], largest
         self._options = dict(options)
 
     def found(self) -> _Found:
@@ -263,7 +274,8 @@ class _Range:
             found = _Found(made, self._largest, _shared(made.graph, made.buffers))
             there = [self._shared_at(found, graph) for graph in self._graphs.values()]
             if all(kept == found.shared for kept in there):
-                return self._for_all(found)
+                found = self._for_all(found)
+                return replace(found, orders=((self._key, found.plan.offsets),))
             if not allowed:
                 raise UnsupportedError("the network has other buffers at some sizes of the range; plan parts of it")
             common = set.intersection(found.shared, *(kept or set() for kept in there))
@@ -280,7 +292,7 @@ class _Range:
     def _for_all(self, found: _Found) -> _Found:
         """The plan with offsets that hold at all sizes: its own, or those of buffers that are as large as anywhere."""
         problems = [found.buffers(graph)[1].problem for graph in self._graphs.values()]
-        if all(not _core.verify(problem, found.plan.offsets, limit=1) for problem in problems):
+        if all(_holds(found.plan, problem) for problem in problems):
             return found
         widest = np.max([problem.size for problem in problems], axis=0)
         own = found.plan.problem
@@ -301,18 +313,43 @@ class _Range:
 # At one size
 
 
-def _at(found: _Found, graph: _core.Graph) -> tuple[Plan, int]:
-    """The plan of one size, and the bytes that it uses with the offsets of the whole range."""
+@dataclass(frozen=True)
+class _There:
+    """The plan at one size, the sizes whose order it has, and the bytes used with the offsets of the whole range."""
+
+    plan: Plan
+    like: tuple[int, ...]
+    fixed: int
+
+
+def _with_order_of(found: _Found, key: tuple[int, ...], graph: _core.Graph, options: Mapping[str, Any]) -> _Found:
+    """With the order of a plan for one size, if those that are known need more there."""
+    there = _at(found, graph).plan
+    if there.optimal:
+        return found
+    try:
+        own = solve_problem(there.problem, options["planner"], options["time_limit"], capacity=there.lower_bound)
+    except InfeasibleError as error:
+        if error.plan is None:
+            return found
+        own = cast(Any, error.plan)
+    return replace(found, orders=(*found.orders, (key, own.offsets))) if own.peak < there.peak else found
+
+
+def _at(found: _Found, graph: _core.Graph) -> _There:
+    """The plan of one size, in the order in which it needs least."""
     assert found.plan.storage is not None
     _, buffers = found.buffers(graph)
     problem, offsets = buffers.problem, found.plan.offsets
     ends = int((offsets + problem.size).max(initial=0))
-    if len(problem) != len(found.plan.problem) or _core.verify(problem, offsets, limit=1):
-        raise UnsupportedError("the plan of the range does not hold at this size, which was not looked at")
-    pushed = _pushed_down(found.plan, problem)
-    if _core.verify(problem, pushed, limit=1):
-        pushed = offsets
-    peak = int((pushed + problem.size).max(initial=0))
+    if len(problem) != len(found.plan.problem) or not _holds(found.plan, problem):
+        raise UnsupportedError("buffers are larger or others than its offsets have room for; plan parts of the range")
+    peak, pushed, like = ends, offsets, found.orders[0][0]
+    for sizes, order in found.orders:
+        lower = _pushed_down(order, problem)
+        top = int((lower + problem.size).max(initial=0))
+        if top < peak and not _core.verify(problem, lower, limit=1):
+            peak, pushed, like = top, lower, sizes
     whole = _in_order(graph, found.plan)
     bound = int(_core.sharing_bound(whole, found.plan.storage))
     made = replace(
@@ -329,13 +366,18 @@ def _at(found: _Found, graph: _core.Graph) -> tuple[Plan, int]:
         proven_of_orders=0,
     )
     made.verify()
-    return made, ends
+    return _There(made, like, ends)
 
 
-def _pushed_down(plan: Plan, problem: _core.Problem) -> Ints:
-    """Each buffer as low as those below it in the plan let it be; O(buffers x rectangles)."""
+def _holds(plan: Plan, problem: _core.Problem) -> bool:
+    """Whether the offsets of a plan are valid for the buffers of another size, in the arena of the plan."""
+    return not _core.verify(problem, plan.offsets, capacity=plan.peak, limit=1)
+
+
+def _pushed_down(order: Ints, problem: _core.Problem) -> Ints:
+    """Each buffer as low as those below it let it be, which is where `order` has them; O(buffers x rectangles)."""
     if problem.pins is not None or problem.reserved is not None or problem.together is not None:
-        return plan.offsets
+        return order
     rows = rectangles(problem)
     buffer, low, high, first, last = rows.T
     conflicts: dict[int, set[int]] = {}
@@ -344,14 +386,14 @@ def _pushed_down(plan: Plan, problem: _core.Problem) -> Ints:
         conflicts.setdefault(b, set()).add(a)
     offsets, done = np.zeros(len(problem), dtype=np.int64), np.zeros(len(problem), dtype=bool)
     alignment = problem.alignment
-    for b in np.lexsort((np.arange(len(problem)), plan.offsets)).tolist():
+    for b in np.lexsort((np.arange(len(problem)), order)).tolist():
         least = 0
         below = done[buffer]
         always = np.isin(buffer, list(conflicts.get(b, ())))
         for r in np.flatnonzero(buffer == b).tolist():
             meets = below & (always | ((first < last[r]) & (first[r] < last)))
             if problem.parts is not None:
-                meets &= plan.offsets[buffer] + low <= plan.offsets[b] + low[r]
+                meets &= order[buffer] + low <= order[b] + low[r]
             tops = offsets[buffer[meets]] + high[meets] - low[r]
             least = max(least, int(tops.max(initial=0)))
         offsets[b] = -(-least // int(alignment[b])) * int(alignment[b])

@@ -26,12 +26,15 @@ class AtSize:
         Bytes that are used at this size where the offsets are those of the whole range.
     lower_bound : int
         Bytes below which no plan of this size can peak, in this order of ops.
+    like : tuple of int
+        The size whose plan says which buffers are below which.
     """
 
     dims: Mapping[str, int]
     peak: int
     fixed: int
     lower_bound: int
+    like: tuple[int, ...]
 
     @property
     def gap(self) -> float:

@@ -19,11 +19,12 @@ def ranged_table(ranged: Ranged) -> Table:
             format_bytes(row.lower_bound),
             format_bytes(row.peak),
             percent(row.gap),
+            ", ".join(map(str, row.like)),
             format_bytes(row.fixed),
         )
         for sizes, row in ranged.items()
     )
-    header = (*ranged.dims, "at least", "plan.at", "gap", "fixed offsets")
+    header = (*ranged.dims, "at least", "plan.at", "gap", "in the order of", "fixed offsets")
     which = "every size of the range" if ranged.every else "these sizes; plan.at verifies any other"
     ranges = ", ".join(f"{name} {least} to {most}" for name, (least, most) in ranged.dims.items())
     return Table(f"one plan for {ranges}", header, rows, frozenset(header), (f"verified for {which}",))
