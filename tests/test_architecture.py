@@ -126,7 +126,8 @@ UPSTREAM: dict[str, set[str]] = {
     "search/band_member": {"placing/orders", "search/member", "search/bands"},
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
     "planners/valley": {"plan", "planners/planners", "placing/best_so_far", "search/squeeze"},
-    "search/around_pins": {"bounds", "plan", "planner", "planners/planners", "placing/in_order"},
+    "search/ground": {"problem"},
+    "search/around_pins": {"bounds", "plan", "planner", "planners/planners", "placing/in_order", "search/ground"},
     "search/members": {
         "search/ejection_search",
         "search/member",
@@ -237,7 +238,16 @@ UPSTREAM: dict[str, set[str]] = {
     "memories/insertion": {"memories", "memories/assignment", "placing/deadline", "placing/placed"},
     "memories": {"bounds", "infeasible", "placing/deadline", "plan", "planner", "plan/attempt", "problem", "registry"},
     "refute": {"problem", "planner", "search/valley_search"},
-    "refute_pairs": {"problem", "planner", "clique", "search/pair_search", "search/pair_squeeze"},
+    "refute_pairs": {
+        "bounds",
+        "problem",
+        "planner",
+        "clique",
+        "problem/fold",
+        "search/ground",
+        "search/pair_search",
+        "search/pair_squeeze",
+    },
     "verify": {"problem", "problem/sorting"},  # whose result it checks
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},

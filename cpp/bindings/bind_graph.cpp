@@ -99,8 +99,9 @@ TogetherRows together_rows(const Layout& layout) {
   return rows;
 }
 
-Layout make_layout(PinRows pins, const ReservedRows& reserved, const TogetherRows& together, ApartRows apart) {
-  Layout layout{std::move(pins), {}, {}, std::move(apart)};
+Layout make_layout(PinRows pins, const ReservedRows& reserved, const TogetherRows& together, ApartRows apart,
+                   std::vector<std::string> exclude) {
+  Layout layout{std::move(pins), {}, {}, std::move(apart), std::move(exclude)};
   for (const auto& [begin, end, first, last] : reserved) layout.reserved.push_back({begin, end, first, last});
   for (const auto& [a, b, distance] : together) layout.together.push_back({a, b, distance});
   return layout;
@@ -110,18 +111,22 @@ void bind_layout(py::module_& m) {
   py::class_<Layout>(m, "Layout",
                      "What is asked of where the tensors and workspaces of a graph lie, by name; see memplan.plan.")
       .def(py::init(&make_layout), py::arg("pins") = PinRows{}, py::arg("reserved") = ReservedRows{},
-           py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{})
+           py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{},
+           py::arg("exclude") = std::vector<std::string>{})
       .def_readonly("pins", &Layout::pins, "(name, offset).")
       .def_property_readonly("reserved", &reserved_rows, "(begin, end, first, last).")
       .def_property_readonly("together", &together_rows, "(a, b, distance): b begins so many bytes after a.")
       .def_readonly("apart", &Layout::apart, "Pairs that never share bytes.")
+      .def_readonly("exclude", &Layout::exclude, "Tensors that have no place in the arena.")
       .def("__bool__", [](const Layout& layout) { return !layout.empty(); })
       .def("__eq__", &equal<Layout>, py::arg("other"))
       .def(py::pickle(
-          [](const Layout& l) { return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart); },
+          [](const Layout& l) {
+            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude);
+          },
           [](const py::tuple& s) {
             return make_layout(s[0].cast<PinRows>(), s[1].cast<ReservedRows>(), s[2].cast<TogetherRows>(),
-                               s[3].cast<ApartRows>());
+                               s[3].cast<ApartRows>(), s[4].cast<std::vector<std::string>>());
           }));
 }
 
@@ -135,6 +140,7 @@ void add_layout(const Layout& layout, py::dict& dict) {
   if (!layout.reserved.empty()) dict["reserved"] = std::move(reserved);
   if (!layout.together.empty()) dict["together"] = together_rows(layout);
   if (!layout.apart.empty()) dict["apart"] = layout.apart;
+  if (!layout.exclude.empty()) dict["exclude"] = layout.exclude;
 }
 
 py::dict dict_of(const Graph& graph) {

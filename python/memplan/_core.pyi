@@ -209,7 +209,11 @@ class Layout:
     def __getstate__(
         self,
     ) -> tuple[
-        list[tuple[str, int]], list[tuple[int, int, int, int]], list[tuple[str, str, int]], list[tuple[str, str]]
+        list[tuple[str, int]],
+        list[tuple[int, int, int, int]],
+        list[tuple[str, str, int]],
+        list[tuple[str, str]],
+        list[str],
     ]: ...
     def __init__(
         self,
@@ -224,12 +228,18 @@ class Layout:
         ] = [],
         together: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         apart: collections.abc.Sequence[tuple[str, str]] = [],
+        exclude: collections.abc.Sequence[str] = [],
     ) -> None: ...
     def __setstate__(self, arg0: tuple) -> None: ...
     @property
     def apart(self) -> list[tuple[str, str]]:
         """
         Pairs that never share bytes.
+        """
+    @property
+    def exclude(self) -> list[str]:
+        """
+        Tensors that have no place in the arena.
         """
     @property
     def pins(self) -> list[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from .sizes import in_bytes
+from .subsets import selected
 from .text import offer
 
 _ALWAYS = (-(2**63), 2**63 - 1)
@@ -23,6 +24,7 @@ class Asked(NamedTuple):
     together: Any = ()
     contiguous: Any = ()
     apart: Any = ()
+    exclude: Any = ()
 
 
 def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
@@ -44,7 +46,11 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
     new, old = layout_of(asked, sizes, "tensors"), graph.layout
     pins = dict(old.pins) | dict(new.pins)
     layout = _core.Layout(
-        list(pins.items()), old.reserved + new.reserved, old.together + new.together, old.apart + new.apart
+        list(pins.items()),
+        old.reserved + new.reserved,
+        old.together + new.together,
+        old.apart + new.apart,
+        list(dict.fromkeys(old.exclude + new.exclude)),
     )
     return _core.Graph(graph.tensors, graph.ops, graph.outputs, layout)
 
@@ -62,6 +68,7 @@ def _workspaces(graph: _core.Graph, taken: set[str]) -> dict[str, int]:
 
 
 def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
+    problem, asked = _without(problem, asked)
     position = {problem.name(b): b for b in range(len(problem))}
     layout = layout_of(asked, dict(zip(position, problem.size.tolist(), strict=True)), "buffers")
     pins = np.full(len(problem), -1, dtype=np.int64) if problem.pins is None else problem.pins.copy()
@@ -79,6 +86,16 @@ def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
     return problem
 
 
+def _without(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
+    """The problem without those of its buffers that are excluded, and what is asked of the others."""
+    if not asked.exclude:
+        return problem, asked
+    position = {problem.name(b): b for b in range(len(problem))}
+    gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
+    left = [b for b in range(len(problem)) if b not in gone]
+    return selected(problem, left, named=True), asked._replace(exclude=())
+
+
 def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
     """What is asked of things that have these sizes, by name."""
     known = _Known(sizes, what)
@@ -93,7 +110,7 @@ def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout
     apart: list[tuple[str, str]] = []
     for row, where in _rows(asked.apart, "apart", 'lists of names such as ("a", "b")'):
         apart += combinations(_names(row, where, known), 2)
-    return _core.Layout(pins, reserved, together, apart)
+    return _core.Layout(pins, reserved, together, apart, _excluded(asked.exclude, known))
 
 
 class _Known(NamedTuple):
@@ -107,6 +124,12 @@ class _Known(NamedTuple):
             near = offer(str(name), list(self.sizes), self.what)
             raise ValueError(f"{option} must name {self.what}, got {name!r}; {near}")
         return name
+
+
+def _excluded(value: Any, known: _Known) -> list[str]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Collection):
+        raise TypeError(f"exclude must be a collection of names, got {value!r}")
+    return [known(name, "exclude") for name in value]
 
 
 def _rows(value: Any, option: str, example: str) -> Iterator[tuple[Any, str]]:

@@ -94,7 +94,7 @@ class Pools:
         rows = [(pool.name, _capacity(pool), int(pool.alignment)) for pool in self.pools]
         options = (solver.time_limit, solver.seed, solver.threads)
         found = plan_memories(problem, rows, table, solver.planner, *options)
-        memories, offsets = _stacked(self.pools, problem, found, accessed, takes, Fraction(found.cost_bound, parts))
+        memories, offsets = _stacked(self, problem, found, accessed, takes, Fraction(found.cost_bound, parts))
         peak, bound = int((offsets + problem.size).max(initial=0)), problem.load
         plan = Plan(
             problem=problem,
@@ -168,7 +168,7 @@ def _table(
 
 
 def _stacked(
-    pools: Sequence[Pool],
+    asked: Pools,
     problem: _core.Problem,
     found: _core.MemoryPlan,
     accessed: list[int],
@@ -180,7 +180,7 @@ def _stacked(
     offsets = np.zeros(len(problem), dtype=np.int64)
     bytes_ = np.array(accessed, dtype=object)
     memories, end = [], 0
-    for p, (pool, part, cost) in enumerate(zip(pools, found.plans, _costs(pools), strict=True)):
+    for p, (pool, part, cost) in enumerate(zip(asked.pools, found.plans, _costs(asked.pools), strict=True)):
         inside = of_buffer == p
         unit = math.lcm(int(pool.alignment), *np.unique(problem.alignment[inside]).tolist())
         begin = -(-end // unit) * unit
@@ -201,7 +201,7 @@ def _stacked(
             )
         )
     offsets.flags.writeable = False
-    return Memories(memories, of_buffer, number(bound), takes), offsets
+    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses), offsets
 
 
 # What pools take

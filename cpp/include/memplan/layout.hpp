@@ -2,6 +2,7 @@
 //
 //     pin        x at offset 4096                 reserved   bytes [0, 64) are for others
 //     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
+//     exclude    x has no place in the arena
 //
 // A graph has one, by names of tensors and workspaces ("conv.workspace"). A Problem has the same by index: pins,
 // reserved bytes and groups as columns of their own, what is apart among its conflicts.
@@ -43,8 +44,11 @@ struct Layout {
   std::vector<Reserved> reserved = {};
   std::vector<BasicTogether<std::string>> together = {};
   std::vector<std::pair<std::string, std::string>> apart = {};
+  std::vector<std::string> exclude = {};
 
-  bool empty() const { return pins.empty() && reserved.empty() && together.empty() && apart.empty(); }
+  bool empty() const {
+    return pins.empty() && reserved.empty() && together.empty() && apart.empty() && exclude.empty();
+  }
   bool operator==(const Layout&) const = default;
 };
 
