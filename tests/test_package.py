@@ -57,8 +57,8 @@ UPSTREAM: dict[str, set[str]] = {
     "placed": {"checks", "facts", "kinds"},
     "keeping": {"facts", "placed", "planning"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
-    "ranges": {"api", "facts", "importers", "planning"},
-    "methods": {"api", "checks", "facts", "importers", "kinds", "layouts", "planning"},
+    "ranges": {"api", "facts", "importers", "ops", "planning"},
+    "methods": {"api", "checks", "facts", "importers", "kinds", "layouts", "ops", "planning"},
     "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "estimating": {"api", "checks", "facts", "fitting", "importers", "kinds"},
     "comparing": {"api", "planning", "facts"},
@@ -69,7 +69,10 @@ UPSTREAM: dict[str, set[str]] = {
         *("api", "checks", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds"),
         *("placed", "planning"),
     },
-    "cli": {"api", "comparing", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning", "present"},
+    "cli": {
+        *("api", "comparing", "estimating", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning"),
+        "present",
+    },
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {

@@ -30,6 +30,7 @@ from .facts.ranged import AtSize, Ranged
 from .facts.source import Source
 from .facts.usage import Ints, rectangles
 from .importers import kind_of
+from .ops import changed
 from .planning.registry import solve_problem
 
 _MOST_POINTS = 32
@@ -193,21 +194,11 @@ def _only(graph: _core.Graph, allowed: set[Relation]) -> _core.Graph:
         return [view for view in views if (how, op.name, view[0], view[1]) in allowed]
 
     ops = [
-        _core.Op(
-            op.name,
-            op.type,
-            op.inputs,
-            op.outputs,
-            op.workspace,
-            op.aliases,
-            kept("inplace", op, op.inplace),
-            op.overwrites,
-            op.stream,
-            kept("slice", op, op.slices),
-            kept("concat", op, op.concats),
-            op.after,
-            op.cost,
-            op.recompute,
+        changed(
+            op,
+            inplace=kept("inplace", op, op.inplace),
+            slices=kept("slice", op, op.slices),
+            concats=kept("concat", op, op.concats),
         )
         for op in graph.ops
     ]

@@ -1,4 +1,4 @@
-"""Prefill and decode of small Llamas in one arena, beside two; and one plan for a range of sizes, beside a plan of each.
+"""Prefill and decode of small Llamas in one arena, beside two; one plan for a range of sizes, beside a plan of each.
 
     python tests/benchmarks/methods.py
 
@@ -66,7 +66,7 @@ def prefill_and_decode(hidden: int, layers: int, length: int, prompt: int) -> tu
     calls["decode"] = (torch.randint(0, 1000, (1, 1)), torch.tensor([prompt]))
     shared = [name for name, _ in model.named_buffers() if name.startswith(("keys", "values"))]
     each = {name: {"args": args} for name, args in calls.items()}
-    many = memplan.plan_many({name: model for name in calls}, shared=shared, each=each, alignment=64)
+    many = memplan.plan_many(dict.fromkeys(calls, model), shared=shared, each=each, alignment=64)
     two = 0
     for name in calls:
         alone = memplan.plan_many({name: model}, shared=shared, each={name: each[name]}, alignment=64)

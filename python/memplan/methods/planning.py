@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..checks import checked_place, integer, seconds, storage_options
+from ..checks import check_donated, checked_place, integer, names, seconds, storage_options
 from ..errors import InfeasibleError
 from ..facts.crossing import Staying
 from ..facts.methods import MethodsPlan
@@ -159,6 +159,7 @@ class _Alone:
                 self._source: Any = _throughout(captured, stays, name)
                 self.load = self._source.load
                 return
+            _check_donated(captured, stays, name, self._options.get("donate", ()))
             place = checked_place(self._options.get("place", PLACED))
             storing = {key: self._options[key] for key in _OF_STORAGE - {"place"} if key in self._options}
             self._storage = storage_options(captured, place=place, **storing)
@@ -187,6 +188,16 @@ def _each(methods: Sequence[_Alone]) -> dict[str, Plan]:
     return {method.name: found[method.name] for method in methods}
 
 
+def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
+    """Weights cannot be donated, whatever they are called while the method is planned; nor can what stays."""
+    donated = names(donate, "donate")
+    check_donated(graph, donated)
+    for each in stays:
+        for name in each.tensors.get(method, ()):
+            if name in donated:
+                raise ValueError(f"donate names {name!r}, which stays between the methods as {each.name!r}")
+
+
 def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
     """What `Plan.run` runs."""
     kind = kind_of(source)
@@ -208,8 +219,8 @@ def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
 
 def _throughout(problem: _core.Problem, stays: Sequence[Asked], method: str) -> _core.Problem:
     """The problem in which what stays is alive from the first step to the last."""
-    names = {name for each in stays for name in each.tensors.get(method, ())}
-    kept = [b for b in range(len(problem)) if problem.name(b) in names]
+    staying = {name for each in stays for name in each.tensors.get(method, ())}
+    kept = [b for b in range(len(problem)) if problem.name(b) in staying]
     if not kept:
         return problem
     state: list[Any] = list(problem.__getstate__())
