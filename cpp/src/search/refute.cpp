@@ -16,7 +16,7 @@ void require_plain(const Problem& problem) {
   if (features == 0) return;
   std::string list;
   for (std::string_view name : feature_names(features)) list += (list.empty() ? "" : ", ") + std::string(name);
-  const bool of_pairs = (features & (kPins | kReserved)) == 0;
+  const bool of_pairs = (features & (kPins | kReserved | kBranches)) == 0;
   throw UnsupportedError("refute does not support " + list + ", which this problem asks for" +
                          (of_pairs ? "; refute_pairs does" : ""));
 }

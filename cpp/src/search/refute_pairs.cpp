@@ -76,7 +76,7 @@ class PairProver {
 
 std::optional<PairRefutation> refute_pairs(const Problem& problem, Bytes capacity, std::int64_t work,
                                            const PlanOptions& options) {
-  const unsigned refused = features_of(problem) & (kPins | kReserved);
+  const unsigned refused = features_of(problem) & (kPins | kReserved | kBranches);
   if (refused != 0)
     throw UnsupportedError("refute does not support " + std::string(feature_names(refused).front()) +
                            ", which this problem asks for");
