@@ -256,6 +256,23 @@ def test_costs_are_checked() -> None:
         _core.fit_graph(graph, [1.0], [], APART, 300)
 
 
+def test_the_plan_gets_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search for what to give up that took it all would leave a planner that only begins."""
+    from memplan.fitting import fit
+
+    limits: list[float] = []
+    inner = _core.fit_graph
+
+    def fit_graph(*args: Any, time_limit: float, **options: Any) -> Any:
+        limits.append(time_limit)
+        return inner(*args, time_limit=time_limit, **options)
+
+    monkeypatch.setattr(fit._core, "fit_graph", fit_graph)
+    memplan.fit(chain(8), 10**6, allow=["recompute", "order"], time_limit=10)
+    assert limits
+    assert max(limits) < 7
+
+
 def test_a_time_limit_keeps_the_best() -> None:
     found = fitted(chain(60), 3000, time_limit=0.2, work=10**12)
     assert found.added_cost > 0

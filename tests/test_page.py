@@ -18,6 +18,7 @@ from matplotlib.image import imread
 
 import memplan
 from memplan import cli, generate
+from memplan.present import bands
 from memplan.present.colours import PALETTE, colouring
 from test_buffer_info import GRAPH
 from test_order import two_branches
@@ -224,6 +225,36 @@ def test_the_heading_has_the_figures(opened: Opened) -> None:
     heading = opened(plan).inner_text("table")
     for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
         assert figure in heading
+
+
+def test_pools_are_bands_with_names_capacities_and_costs(opened: Opened) -> None:
+    pools = [memplan.Pool("sram", 512 * KIB), memplan.Pool("dram", base="1MiB")]
+    plans = [memplan.plan(PROBLEM, pools=pools), memplan.plan(PROBLEM)]
+    page = opened(plans[0])
+    heading = [row.split("\t") for row in page.inner_text("header table").splitlines()]
+    assert [row[0] for row in heading] == ["planner", "auto (first_fit won)"]
+    assert "gap" not in heading[0]
+    assert "proven to be the least" in "".join(heading[1])
+    rows = [row.split("\t") for row in page.inner_text("#pools").splitlines()]
+    assert rows[0] == ["pool", "capacity", "peak", "gap", "buffers", "accessed", "cost"]
+    assert [row[:2] for row in rows[1:]] == [["sram", "512.00 KiB"], ["dram", ""]]
+    names = "m.right[0].major_label_overrides"
+    labels = [text for _, text in model(page, "gantt0", f"[...{names}]")]
+    assert re.fullmatch(r"sram\n.*\nof 512.00 KiB", labels[0])
+    for slot in bands.spaced(plans[0]):
+        page.mouse.move(*pixel(page, "gantt0", *corner(slot)))
+        told = tooltip(page)
+        assert (told["pool"], told["tensor"]) == (slot.memory, slot.name)
+        assert f"({slot.address:,} bytes)" in told["address"] or told["address"] == f"{slot.address} B"
+        assert "offset" not in told
+    frames = [model(page, name, "[m.inner_width, m.inner_height]")[0] for name in ("gantt0", "load0")]
+    assert abs(frames[0] - frames[1]) < 3
+    assert page.evaluate("memplan.inPool(70, [0, 64], [8, 1000])") == 1006
+    assert page.evaluate("memplan.inPool(63, [0, 64], [8, 1000])") == 71
+    both = opened(plans)
+    heading = [row.split("\t") for row in both.inner_text("header table").splitlines()]
+    assert {"peak", "gap", "cost"} <= set(heading[0])
+    assert "2 pools, cost" in both.inner_text("#pools caption")
 
 
 def test_plans_in_two_orders_are_told_apart_and_a_tensor_has_one_colour(opened: Opened) -> None:

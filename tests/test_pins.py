@@ -115,13 +115,6 @@ def test_verify_looks_at_the_parts_of_shapes() -> None:
 # Planners
 
 
-def test_refute_refuses() -> None:
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support pins, which this problem asks for"):
-        memplan.refute(problem([8, -1]), 20)
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support reserved, which this problem asks for"):
-        memplan.refute(problem(None, [(0, 4, *ALWAYS)], conflicts=[(0, 1)]), 20)
-
-
 def test_a_capacity_below_a_pin_is_proven_without_a_search() -> None:
     with pytest.raises(memplan.InfeasibleError) as caught:
         memplan.plan(problem([30, -1]), capacity=39)

@@ -36,8 +36,9 @@ from .planning.orders import check_order
 from .pools import Pools, pools_of
 from .pricing import priced, prices_of
 from .proofs.order_bound import OrderBound, order_bound_of
-from .proofs.pair_refutation import PairRefutation, pair_refutation_of
-from .proofs.refutation import Refutation, refutation_of
+from .proofs.pair_refutation import PairRefutation
+from .proofs.refutation import Refutation
+from .proofs.refuting import refuted
 from .sizes import in_bytes
 from .solving import Solver
 
@@ -513,9 +514,9 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     Returns
     -------
     Refutation, PairRefutation or None
-        By steps, a Refutation. By pairs if the problem has shapes, or conflicts beyond lifetimes, or partial orders:
-        a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was found within the work and a
-        million nodes.
+        By steps, a Refutation. By pairs if the problem has shapes, conflicts beyond lifetimes, partial orders, pins,
+        reserved bytes or distances: a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was
+        found within the work and a million nodes.
 
     Raises
     ------
@@ -527,11 +528,7 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     if not isinstance(problem, _core.Problem):
         raise TypeError(_no_problem(problem))
     capacity, work = in_bytes(capacity, "capacity"), integer(work, "work", 0, 2**63 - 1)
-    if problem.parts is not None or problem.conflicts is not None:
-        proof = _core.refute_pairs(problem, capacity, work)
-        return None if proof is None else pair_refutation_of(capacity, *proof)
-    rows = _core.refute(problem, capacity, work)
-    return None if rows is None else refutation_of(capacity, rows)
+    return refuted(problem, capacity, work)
 
 
 def _no_problem(value: Any) -> str:

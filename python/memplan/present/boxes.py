@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
+from .bands import draw_bands
 from .colours import OTHERS, Colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps
@@ -56,8 +57,10 @@ def draw(
         if not mark.whole:
             _draw_inside(mark, colours.colours[mark.buffer], ax)
     _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
-    _draw_peak(plan, ax)
-    _draw_pools(plan, ax)
+    if plan.memories is None:
+        _draw_peak(plan, ax)
+    else:
+        draw_bands(plan, ax)
     _scale(steps, top, ax)
     if strip is not None:
         _share(strip, ax, plan, top)
@@ -67,24 +70,6 @@ def draw(
         label_marks(found, ax)
     else:
         label_boxes(plan, shown, shapes, ax)
-
-
-def _draw_pools(plan: Plan, ax: Axes) -> None:
-    """Where each pool of memory begins, its name, and the room that it has."""
-    for memory in () if plan.memories is None else plan.memories.values():
-        room = "" if memory.capacity is None else f" of {format_bytes(memory.capacity)}"
-        ax.axhline(memory.begin, color="black", linewidth=1.6, zorder=4)
-        ax.annotate(
-            f"{memory.name}: {format_bytes(memory.peak)}{room}",
-            (0, memory.begin),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 4),
-            textcoords="offset points",
-            weight="bold",
-            zorder=5,
-            parse_math=False,
-            bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
-        )
 
 
 def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:
@@ -167,7 +152,8 @@ def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
 
     ax.set_xlabel("")
     strip.set_xlabel("step")
-    strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
+    if plan.memories is None:
+        strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
     strip.set_ylim(0, top * 1.15)
     _, unit = unit_of(top)
     strip.set_ylabel(f"load ({unit})")

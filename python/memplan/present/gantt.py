@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..facts.moved_ops import moved_ops
 from ..files import replacing
+from .bands import scale_bands, spaced
 from .boxes import draw
 from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .given import checked_plans, checked_titles
@@ -82,9 +83,11 @@ def _plot(
     zoom: str | Sequence[int] | None = None,
 ) -> Axes:
     """`plot_plan`, into axes that are made once the options are known to be right."""
-    found, colours, steps = marks(plan, highlight), colouring(plan, colour_by), window(plan, zoom)
+    drawn = spaced(plan)
+    found, colours, steps = marks(drawn, highlight), colouring(plan, colour_by), window(plan, zoom)
     ax, strip = axes()
-    draw(plan, ax, strip, colours, found, steps, max(plan.peak, 1))
+    draw(drawn, ax, strip, colours, found, steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
     legend(ax, colours)
     shown = title if title is not None else _title(plan, ", ")
     ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
@@ -93,7 +96,9 @@ def _plot(
 
 def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
     """Draw these steps of a plan into axes, in these colours."""
-    draw(plan, ax, None, colours, [], steps, max(plan.peak, 1))
+    drawn = spaced(plan)
+    draw(drawn, ax, None, colours, [], steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
 
 
 def plot_plans(
@@ -160,7 +165,8 @@ def _plot_side_by_side(
 ) -> list[Axes]:
     """`plot_plans`, into a figure that is made once the options are known to be right."""
     names = [highlight] if isinstance(highlight, str) else list(highlight)
-    found, steps = [marks(plan, names) for plan in plans], window(plans[0], zoom)
+    drawn = [spaced(plan) for plan in plans]
+    found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
     if zoom is None:
         every = [window(plan, None) for plan in plans]
         steps = min(begin for begin, _ in every), max(end for _, end in every)
@@ -168,13 +174,14 @@ def _plot_side_by_side(
     axes = _axes_in(figure(), len(plans))
     for k, (plan, (ax, strip)) in enumerate(zip(plans, axes, strict=True)):
         colours = _as_in(plans[0], first, plan)
-        draw(plan, ax, strip, colours, found[k], steps, max(max(other.peak for other in plans), 1))
+        draw(drawn[k], ax, strip, colours, found[k], steps, max(1, *(other.peak for other in drawn)))
         ax.label_outer()
         strip.label_outer()
         moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
         title = titles[k] if titles is not None else _title(plan, "\n") + moved
         ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     boxes = [ax for ax, _ in axes]
+    scale_bands(drawn, boxes[0])
     legend(boxes[-1], first)
     return boxes
 
@@ -222,7 +229,8 @@ def _title(plan: Plan, separator: str) -> str:
     if plan.memories is not None:
         state = cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)
-    return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
+    where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
+    return f"{who}: {len(plan):,} buffers in {where}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
@@ -235,9 +243,8 @@ def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
 
 def _moved(model: Plan, plan: Plan) -> str:
     """How many buffers, and where the order differs, ops are elsewhere than in another plan."""
-    there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
-    offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
-    count = sum(there.get(name) != offset for name, offset in offsets.items())
+    there, places = ({slot.name: (slot.memory, slot.address) for slot in which} for which in (model, plan))
+    count = sum(there.get(name) != place for name, place in places.items())
     ops = len(moved_ops(model.order, plan.order))
     text = f"{count:,} buffers elsewhere than in the first"
     return f"{text}, {counted(ops, 'ops')} earlier or later" if ops else text

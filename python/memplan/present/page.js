@@ -24,6 +24,12 @@ const memplan = (() => {
     return `${(size / 1024 ** scale).toLocaleString("en-US", digits)} ${UNITS[scale]}`;
   }
 
+  /** The address in its pool of a byte of a picture in which pools begin one above the other. */
+  function inPool(byte, begins, bases) {
+    const pool = Math.max(begins.findLastIndex((begin) => begin <= byte), 0);
+    return byte - begins[pool] + bases[pool];
+  }
+
   /** Boxes and tensors inside them, by name: lists of {view, left, right, bottom, top}. */
   function indexByName(views) {
     const found = new Map();
@@ -204,5 +210,5 @@ const memplan = (() => {
     redecorate();
   }
 
-  return {bytes, tick, start, point};
+  return {bytes, tick, inPool, start, point};
 })();

@@ -20,10 +20,12 @@ from ..facts.buffer_info import BufferInfo, buffer_infos
 from ..facts.usage import rectangles
 from ..files import write_text
 from ..text import printable
-from .charts import Axes, gantt_chart, load_chart, small
+from .bands import spaced
+from .charts import Axes, gantt_chart, load_chart, small, title_of
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
+from .memories import cost_text, memories_table
 from .units import format_bytes, optimal
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
     infos = [buffer_infos(plan) for plan in plans]
     known = _paints(plans, infos)
     first = _first(known, plans, infos, colour_by)
-    views = _views(plans, infos, known, first)
+    views = _views([spaced(plan) for plan in plans], infos, known, first)
     fills = [_fill(k, paint) for k, paint in enumerate(known)]
     controls = _controls(known, first)
     document = Document(title=title)
@@ -125,7 +127,12 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
         title,
         template=Environment(autoescape=True).from_string(_beside("page.html")),
         template_variables={
-            "figures": [_figures(plan, orders) for plan in plans],
+            "figures": _said([_figures(plan, orders) for plan in plans]),
+            "pools": [
+                (title_of(plan) if len(plans) > 1 else "", memories_table(plan.memories))
+                for plan in plans
+                if plan.memories is not None
+            ],
             "legends": known,
             "first": first,
             "script": _beside("page.js"),
@@ -229,15 +236,27 @@ def _beside(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+def _said(figures: Sequence[list[tuple[str, str, str]]]) -> list[list[tuple[str, str, str]]]:
+    """Without the columns that say nothing of any plan."""
+    told = [any(value for _, value, _ in column) for column in zip(*figures, strict=True)]
+    return [[figure for figure, kept in zip(row, told, strict=True) if kept] for row in figures]
+
+
 def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
     """The figures of the heading, with the order if asked: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
-    sizes = (("peak", plan.peak), ("lower bound", plan.lower_bound), ("load", plan.load), ("naive", plan.naive))
+    sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
+    of_one = plan.memories is None  # arena: what only that has
+    gap = f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most"
     return [
         ("planner", winner, ""),
         *([("order", plan.ordered_by, "")] if orders else []),
-        *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        *(
+            (label, format_bytes(size), f"{size:,} bytes") if of_one or label in ("load", "naive") else (label, "", "")
+            for label, size in sizes.items()
+        ),
+        ("gap", gap if of_one else "", ""),
+        ("cost", "" if plan.memories is None else cost_text(plan.memories).removeprefix("cost "), ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]
@@ -261,6 +280,10 @@ def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.ND
     if problem.parts is not None:
         columns |= {"first": small(problem.first[buffer]), "last": small(problem.last[buffer])}
         columns["offset"] = offset.astype(float)
+    if plan.memories is not None:
+        pools = [plan.memories.of(b) for b in buffer.tolist()]
+        columns["pool"] = [printable(pool.name) for pool in pools]
+        columns["address"] = np.array([pool.base - pool.begin for pool in pools], dtype=float) + offset
     told = {"type": _type, "made_by": _made_by, "last_read": _last_read, "tenants": _tenants}
     texts = {name: [say(info) for info in infos] for name, say in told.items()}
     columns |= {name: [said[b] or "-" for b in buffer.tolist()] for name, said in texts.items() if any(said)}
