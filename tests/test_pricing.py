@@ -27,7 +27,7 @@ def plan(capacity: int | None, *rows: tuple[str, str, int], **options: Any) -> m
 
 def test_the_least_price_within_a_capacity() -> None:
     rows = (("a", "b", 5), ("b", "c", 1), ("c", "d", 3), ("a", "d", 2), ("a", "c", 4))  # b and d: for nothing
-    for capacity, price, peak in ((16, 0, 12), (11, 1, 8), (4, 15, 4), (None, 0, 12)):
+    for capacity, price, peak in ((16, 0, 12), (11, 3, 8), (4, 15, 4), (None, 0, 12)):
         found = plan(capacity, *rows)
         assert found.pricing is not None
         assert (found.pricing.price, found.pricing.price_bound) == (price, price)

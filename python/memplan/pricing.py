@@ -217,7 +217,8 @@ def cheapest(cores: Sequence[frozenset[Pair]], price: Mapping[Pair, int]) -> tup
             best, cost = taken, paid
             return
         refused: frozenset[Pair] = frozenset()
-        for pair in sorted(min(left, key=len), key=lambda pair: (price[pair], pair)):
+        fewest = min(left, key=lambda core: len(core))
+        for pair in sorted(fewest, key=lambda pair: (price[pair], pair)):
             rest = [core - refused for core in left if pair not in core]
             if all(rest):
                 search(rest, taken | {pair}, paid + price[pair])

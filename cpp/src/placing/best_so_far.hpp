@@ -21,8 +21,8 @@ Placement first_plan(const Problem& problem, const Deadline& deadline);
 Placement warm_plan(const Problem& problem, const PlanOptions& options, const Deadline& deadline);
 
 // Calls search(best, deadline), which puts better placements into `best`, that of first_plan at first, until it ends or
-// the deadline passes. With an earlier plan to start from, `best` is that at first where it peaks lower; nobody is told
-// of plans that peak higher, and if it is low enough nothing is searched.
+// the deadline passes. With an earlier plan to start from, `best` is that at first unless first_plan peaks lower;
+// nobody is told of plans that peak higher, and if it is low enough nothing is searched.
 template <class Search>
 Placement best_so_far(const Problem& problem, const PlanOptions& options, Search&& search) {
   const Deadline deadline(options);
@@ -32,7 +32,7 @@ Placement best_so_far(const Problem& problem, const PlanOptions& options, Search
   if (!options.warm.empty()) {
     start = warm_plan(problem, options, deadline);
     peak = peak_of(problem, start.offsets);
-    if (peak < peak_of(problem, best.offsets)) best = start;
+    if (peak <= peak_of(problem, best.offsets)) best = start;
     options.tell({start.offsets, peak, 0, start.winner});
   }
   try {

@@ -182,6 +182,7 @@ Problem Problem::with_conflicts(Conflicts conflicts) const {
                        std::to_string(conflicts.count()));
   Problem problem = *this;
   problem.conflicts_ = conflicts.empty() ? nullptr : std::make_shared<const Conflicts>(std::move(conflicts));
+  check_conflicts_apart(problem);
   return problem;
 }
 

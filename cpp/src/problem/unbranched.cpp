@@ -65,15 +65,18 @@ class Unbranching {
     return end_++;
   }
 
-  // A step for each of its parts, in which what is reserved for them is.
+  // A step for each of its parts, and one more for each range that is reserved in the life of that part: two of those
+  // may meet, if they do not do so in time.
   void move(Index i) {
     first_[at(i)] = end_;
     problem_.for_each_part(i, [&](const Part& part) {
-      const Step step = new_step();
-      if (!problem_.parts(i).empty()) parts_[at(i)].push_back({i, part.begin, part.end, step, step + 1});
-      for (const Reserved& range : problem_.reserved())
-        if (!is_always(range) && range.first < part.last && part.first < range.last)
-          reserved_.push_back({range.begin, range.end, step, step + 1});
+      const Step first = new_step();
+      for (const Reserved& range : problem_.reserved()) {
+        if (is_always(range) || range.first >= part.last || part.first >= range.last) continue;
+        const Step step = new_step();
+        reserved_.push_back({range.begin, range.end, step, step + 1});
+      }
+      if (!problem_.parts(i).empty()) parts_[at(i)].push_back({i, part.begin, part.end, first, end_});
     });
     last_[at(i)] = end_;
   }

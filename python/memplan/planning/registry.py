@@ -135,8 +135,7 @@ def solve_problem(
     """Plans a problem with any planner of the registry and verifies the result.
 
     `tell` is called with each plan that is found and peaks below all before it. A search begins with the offsets by
-    name of `start`. The `plan` of an InfeasibleError is
-    what would have been returned.
+    name of `start`. The `plan` of an InfeasibleError is what would have been returned.
     """
     options = (time_limit, seed, threads, capacity, tell, True)
     return _core.solve_problem(problem, planner, *options, _in_python(planner), start)
