@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..facts.returns import returns_of
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
+from .away import colours_of, draw_arrows, draw_away
 from .bands import draw_bands
 from .colours import OTHERS, Colouring, faded
 from .curve import load_shown
@@ -29,17 +32,29 @@ _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Where a plan is drawn: its boxes, what is away, and its load; None for what has no axes of its own.
+
+    The axes of what is away show `away_bytes`.
+    """
+
+    boxes: Axes
+    away: Axes | None = None
+    load: Axes | None = None
+    away_bytes: int = 1
+
+
 def draw(
     plan: Plan,
-    ax: Axes,
-    strip: Axes | None,
+    panels: Panels,
     colours: Colouring,
     found: Sequence[Mark],
     steps: Steps,
     top: int,
 ) -> None:
     """Everything inside the axes, which show these steps and `top` bytes, and the load in the strip or behind."""
-    problem = plan.problem
+    problem, ax, strip = plan.problem, panels.boxes, panels.load
     in_sight = (problem.size > 0) & (problem.first < steps[1]) & (problem.last > steps[0])
     shown = np.flatnonzero(in_sight)
     shapes = parts_by_buffer(problem)
@@ -57,6 +72,13 @@ def draw(
         if not mark.whole:
             _draw_inside(mark, colours.colours[mark.buffer], ax)
     _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
+    if returns := returns_of(plan):
+        draw_arrows(returns, steps, ax)
+        if panels.away is not None:
+            own = colours_of(plan, returns, colours.colours)
+            draw_away(returns, own, steps, panels.away_bytes, panels.away)
+    elif panels.away is not None:
+        panels.away.set_axis_off()
     if plan.memories is None:
         _draw_peak(plan, ax)
     else:

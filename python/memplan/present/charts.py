@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..facts.returns import Return
 from ..text import printable
+from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
 from .memories import cost_text
 from .units import counted, format_bytes, optimal, planned_by
@@ -97,6 +99,46 @@ def gantt_chart(
         "marks": marks,
         "labels": labels,
     }
+
+
+def away_chart(
+    returns: Sequence[Return], codes: Mapping[str, Any], fill: Any, highest: int, axes: Axes, name: str
+) -> dict[str, Any]:
+    """The gaps in the lives of tensors as boxes, and the models behind them: see the result."""
+    from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, WheelZoomTool
+    from bokeh.plotting import figure
+
+    offsets, size = stacked(returns), np.array([one.back.bytes for one in returns], dtype=np.int64)
+    gaps = np.array(spans(returns), dtype=np.int64)
+    columns = {"left": small(gaps[:, 0]), "right": small(gaps[:, 1]), **codes}
+    columns |= {"bottom": offsets.astype(float), "top": (offsets + size).astype(float), "bytes": size.astype(float)}
+    columns |= {"name": [printable(one.tensor) for one in returns], "how": [KINDS[one.kind] for one in returns]}
+    source = ColumnDataSource(columns, name=f"{name} gaps")
+    chart = figure(
+        name=name, tools="pan", toolbar_location=None, x_range=axes.steps, y_range=(0, highest * 1.08), **_frame(axes)
+    )
+    drawn = chart.quad(**_BOX, source=source, fill_color=fill, line_color=_INK, line_width=0.5)
+    wheel = WheelZoomTool(dimensions="width")
+    rows = [("tensor", "@name"), ("away in steps", "[@left, @right)"), ("then", "@how"), ("size", "@bytes{custom}")]
+    formatters = {"@bytes": CustomJSHover(code="return memplan.bytes(value)")}
+    tips = HoverTool(tooltips=_tip(rows), formatters=formatters, point_policy="follow_mouse")
+    chart.add_tools(wheel, tips)
+    chart.toolbar.active_scroll = wheel
+    _name_axes(chart, "away", ticks=3)
+    chart.xaxis.visible = False
+    _follow_pointer(chart)
+    return {"away": chart, "gone": drawn}
+
+
+def add_arrows(returns: Sequence[Return], chart: Any) -> None:
+    """From where the largest were last used to where they come back."""
+    from bokeh.models import Arrow, VeeHead
+
+    for one in largest(returns):
+        (start, left), (end, back) = ends_of(one)
+        style = {"line_color": _INK, "line_width": 1.5, "line_dash": "dashed" if one.kind == "offload" else "solid"}
+        ends = {"x_start": start, "x_end": end, "y_start": left, "y_end": back}
+        chart.add_layout(Arrow(end=VeeHead(size=9, fill_color=_INK, line_color=_INK), **ends, **style))
 
 
 def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
@@ -221,16 +263,20 @@ def _box_tips(boxes: Mapping[str, Any], drawn: Any) -> Any:
         ("size", "@bytes{custom}", "bytes"),
         ("lives in steps", f"[@{first}, @{last})", first),
         ("also in its bytes", "@tenants", "tenants"),
+        ("given up", "@away", "away"),
     ]
-    shown = "".join(
-        f'<span style="{_LABEL}">{label}</span><span>{text}</span>' for label, text, at in rows if at in boxes
-    )
     return HoverTool(
         renderers=[drawn],
-        tooltips=f'<div style="{_TIP}">{shown}</div>',
+        tooltips=_tip([(label, text) for label, text, at in rows if at in boxes]),
         formatters={f"@{offset}": formatter, "@bytes": formatter},
         point_policy="follow_mouse",
     )
+
+
+def _tip(rows: Sequence[tuple[str, str]]) -> str:
+    """A tooltip of labels and texts."""
+    shown = "".join(f'<span style="{_LABEL}">{label}</span><span>{text}</span>' for label, text in rows)
+    return f'<div style="{_TIP}">{shown}</div>'
 
 
 def _follow_pointer(chart: Any) -> None:

@@ -189,7 +189,9 @@ const memplan = (() => {
     search.properties.value_input.change.connect(() => typed(search.value_input));
     search.properties.value.change.connect(() => chosen(search.value));
     paint.properties.active.change.connect(() => {
-      views.forEach(({drawn}) => { drawn.glyph.fill_color = fills[paint.active]; });
+      for (const {drawn, gone} of views) {
+        for (const boxes of gone ? [drawn, gone] : [drawn]) boxes.glyph.fill_color = fills[paint.active];
+      }
       legends.forEach((legend, k) => { legend.hidden = k !== paint.active; });
     });
     for (const view of views) {

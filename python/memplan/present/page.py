@@ -17,16 +17,18 @@ import numpy.typing as npt
 from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..facts.buffer_info import BufferInfo, buffer_infos
+from ..facts.returns import Return, returns_of
 from ..facts.usage import rectangles
 from ..files import write_text
 from ..text import printable
+from .away import KINDS, height
 from .bands import spaced
-from .charts import Axes, gantt_chart, load_chart, small, title_of
+from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small, title_of
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
 from .memories import cost_text, memories_table
-from .units import format_bytes, optimal
+from .units import changes_text, format_bytes, optimal
 
 if TYPE_CHECKING:
     from .. import _core
@@ -113,7 +115,8 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
     fills = [_fill(k, paint) for k, paint in enumerate(known)]
     controls = _controls(known, first)
     document = Document(title=title)
-    for root in (*controls.values(), *(view[chart] for view in views for chart in ("gantt", "load"))):
+    charts = (view[chart] for view in views for chart in ("gantt", "away", "load") if chart in view)
+    for root in (*controls.values(), *charts):
         document.add_root(root)
     start = CustomJS(
         args={"views": views, "fills": fills, **controls, "marked": marked},
@@ -133,6 +136,7 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
                 for plan in plans
                 if plan.memories is not None
             ],
+            "away": ["away" in view for view in views],
             "legends": known,
             "first": first,
             "script": _beside("page.js"),
@@ -201,11 +205,27 @@ def _views(
     """Per plan, the models of its charts."""
     axes = Axes.of(plans)
     views = []
-    for k, plan in enumerate(plans):
-        boxes = _box_columns(plan, infos[k], [paint.codes[k] for paint in known])
-        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), _fill(first, known[first]), axes, f"gantt{k}")
+    given_up = [returns_of(plan) for plan in plans]
+    highest = max(map(height, given_up))
+    for k, (plan, returns) in enumerate(zip(plans, given_up, strict=True)):
+        codes, fill = [paint.codes[k] for paint in known], _fill(first, known[first])
+        boxes = _box_columns(plan, infos[k], codes) | _away_column(plan, returns)
+        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), fill, axes, f"gantt{k}")
+        if returns:
+            buffers = [plan.buffer_of(one.back.name) for one in returns]
+            columns = {f"code{c}": code[buffers] for c, code in enumerate(codes)}
+            view |= away_chart(returns, columns, fill, highest, axes, f"away{k}")
+            add_arrows(returns, view["gantt"])
         views.append(view | load_chart(plan, axes, f"load{k}"))
     return views
+
+
+def _away_column(plan: Plan, returns: Sequence[Return]) -> dict[str, Any]:
+    """Per box, when what lies in it leaves and comes back; nothing where none does."""
+    told = {one.left.name: f"away from step {one.left.last:,} to {one.back.first:,}" for one in returns}
+    told |= {one.back.name: f"{KINDS[one.kind]}: was away from step {one.left.last:,} on" for one in returns}
+    names = [plan.problem.name(b) for b in rectangles(plan.problem)[:, 0].tolist()]
+    return {"away": [told.get(name, "-") for name in names]} if returns else {}
 
 
 def _fill(k: int, paint: _Paint) -> Any:
@@ -256,10 +276,19 @@ def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
             for label, size in sizes.items()
         ),
         ("gap", gap if of_one else "", ""),
+        ("changes", *_changes(plan)),
         ("cost", "" if plan.memories is None else cost_text(plan.memories).removeprefix("cost "), ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]
+
+
+def _changes(plan: Plan) -> tuple[str, str]:
+    """How much was given up, in short and in full; empty for a plan that was not fitted."""
+    fitting = plan.fitting
+    if fitting is None:
+        return "", ""
+    return f"{len(fitting.changes):,}, cost +{fitting.added_cost / (fitting.cost or 1.0):.2%}", changes_text(fitting)
 
 
 def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
