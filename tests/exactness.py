@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
-FIXED = ("pins", "reserved", "together", "layouts", "branches", "branched")  # refute takes none of these
+FIXED = ("pins", "reserved", "together", "layouts", "branches", "branched")
 KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures", *FIXED)
+REFUTED = KINDS[:-2]  # kinds that refute takes
 _OPEN = 2**40  # beyond every difference
 
 Interval = tuple[int, int]
