@@ -138,6 +138,27 @@ def test_pins_reserved_bytes_and_conflicts_are_carried() -> None:
     assert memplan.plan_many({"a": streams, "b": model(2)}, shared={"c": {"a": "new", "b": "new"}}).peak > 0
 
 
+def test_branches_of_which_a_run_takes_one_are_carried() -> None:
+    graph = {
+        "tensors": [
+            {"name": "x", "bytes": 4, "kind": "input"},
+            {"name": "a", "bytes": 64},
+            {"name": "b", "bytes": 64},
+            {"name": "y", "bytes": 4},
+        ],
+        "ops": [
+            {"name": "then", "inputs": ["x"], "outputs": ["a"]},
+            {"name": "else", "inputs": ["x"], "outputs": ["b"]},
+            {"name": "join", "inputs": ["a", "b"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+    exclusive = [[["then"], ["else"]]]
+    alone = memplan.plan(graph, exclusive=exclusive)
+    many = memplan.plan_many({"one": graph, "two": graph}, shared=["y"], exclusive=exclusive)
+    assert many.peak == alone.peak == 64 + 4 < memplan.plan(graph).peak
+
+
 def test_parts_of_a_tensor_stay() -> None:
     """Two halves of a weight are shared, and a method has one of them alone."""
 
@@ -275,7 +296,7 @@ def test_any_planner_will_do() -> None:
 def test_a_state_of_a_problem_has_the_columns_that_methods_carry() -> None:
     """Whoever adds a column to problems has to carry it into the joint problem, or refuse it."""
     state = memplan.Problem([1], [0], [1]).__getstate__()  # type: ignore[call-arg]
-    assert len(state) == 10
+    assert len(state) == 11
 
 
 # The check across methods

@@ -118,6 +118,7 @@ def test_a_range_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ({"dims": {"batch": (1, 2, 3)}}, "must be a size, or the least"),
         ({"dims": {"batch": (1, "b")}}, "must be a size, or the least"),
         ({"dims": {"batch": (1, 4)}, "pools": [memplan.Pool("a")]}, "option pools does not go with dims in a range"),
+        ({"dims": {"batch": (1, 4)}, "start": {"a": 0}}, "option start does not go with dims in a range"),
         ({"dims": {"batch": (1, 4)}, "hint": {"a": 0}}, "option hint does not go with dims in a range"),
         ({"dims": {"length": (1, 4)}}, "dims names no symbolic dimension of the model: 'length'"),
     ],
@@ -221,6 +222,22 @@ def test_what_has_a_place_by_name_stays_there(monkeypatch: pytest.MonkeyPatch) -
     assert {plan.at(n=n)["d"].offset for n in range(1, 5)} == {100}
     assert plan.ranged is not None
     assert {row.peak for row in plan.ranged.values()} == {104}
+
+
+def test_branches_of_which_a_run_takes_one_share_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def graph(n: int) -> dict[str, Any]:
+        made = chain({"a": 4 * n, "b": 8 * n, "c": 8 * n, "d": 4}, relu=False)
+        made["ops"][2]["inputs"], made["ops"][3]["inputs"] = ["a"], ["b", "c"]
+        return made
+
+    family(monkeypatch, graph)
+    plan = memplan.plan(object(), dims={"n": (1, 4)}, exclusive=[[["b"], ["c"]]])
+    assert plan.ranged is not None
+    assert [row.peak for row in plan.ranged.values()] == [12 * n + 4 for n in range(1, 5)]
+    assert memplan.plan(graph(4)).peak > plan.peak
+    assert ranges._exclusive("if/a/x/b", "if/c")
+    assert not ranges._exclusive("if/a/x/b", "if/a")
+    assert not ranges._exclusive("if/a", "of/b")
 
 
 def test_other_sizes_are_captured_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

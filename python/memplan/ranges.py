@@ -38,7 +38,7 @@ _CAPTURED = (
     *("source", "args", "kwargs", "train", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
     "keep_gradients",
 )
-_REFUSED = ("pools", "accesses", "keep", "hint", "on_improvement")
+_REFUSED = ("pools", "accesses", "keep", "hint", "start", "price", "on_improvement")
 
 Sizes = dict[str, int]
 Relation = tuple[str, str, str, str]  # how, op, output, input
@@ -243,7 +243,8 @@ def _in_order(graph: _core.Graph, plan: Plan) -> _core.Graph:
     assert plan.graph is not None
     position = {op.name: k for k, op in enumerate(graph.ops)}
     ordered = _core.reordered(graph, [position[name] for name in plan.order])
-    return _core.Graph(ordered.tensors, ordered.ops, ordered.outputs, plan.graph.layout)
+    ops = [changed(op, branch=as_planned.branch) for op, as_planned in zip(ordered.ops, plan.graph.ops, strict=True)]
+    return _core.Graph(ordered.tensors, ops, ordered.outputs, plan.graph.layout)
 
 
 class _Range:
@@ -288,7 +289,7 @@ class _Range:
         widest = np.max([problem.size for problem in problems], axis=0)
         own = found.plan.problem
         cover = _core.Problem(widest, own.first, own.last, own.alignment, own.names or None, None, own.conflicts)
-        cover = cover.with_pins(own.pins, own.reserved).with_together(own.together)
+        cover = cover.with_branches(own.branches).with_pins(own.pins, own.reserved).with_together(own.together)
         solution = solve_problem(cover, self._options["planner"], self._options["time_limit"])
         bound = found.plan.lower_bound
         wider = replace(
@@ -375,11 +376,14 @@ def _pushed_down(order: Ints, problem: _core.Problem) -> Ints:
     for a, b in [] if problem.conflicts is None else problem.conflicts.tolist():
         conflicts.setdefault(a, set()).add(b)
         conflicts.setdefault(b, set()).add(a)
+    branches = problem.branches or [""] * len(problem)
     offsets, done = np.zeros(len(problem), dtype=np.int64), np.zeros(len(problem), dtype=bool)
     alignment = problem.alignment
     for b in np.lexsort((np.arange(len(problem)), order)).tolist():
         least = 0
         below = done[buffer]
+        if problem.branches is not None:
+            below &= np.array([not _exclusive(branches[b], each) for each in branches])[buffer]
         always = np.isin(buffer, list(conflicts.get(b, ())))
         for r in np.flatnonzero(buffer == b).tolist():
             meets = below & (always | ((first < last[r]) & (first[r] < last)))
@@ -391,6 +395,15 @@ def _pushed_down(order: Ints, problem: _core.Problem) -> Ints:
         done[b] = True
     offsets.flags.writeable = False
     return offsets
+
+
+def _exclusive(one: str, other: str) -> bool:
+    """Whether no run takes both branches, as "if1/then" and "if1/else": the first that differs is of one switch."""
+    if one == other:
+        return False
+    names, others = one.split("/"), other.split("/")
+    differ = [k for k, (a, b) in enumerate(zip(names, others, strict=False)) if a != b]
+    return bool(differ) and differ[0] % 2 == 1
 
 
 def _with_source(plan: Plan, captured: Mapping[str, Any], dims: Sizes) -> Plan:
