@@ -393,7 +393,10 @@ def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixt
     source, written, plan = tmp_path / "graph.json", tmp_path / "fitted.json", tmp_path / "plan.json"
     source.write_text(json.dumps(chain()))
     arguments = ["fit", str(source), "--budget", "450", "--no-inplace", "--graph", str(written), "--json", str(plan)]
+    pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
+    arguments += ["--html", str(tmp_path / "page.html")]
     assert main([*arguments, "--plot", str(tmp_path / "plan.svg")]) == 0
+    assert (tmp_path / "page.html").read_text().count('<div class="away">') == 2
     assert "recompute t0" in capsys.readouterr().out
     assert memplan.plan(str(written), inplace=False).load <= 450
     assert memplan.read_plan(plan).changes

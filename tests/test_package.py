@@ -57,6 +57,7 @@ UPSTREAM: dict[str, set[str]] = {
     "placed": {"checks", "facts", "kinds"},
     "keeping": {"facts", "placed", "planning"},
     "verifying": {"api", "checks", "facts", "kinds", "placed"},
+    "methods": {"api", "checks", "facts", "importers", "kinds", "layouts", "planning"},
     "fitting": {"api", "barriers", "checks", "facts", "importers", "inplace_ops", "kinds"},
     "estimating": {"api", "checks", "facts", "fitting", "importers", "kinds"},
     "comparing": {"api", "planning", "facts"},
@@ -73,6 +74,7 @@ UPSTREAM: dict[str, set[str]] = {
 HAND_OVER = {
     "facts/pareto",
     "facts/memories",
+    "facts/methods",
     "facts/plan",
     "facts/tensors",
     "facts/diff",

@@ -135,6 +135,12 @@ def test_all_are_pinned_or_nothing_has_bytes() -> None:
     assert memplan.plan(near).peak == 2**62 + 2**60
 
 
+def test_a_pin_of_no_bytes_is_where_it_is_asked_for() -> None:
+    """The peak is no multiple of the other sizes then."""
+    plan = memplan.plan(memplan.Problem([6, 0], [0, 0], [1, 1], pins=[-1, 10]))
+    assert (plan.peak, plan.lower_bound, plan.offsets.tolist()) == (10, 10, [0, 10])
+
+
 def test_what_is_reserved_above_a_plan_costs_nothing() -> None:
     plan = memplan.plan(problem(None, [(20, 2**40, *ALWAYS)]))
     assert (plan.peak, plan.optimal) == (20, True)

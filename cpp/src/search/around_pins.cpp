@@ -23,10 +23,10 @@ constexpr std::int64_t kMostPerBuffer = 1'000'000;  // effort for a capacity, un
 Bytes common_step(const Problem& problem) {
   Bytes step = 0;
   for (Index i = 0; i < problem.count(); ++i) {
+    if (problem.pin(i) != kNowhere) step = std::gcd(step, problem.pin(i));
     if (problem.size(i) == 0) continue;
     step = std::gcd(step, problem.size(i));
     if (problem.alignment(i) > 1) step = std::gcd(step, problem.alignment(i));
-    if (problem.pin(i) != kNowhere) step = std::gcd(step, problem.pin(i));
     for (const Part& part : problem.parts(i)) step = std::gcd(step, std::gcd(part.begin, part.end));
   }
   for (const Reserved& range : problem.reserved()) step = std::gcd(step, range.end);
