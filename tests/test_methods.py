@@ -169,6 +169,28 @@ def test_parts_of_a_tensor_stay() -> None:
     assert part.peak == 32 + 80  # the rest of kv is free in the other method
 
 
+def test_slices_of_what_stays_lie_in_it_unless_something_is_written_over_them() -> None:
+    graph = {
+        "tensors": [
+            {"name": "cache", "bytes": 8, "kind": "input"},
+            {"name": "part", "bytes": 4},
+            {"name": "new", "bytes": 4},
+        ],
+        "ops": [
+            {"name": "cut", "inputs": ["cache"], "outputs": ["part"], "slice": [{"output": "part", "input": "cache"}]},
+            {"name": "add", "inputs": ["part"], "outputs": ["new"], "inplace": [{"output": "new", "input": "part"}]},
+        ],
+        "outputs": ["new"],
+    }
+    many = memplan.plan_many({"step": graph}, shared=["cache"])
+    places = {name: many["step"][name].offset for name in ("cache", "part", "new")}
+    assert (many.peak, places) == (12, {"cache": 0, "part": 0, "new": 8})
+    written = moved(many, "step", "new", 0)
+    assert [fault.message for fault in crossings(written.methods, many.shared, many.peak)] == [
+        "method 'step': tensor 'new' uses the bytes [0, 4), but [0, 8) are those of 'cache', which stays"
+    ]
+
+
 def test_a_tensor_may_stay_for_one_method_alone() -> None:
     many = memplan.plan_many(METHODS, shared={"mine": {"decode": ("cache", "new")}})
     assert many.peak == 2 * 2048 + 512 + 512
@@ -219,6 +241,8 @@ def test_what_is_read_later_cannot_be_written_over() -> None:
         ({"each": {"decode": 4}}, "each must be options by method"),
         ({"exclude": ["new"]}, "shared 'cache' in method 'prefill': 'new' is excluded from the arena"),
         ({"donate": ["z"]}, "method 'prefill': donate must name graph inputs, got 'z'"),
+        ({"donate": ["w"]}, "method 'prefill': donate must name graph inputs, got 'w', which is of kind weight"),
+        ({"donate": ["cache"]}, "method 'prefill': donate names 'cache', which stays between the methods as 'cache'"),
         ({"capacity": 100}, "100"),
     ],
 )

@@ -36,8 +36,9 @@ UPSTREAM: dict[str, set[str]] = {
     "importers": {"barriers", "checks", "inplace_ops", "kinds", "layouts", "planning", "facts", "subsets"},
     "checks": {"inplace_ops", "kinds"},
     "solving": {"planning", "facts"},
-    "layouts": {"subsets"},
+    "layouts": {"ops", "subsets"},
     "subsets": set(),
+    "pricing": {"checks", "facts", "planning"},
     "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
     "api": {
         "barriers",
@@ -50,6 +51,7 @@ UPSTREAM: dict[str, set[str]] = {
         "facts",
         "planning",
         "pools",
+        "pricing",
         "proofs",
         "solving",
     },
@@ -68,7 +70,10 @@ UPSTREAM: dict[str, set[str]] = {
         *("api", "checks", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds"),
         *("placed", "planning"),
     },
-    "cli": {"api", "comparing", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning", "present"},
+    "cli": {
+        *("api", "comparing", "estimating", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning"),
+        "present",
+    },
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {

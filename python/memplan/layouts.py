@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from .ops import changed
 from .sizes import in_bytes
 from .subsets import selected
 from .text import offer
@@ -25,6 +26,7 @@ class Asked(NamedTuple):
     contiguous: Any = ()
     apart: Any = ()
     exclude: Any = ()
+    exclusive: Any = ()
 
 
 def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
@@ -52,7 +54,11 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
         old.apart + new.apart,
         list(dict.fromkeys(old.exclude + new.exclude)),
     )
-    return _core.Graph(graph.tensors, graph.ops, graph.outputs, layout)
+    ops = graph.ops
+    if asked.exclusive:
+        branch = _branches(asked.exclusive, {op.name: op.branch for op in ops}, "ops")
+        ops = [changed(op, branch=branch[op.name]) for op in ops]
+    return _core.Graph(graph.tensors, ops, graph.outputs, layout)
 
 
 def _workspaces(graph: _core.Graph, taken: set[str]) -> dict[str, int]:
@@ -75,14 +81,18 @@ def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
     for name, offset in layout.pins:
         pins[position[name]] = offset
     rows = [] if problem.reserved is None else problem.reserved.tolist()
+    if asked.exclusive:
+        known = problem.branches or [""] * len(problem)
+        branch = _branches(asked.exclusive, dict(zip(position, known, strict=True)), "buffers")
+        problem = problem.with_branches(list(branch.values()))
     if layout.pins or layout.reserved:
         problem = problem.with_pins(pins, rows + layout.reserved)
     if layout.apart:
         pairs = [] if problem.conflicts is None else problem.conflicts.tolist()
         problem = problem.with_conflicts(pairs + [(position[a], position[b]) for a, b in layout.apart])
     if layout.together:
-        known = [] if problem.together is None else problem.together.tolist()
-        problem = problem.with_together(known + [(position[a], position[b], by) for a, b, by in layout.together])
+        rows = [] if problem.together is None else problem.together.tolist()
+        problem = problem.with_together(rows + [(position[a], position[b], by) for a, b, by in layout.together])
     return problem
 
 
@@ -130,6 +140,35 @@ def _excluded(value: Any, known: _Known) -> list[str]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Collection):
         raise TypeError(f"exclude must be a collection of names, got {value!r}")
     return [known(name, "exclude") for name in value]
+
+
+def _branches(value: Any, branch: Mapping[str, str], what: str) -> dict[str, str]:
+    """The branches of all, of which some are in one already, with these besides."""
+    found, known = dict(branch), _Known(dict.fromkeys(branch, 0), what)
+    for row, where in _rows(value, "exclusive", 'rows of branches such as (["a"], ["b", "c"])'):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) < 2:
+            raise TypeError(f"{where} must be two branches or more, each a list of names, got {row!r}")
+        outside, seen = None, set[str]()
+        for k, names in enumerate(row):
+            if isinstance(names, str) or not isinstance(names, Sequence):
+                raise TypeError(f"{where}[{k}] must be a list of names, got {names!r}")
+            for name in names:
+                if known(name, where) in seen:
+                    raise ValueError(f"{where} names {name!r} twice; it is in one branch")
+                seen.add(name)
+                outside = found[name] if outside is None else outside
+                if found[name] != outside:
+                    raise ValueError(
+                        f"{where}: {name!r} is in branch {found[name]!r}, and others are in {outside!r}; branches of a "
+                        "row lie in one branch of the rows before it, or in none"
+                    )
+        switch = where
+        while any(switch in path.split("/") for path in branch.values()):
+            switch += "_"
+        for k, names in enumerate(row):
+            for name in names:
+                found[name] = f"{outside}/{switch}/{k}".removeprefix("/")
+    return found
 
 
 def _rows(value: Any, option: str, example: str) -> Iterator[tuple[Any, str]]:

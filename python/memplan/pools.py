@@ -201,7 +201,7 @@ def _stacked(
             )
         )
     offsets.flags.writeable = False
-    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses), offsets
+    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, accessed), offsets
 
 
 # What pools take

@@ -25,7 +25,7 @@ void check_request(const MemoryRequest& request) {
   if (pools == 0) throw ProblemError("pools must hold at least one pool, got none");
   if (request.cost.size() != at(request.problem.count()) * pools)
     throw ProblemError("cost must have one entry per buffer and pool, got " + std::to_string(request.cost.size()));
-  std::vector<std::string_view> refused = feature_names(features_of(request.problem) & (kPins | kReserved));
+  std::vector<std::string_view> refused = feature_names(features_of(request.problem) & (kPins | kReserved | kBranches));
   if (!request.problem.together().empty()) refused.push_back("together");
   if (!refused.empty())
     throw UnsupportedError("pools do not support " + listed(refused, [](std::string_view name) { return name; }));

@@ -52,14 +52,17 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
         command.add_argument("sources", metavar="SOURCE", nargs="+", help=text)
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
-    _add_reading(command.add_argument_group("how the source is read"))
+    group = command.add_argument_group("how the source is read")
+    add_reading(group)
+    _add_lifetimes(group)
     placing = command.add_argument_group("what is placed, and what may share bytes")
     _add_placing(placing)
     if not many:
         _add_order(placing)
 
 
-def _add_reading(group: Group) -> None:
+def add_reading(group: Group) -> None:
+    """How a network is read; see `reading`."""
     group.add_argument(
         "--dims",
         action="append",
@@ -80,6 +83,9 @@ def _add_reading(group: Group) -> None:
         action="store_true",
         help="of a .pt2 file: let torch run the code that it holds; only if you trust its author",
     )
+
+
+def _add_lifetimes(group: Group) -> None:
     group.add_argument(
         "--no-pins",
         action="store_true",
@@ -151,6 +157,17 @@ def _add_placing(group: Group) -> None:
         help="b begins N bytes after a, or where a does if N is left out; may be repeated",
     )
     group.add_argument(
+        "--price",
+        type=_price,
+        action="append",
+        default=[],
+        metavar="A,B,N",
+        help="what it costs if these two share bytes; may be repeated",
+    )
+    group.add_argument(
+        "--start", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, from which a search begins"
+    )
+    group.add_argument(
         "--keep", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, of whose offsets few shall change"
     )
     group.add_argument(
@@ -215,6 +232,13 @@ def _pin(text: str) -> tuple[str, int]:
     return name, size(offset)
 
 
+def _price(text: str) -> tuple[str, str, int]:
+    row = _together(text)
+    if len(row) != 3:
+        raise argparse.ArgumentTypeError(f"takes A,B,N, got {text!r}")
+    return str(row[0]), str(row[1]), int(row[2])
+
+
 def _together(text: str) -> tuple[str | int, ...]:
     cells = text.split(",")
     if len(cells) not in (2, 3):
@@ -273,14 +297,14 @@ def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Pro
 
 def capturing(options: argparse.Namespace) -> dict[str, Any]:
     """What `memplan.capture` takes, of what `add_source` lets its user say."""
-    return {
-        "dims": _dims(options.dims),
-        "train": options.train,
-        "optimizer": options.optimizer,
-        "trust": options.trust,
-        "inclusive": options.inclusive,
-        "inplace_ops": _inplace_ops(options.inplace_ops),
-    }
+    own = {"inclusive": options.inclusive, "inplace_ops": _inplace_ops(options.inplace_ops)}
+    return reading(options) | own
+
+
+def reading(options: argparse.Namespace) -> dict[str, Any]:
+    """How a network is read, as `add_reading` let its user say."""
+    given = {"train": options.train, "optimizer": options.optimizer, "trust": options.trust}
+    return {"dims": _dims(options.dims), **given}
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
@@ -299,12 +323,16 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     }
     layout = {"pin": dict(options.pin), "reserved": options.reserve}
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
-    layout["exclude"] = options.exclude
+    layout |= {"exclude": options.exclude, "price": options.price}
     layout["hint"] = dict(options.hint)
     if options.keep is not None:
         from ..importers.plan_files import read_plan
 
         layout["keep"] = read_plan(options.keep)
+    if options.start is not None:
+        from ..importers.plan_files import read_plan
+
+        layout["start"] = read_plan(options.start)
     return given | {name: value for name, value in layout.items() if value}
 
 

@@ -115,7 +115,8 @@ def _regions(plan: Plan) -> Iterator[_Region]:
 def _belonging(graph: _core.Graph | None, names: Sequence[str]) -> set[str]:
     """What may use the bytes of a shared tensor: whatever the graph says must lie in them.
 
-    These are views and overwrites of its tensors, and what lies on the way where one is written over the other.
+    These are views and overwrites of its tensors, and what lies on the way where one is written over the other. Then
+    slices that show its bytes as they are, and their views; but nothing that is written over a slice.
     """
     own = set(names)
     if graph is None or not names:
@@ -134,7 +135,11 @@ def _belonging(graph: _core.Graph | None, names: Sequence[str]) -> set[str]:
             for source in sources:
                 after.setdefault(source, set()).add(output)
         own |= _reached(before, own) & _reached(after, own)
-    return _reached(near, own)
+    shown: dict[str, set[str]] = {}
+    for op in graph.ops:
+        for output, source, _ in (*op.aliases, *op.slices):
+            shown.setdefault(source, set()).add(output)
+    return _reached(shown, _reached(near, own))
 
 
 def _reached(edges: Mapping[str, set[str]], start: set[str]) -> set[str]:

@@ -186,6 +186,8 @@ class Memories(Mapping[str, Memory]):
         No plan of ``plan.problem`` in these pools costs less.
     of_buffer : (n,) int64
         Per buffer the position of its pool; read-only.
+    accessed : tuple of int
+        Per buffer the bytes that are written to it and read from it; () for a plan from a file.
     asked, accesses
         What `memplan.plan` was given as `pools` and `accesses`; () and None for a plan from a file.
     """
@@ -198,9 +200,10 @@ class Memories(Mapping[str, Memory]):
         takes: npt.NDArray[np.bool_] | None = None,
         asked: tuple[Pool, ...] = (),
         accesses: Any = None,
+        accessed: Collection[int] = (),
     ) -> None:
         self._pools, self.of_buffer, self.cost_bound = tuple(pools), of_buffer, cost_bound
-        self.asked, self.accesses = asked, accesses
+        self.asked, self.accesses, self.accessed = asked, accesses, tuple(accessed)
         self.of_buffer.flags.writeable = False
         self.cost = number(sum((exact(pool.cost_per_byte) * pool.accessed for pool in self._pools), Fraction(0)))
         self._takes = takes
@@ -225,6 +228,11 @@ class Memories(Mapping[str, Memory]):
     def of(self, buffer: int) -> Memory:
         """The pool of a buffer, by its position."""
         return self._pools[int(self.of_buffer[buffer])]
+
+    def costs(self) -> dict[int, float]:
+        """Per buffer that costs something, the cost of all that is written to it and read from it, the most first."""
+        found = {b: number(exact(self.of(b).cost_per_byte) * bytes_) for b, bytes_ in enumerate(self.accessed)}
+        return {b: cost for b, cost in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) if cost}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Memories):

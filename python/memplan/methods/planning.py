@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..checks import checked_place, integer, seconds, storage_options
+from ..checks import check_donated, checked_place, integer, names, seconds, storage_options
 from ..errors import InfeasibleError
 from ..facts.crossing import Staying
 from ..facts.methods import MethodsPlan
@@ -149,11 +149,22 @@ def _alone(
     with _named(name):
         if isinstance(captured, _core.Problem):
             return replace(plan(_throughout(captured, stays, name), planner, **given), source=origin)
+        _check_donated(captured, stays, name, given.get("donate", ()))
         ready: Prepared = prepared(captured, stays, name, checked_place(given.pop("place", PLACED)))
         storing = {key: given[key] for key in _OF_STORAGE if key in given}
         storage = storage_options(captured, place=options.get("place", PLACED), **storing)
         made = plan(ready.graph, planner, place=ready.place, **given)
         return replace(ready.plan(made, storage), source=origin)
+
+
+def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
+    """Weights cannot be donated, whatever they are called while the method is planned; nor can what stays."""
+    donated = names(donate, "donate")
+    check_donated(graph, donated)
+    for each in stays:
+        for name in each.tensors.get(method, ()):
+            if name in donated:
+                raise ValueError(f"donate names {name!r}, which stays between the methods as {each.name!r}")
 
 
 def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
@@ -177,8 +188,8 @@ def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
 
 def _throughout(problem: _core.Problem, stays: Sequence[Asked], method: str) -> _core.Problem:
     """The problem in which what stays is alive from the first step to the last."""
-    names = {name for each in stays for name in each.tensors.get(method, ())}
-    kept = [b for b in range(len(problem)) if problem.name(b) in names]
+    staying = {name for each in stays for name in each.tensors.get(method, ())}
+    kept = [b for b in range(len(problem)) if problem.name(b) in staying]
     if not kept:
         return problem
     state: list[Any] = list(problem.__getstate__())
