@@ -113,7 +113,7 @@ assert imported()
         (
             code(supports='("pages",)'),
             "ROW",
-            "supports must be among alignment, shapes, conflicts, pins, reserved, got 'pages'",
+            "supports must be among alignment, shapes, conflicts, pins, reserved, branches, start, got 'pages'",
         ),
         (code(supports='"shapes"'), "ROW", "TypeError: supports must be a tuple of str, got 'shapes'"),
         (code(run="None"), "ROW", "has no run: a function from a Problem and Options to a Placement"),

@@ -291,9 +291,8 @@ def plan(
     PlannerError
         A planner of another package cannot be used, or does not do what a planner has to.
     """
-    given = dict(locals())
     if isinstance(dims, Mapping) and any(isinstance(size, (tuple, list)) for size in dims.values()):
-        ranged: Plan = later("plan_range")(given)
+        ranged: Plan = later("plan_range")(dict(locals()))  # all options, and nothing else yet
         return ranged
     kinds = checked_place(place)
     storage = (
