@@ -38,7 +38,8 @@ UPSTREAM: dict[str, set[str]] = {
     "solving": {"planning", "facts"},
     "layouts": set(),
     "subsets": set(),
-    "pools": {"facts", "inplace_ops", "kinds", "planning", "solving"},
+    "fixed_in_pools": {"facts"},
+    "pools": {"facts", "fixed_in_pools", "inplace_ops", "kinds", "layouts", "planning", "solving"},
     "api": {
         "barriers",
         "checks",

@@ -22,6 +22,8 @@ class Fold {
 
   // Without anything that lies together; its plans, and what is proven of it, are those of the problem.
   const Problem& problem() const { return *folded_; }
+  // Where a buffer is in it.
+  Index whole_of(Index buffer) const { return whole_of_[at(buffer)]; }
   // The offsets of the buffers, from those of the folded problem.
   std::vector<Bytes> unfolded(std::span<const Bytes> offsets) const;
   // The offsets of the folded problem, from those of a plan of the buffers.
