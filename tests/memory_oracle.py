@@ -274,7 +274,8 @@ def less_by_assignments(made: PooledCase, found: Found | None, seconds: float = 
     def fits(p: int, members: tuple[int, ...], capacity: int) -> bool | None:
         key = p, members, capacity
         if key not in known:
-            known[key] = exactness.fits_by_cp_sat(made.inside(p, members), capacity, seconds) if members else True
+            inside = made.inside(p, members)
+            known[key] = exactness.fits_by_cp_sat(inside, capacity, seconds) if members else capacity >= 0
         return known[key]
 
     chosen: list[int] = []

@@ -256,6 +256,23 @@ def test_costs_are_checked() -> None:
         _core.fit_graph(graph, [1.0], [], APART, 300)
 
 
+def test_the_plan_gets_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search for what to give up that took it all would leave a planner that only begins."""
+    from memplan.fitting import fit
+
+    limits: list[float] = []
+    inner = _core.fit_graph
+
+    def fit_graph(*args: Any, time_limit: float, **options: Any) -> Any:
+        limits.append(time_limit)
+        return inner(*args, time_limit=time_limit, **options)
+
+    monkeypatch.setattr(fit._core, "fit_graph", fit_graph)
+    memplan.fit(chain(8), 10**6, allow=["recompute", "order"], time_limit=10)
+    assert limits
+    assert max(limits) < 7
+
+
 def test_a_time_limit_keeps_the_best() -> None:
     found = fitted(chain(60), 3000, time_limit=0.2, work=10**12)
     assert found.added_cost > 0
@@ -376,7 +393,10 @@ def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixt
     source, written, plan = tmp_path / "graph.json", tmp_path / "fitted.json", tmp_path / "plan.json"
     source.write_text(json.dumps(chain()))
     arguments = ["fit", str(source), "--budget", "450", "--no-inplace", "--graph", str(written), "--json", str(plan)]
+    pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
+    arguments += ["--html", str(tmp_path / "page.html")]
     assert main([*arguments, "--plot", str(tmp_path / "plan.svg")]) == 0
+    assert (tmp_path / "page.html").read_text().count('<div class="away">') == 2
     assert "recompute t0" in capsys.readouterr().out
     assert memplan.plan(str(written), inplace=False).load <= 450
     assert memplan.read_plan(plan).changes

@@ -175,3 +175,14 @@ def test_loads_count_what_is_reserved_and_pinned() -> None:
     plan = planned(problem, (Pool("sram", 8, reserved=[(0, 4, 5, 6)]), DRAM))
     assert plan.memories is not None
     assert plan.memories.cost == plan.memories.cost_bound == 4
+
+
+@pytest.mark.parametrize("source", [LETTERS, NETWORK])
+def test_a_curve_asks_for_the_same_again(source: Any) -> None:
+    name = "a" if source is LETTERS else "b"
+    pools = (Pool("sram", 200, reserved=[(4, 8)]), DRAM)
+    plan = planned(source, pools, pin={name: ("dram", 64)}, reserved=[("sram", 0, 4)])
+    for point in plan.pareto([200, 160]):
+        assert point.plan is not None
+        assert places(point.plan)[name] == ("dram", 64)
+        assert all(at >= 8 for memory, at in places(point.plan).values() if memory == "sram")

@@ -147,7 +147,7 @@ MALFORMED = [
     (without("outputs"), "graph has no 'outputs'"),
     (
         small() | {"nodes": []},
-        "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, ops, outputs",
+        "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, exclude, ops, outputs",
     ),
     (changed("tensors", {}), "tensors must be a list, got dict"),
     (changed("tensors.1", "w"), "tensors[1] must be a dict with bytes, dtype, kind, name, shape, got str"),

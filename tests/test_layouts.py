@@ -124,6 +124,10 @@ def test_tensors_together_and_apart() -> None:
         ({"together": "cd"}, TypeError, "together must be rows"),
         ({"contiguous": [("c", "e")]}, ValueError, r"contiguous\[0\] must name tensors, got 'e'"),
         ({"apart": [("c",)]}, TypeError, r"apart\[0\] must be two names or more"),
+        ({"exclude": ["e"]}, ValueError, "exclude must name tensors, got 'e'"),
+        ({"exclude": ["make_c.workspace"]}, ValueError, "exclude must name tensors of the graph, got 'make_c.workspac"),
+        ({"exclude": "c"}, TypeError, "exclude must be a collection of names, got 'c'"),
+        ({"exclude": ["c"], "pin": {"c": 0}}, ValueError, r"pin names 'c', which has no place in .*: it is excluded"),
     ],
 )
 def test_what_graphs_cannot_have(options: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -131,18 +135,96 @@ def test_what_graphs_cannot_have(options: dict[str, Any], error: type[Exception]
         memplan.plan(NETWORK, **options)
 
 
-def test_views_are_neither_elsewhere_nor_apart() -> None:
-    view = {"inputs": ["c"], "outputs": ["v"], "alias": [{"output": "v", "input": "c", "offset": 4}]}
-    graph = NETWORK | {
+def viewed() -> dict[str, Any]:
+    """The network with a view of c."""
+    view = {"name": "show", "inputs": ["c"], "outputs": ["v"], "alias": [{"output": "v", "input": "c", "offset": 4}]}
+    return NETWORK | {
         "tensors": [*NETWORK["tensors"], {"name": "v", "bytes": 4}],
         "ops": [*NETWORK["ops"], view],
         "outputs": ["d", "v"],
     }
+
+
+def test_excluded_tensors_have_no_place() -> None:
+    plan = memplan.plan(NETWORK, exclude=["b"], order="best")
+    assert set(offsets(plan)) == {"a", "c", "d", "make_c.workspace"}  # nor is b written over a
+    assert (plan.peak, plan.optimal, plan.sharing) == (16, True, ())
+    memplan.order_bound(plan).check(plan.graph)
+    with pytest.raises(KeyError, match=r"'b' \(intermediate\) is not placed in the arena; see the options `pl"):
+        plan["b"]
+    for name in ("c", "v"):  # a view takes what it shows with it
+        assert set(offsets(memplan.plan(viewed(), exclude=[name]))) == {"a", "b", "d", "make_c.workspace"}
+    assert set(offsets(memplan.plan(viewed(), place=["input", "intermediate"], exclude=["x", "c"]))) == {"a", "b"}
+
+
+def test_what_is_excluded_shares_no_bytes_by_choice() -> None:
+    tensors = [{"name": "x", "bytes": 4, "kind": "input"}]
+    tensors += [{"name": name, "bytes": size} for name, size in (("p", 4), ("whole", 8), ("s", 4), ("y", 4))]
+    ops: list[dict[str, Any]] = [
+        {"inputs": ["x"], "outputs": ["p"]},
+        {"inputs": ["p"], "outputs": ["whole"], "concat": [{"output": "whole", "input": "p", "offset": 4}]},
+        {"inputs": ["whole"], "outputs": ["s"], "slice": [{"output": "s", "input": "whole", "offset": 0}]},
+        {"inputs": ["s"], "outputs": ["y"], "inplace": [{"output": "y", "input": "s"}]},
+    ]
+    graph = {"tensors": tensors, "ops": ops, "outputs": ["y"]}
+    assert len(memplan.plan(graph).sharing) == 3
+    for name, left in (
+        ("p", {"slice", "inplace"}),
+        ("whole", {"inplace"}),
+        ("s", {"concat"}),
+        ("y", {"concat", "slice"}),
+    ):
+        plan = memplan.plan(graph, exclude=[name], order="best")
+        assert {shared.how for shared in plan.sharing} <= left
+        assert name not in offsets(plan)
+        assert plan.order_bound <= plan.lower_bound <= plan.peak
+        memplan.order_bound(plan).check(plan.graph)
+
+
+def test_programs_run_with_what_is_excluded_elsewhere() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+    x = torch.ones(2, 8)
+    plan = memplan.plan(model, args=(x,), exclude=["1.relu"])
+    assert set(offsets(plan)) == {"0.addmm", "2.addmm"}
+    assert torch.equal(plan.run(x, check=True).outputs, model(x))
+
+
+def test_excluded_tensors_of_other_plans() -> None:
+    asked = viewed() | {"exclude": ["v"]}
+    lies = {"a": 0, "b": 0, "make_c.workspace": 8, "d": 0}
+    assert memplan.verify(asked, lies) == 12
+    with pytest.raises(memplan.InvalidPlanError, match="'v' is excluded from the arena, but is at offset 20"):
+        memplan.verify(asked, lies | {"c": 16})
+    with pytest.raises(ValueError, match="offsets has no 'a'"):
+        memplan.verify(asked, {})
+
+
+def test_excluded_buffers_of_a_problem_are_left_out() -> None:
+    plan = memplan.plan(memplan.Problem([4, 5, 6], [0] * 3, [2] * 3), exclude=["#1"], pin={"#2": 4})
+    assert (plan.peak, plan["#0"].offset, plan["#2"].offset) == (10, 0, 4)
+    with pytest.raises(ValueError, match="pin must name buffers, got 'b'; the buffers are 'a', 'c'"):
+        memplan.plan(problem(), exclude=["b"], pin={"b": 0})
+    with pytest.raises(ValueError, match="exclude must name buffers, got 'd'"):
+        memplan.plan(problem(), exclude=["d"])
+
+
+def test_excluded_on_the_command_line(tmp_path: Path) -> None:
+    path, out = tmp_path / "l.csv", tmp_path / "plan.csv"
+    path.write_text("id,lower,upper,size\na,0,5,10\nb,0,5,10\nc,6,7,8\n")
+    assert run("plan", path, "--exclude", "a,c", "--csv", out) == 0
+    assert memplan.read_problem(out).names == ["b"]
+
+
+def test_views_are_neither_elsewhere_nor_apart() -> None:
+    graph = viewed()
     assert memplan.plan(graph, together=[("c", "v", 4)]).peak == memplan.plan(graph).peak
     with pytest.raises(memplan.GraphError, match="'c' and 'v' cannot be 8 bytes apart: both lie in 'c', 4 bytes from"):
         memplan.plan(graph, together=[("c", "v", 8)])
     with pytest.raises(memplan.GraphError, match="apart: 'c' and 'v' both lie in 'c'"):
         memplan.plan(graph, apart=[("c", "v")])
+    with pytest.raises(memplan.GraphError, match="it shares bytes with 'v', which is excluded"):
+        memplan.plan(graph, exclude=["v"], pin={"c": 0})
 
 
 KEYS = {
@@ -151,6 +233,7 @@ KEYS = {
     "together": [["c", "d", -8]],
     "contiguous": [["d", "c"]],
     "apart": [["a", "d"]],
+    "exclude": ["b"],
 }
 
 
@@ -207,7 +290,7 @@ def test_the_replay_sees_who_lies_elsewhere() -> None:
 
 
 def test_fit_refuses_what_it_does_not_keep() -> None:
-    with pytest.raises(ValueError, match="fit does not support pins, reserved bytes, or tensors together or apart"):
+    with pytest.raises(ValueError, match="fit does not support pins, reserved bytes, excluded tensors, or"):
         memplan.fit(NETWORK | KEYS, 12)
 
 

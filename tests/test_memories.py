@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import memory_oracle as oracle
 import memplan
 from memory_solving import solve
 from memplan import InfeasibleError, Pool
+from memplan.present import bands
 
 KiB = 1024
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
@@ -351,11 +353,49 @@ def test_a_time_limit_keeps_the_best() -> None:
     assert plan.memories["sram"].peak <= problem.load // 2
 
 
-def test_pictures_show_pools() -> None:
-    plan = memplan.plan(LETTERS, pools=[SRAM, DRAM])
+def test_pictures_show_pools_one_above_the_other() -> None:
+    """A capacity that is near is drawn; what lies above it begins at a round address, and counts from its own base."""
+    plan = memplan.plan(LETTERS, pools=[Pool("sram", 14), Pool("dram", 800, base=4096)])
     ax = plan.plot()
-    texts = [text.get_text() for text in ax.texts]
-    assert "sram: 12 B of 12 B" in texts
-    assert "dram: 8 B" in texts
-    assert "cost 8, proven to be the least" in ax.get_title(loc="left")
-    assert not [text for text in memplan.plan(LETTERS).plot().texts if "sram" in text.get_text()]
+    ax.figure.draw_without_rendering()
+    names = [label.get_text() for label in ax.child_axes[0].get_yticklabels()]
+    assert names == ["sram\n12 B\nof 14 B", "dram\n8 B\nof 800 B"]
+    capacity = [line for line in ax.lines if line.get_label() == "capacity"]
+    assert [line.get_ydata()[0] for line in capacity] == [14]
+    drawn = bands.spaced(plan)
+    assert [(band.begin, band.end, band.limit) for band in bands.bands(drawn)] == [(0, 14, 14), (14, 22, None)]
+    for slot, there in zip(plan, drawn, strict=True):
+        assert (slot.memory, slot.address) == (there.memory, there.address)
+    texts = [label.get_text() for label in ax.get_yticklabels()]
+    assert texts[0] == "0"
+    assert "4096" in texts
+    assert ax.get_ylabel() == "address in the pool (B)"
+    assert "5 buffers in 2 pools, cost 8, proven to be the least" in ax.get_title(loc="left")
+    plain = memplan.plan(LETTERS).plot()
+    assert not plain.child_axes
+    assert plain.get_ylabel() == "address (B)"
+
+
+def test_pools_side_by_side() -> None:
+    plans = [memplan.plan(LETTERS, pools=[Pool("sram", room), DRAM]) for room in (12, 8)]
+    same, other = memplan.plot_plans([plans[0], plans[0]])[0], memplan.plot_plans(plans)
+    assert same.get_ylabel() == "address in the pool (B)"
+    assert other[0].get_ylabel() == "address (B)"
+    elsewhere = sum(a.memory != b.memory or a.address != b.address for a, b in zip(*plans, strict=True))
+    assert f"{elsewhere} buffers elsewhere" in other[1].get_title(loc="left")
+
+
+def test_names_of_small_pools_stand_apart() -> None:
+    pools = [Pool(name, 1, accepts=[k]) for k, name in enumerate("abc")] + [DRAM]
+    plan = memplan.plan(([1, 1, 1, 1000], [0] * 4, [1] * 4), pools=pools)
+    places = bands.places_of_names(bands.bands(bands.spaced(plan)), 20)
+    assert all(after - before >= 40 for before, after in itertools.pairwise(places))
+    ax = plan.plot(colour_by="size", highlight="#3")
+    assert len(ax.child_axes[0].get_yticks()) == 4
+
+
+def test_a_notebook_names_pools() -> None:
+    shown = memplan.plan(LETTERS, pools=[Pool("sram", 14), DRAM])._repr_html_()
+    assert ">sram<title>sram 12 B of 14 B</title></text>" in shown
+    assert shown.count('stroke-dasharray="2 4"') == 1
+    assert 'stroke-dasharray="6 4"' not in shown

@@ -43,6 +43,8 @@ def check(kind: str, seeds: range) -> int:
         assert found is not None, (kind, seed)
         assert found.irreducible, (kind, seed)
         assert found.lower_bound == found.peak == peak
+        assert found.proof is not None, (kind, seed)
+        found.proof.check(found.problem)
         assert fits_by_cp_sat(case_of(found.problem), peak - 1) is False, (kind, seed)
         for b in range(len(found.problem)):
             rest = selected(found.problem, [c for c in range(len(found.problem)) if c != b])

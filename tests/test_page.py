@@ -18,8 +18,12 @@ from matplotlib.image import imread
 
 import memplan
 from memplan import cli, generate
+from memplan.facts.returns import returns_of
+from memplan.present import bands
+from memplan.present.away import MOST_ARROWS, stacked
 from memplan.present.colours import PALETTE, colouring
 from test_buffer_info import GRAPH
+from test_fit import chain
 from test_order import two_branches
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
@@ -224,6 +228,65 @@ def test_the_heading_has_the_figures(opened: Opened) -> None:
     heading = opened(plan).inner_text("table")
     for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
         assert figure in heading
+
+
+def test_pools_are_bands_with_names_capacities_and_costs(opened: Opened) -> None:
+    pools = [memplan.Pool("sram", 512 * KIB), memplan.Pool("dram", base="1MiB")]
+    plans = [memplan.plan(PROBLEM, pools=pools), memplan.plan(PROBLEM)]
+    page = opened(plans[0])
+    heading = [row.split("\t") for row in page.inner_text("header table").splitlines()]
+    assert [row[0] for row in heading] == ["planner", "auto (first_fit won)"]
+    assert "gap" not in heading[0]
+    assert "proven to be the least" in "".join(heading[1])
+    rows = [row.split("\t") for row in page.inner_text("#pools").splitlines()]
+    assert rows[0] == ["pool", "capacity", "peak", "gap", "buffers", "accessed", "cost"]
+    assert [row[:2] for row in rows[1:]] == [["sram", "512.00 KiB"], ["dram", ""]]
+    names = "m.right[0].major_label_overrides"
+    labels = [text for _, text in model(page, "gantt0", f"[...{names}]")]
+    assert re.fullmatch(r"sram\n.*\nof 512.00 KiB", labels[0])
+    for slot in bands.spaced(plans[0]):
+        page.mouse.move(*pixel(page, "gantt0", *corner(slot)))
+        told = tooltip(page)
+        assert (told["pool"], told["tensor"]) == (slot.memory, slot.name)
+        assert f"({slot.address:,} bytes)" in told["address"] or told["address"] == f"{slot.address} B"
+        assert "offset" not in told
+    frames = [model(page, name, "[m.inner_width, m.inner_height]")[0] for name in ("gantt0", "load0")]
+    assert abs(frames[0] - frames[1]) < 3
+    assert page.evaluate("memplan.inPool(70, [0, 64], [8, 1000])") == 1006
+    assert page.evaluate("memplan.inPool(63, [0, 64], [8, 1000])") == 71
+    both = opened(plans)
+    heading = [row.split("\t") for row in both.inner_text("header table").splitlines()]
+    assert {"peak", "gap", "cost"} <= set(heading[0])
+    assert "2 pools, cost" in both.inner_text("#pools caption")
+
+
+def test_what_was_given_up_is_shown_with_its_return(opened: Opened) -> None:
+    plain = memplan.plan(chain(8), inplace=False)
+    fitted = memplan.fit(chain(8), 400, allow=["recompute"], inplace=False)
+    page = opened([plain, fitted])
+    returns = returns_of(fitted)
+    assert [model(page, f"gantt{k}", "m.center.filter(c => c.type === 'Arrow').length") for k in (0, 1)] == [
+        0,
+        min(len(returns), MOST_ARROWS),
+    ]
+    heights = [model(page, f"gantt{k}", "m.inner_height") for k in (0, 1)]
+    assert heights[0] == heights[1]
+    assert "cost +" in page.inner_text("header table")
+    one, offset = returns[0], stacked(returns)[0]
+    page.mouse.move(*pixel(page, "away1", one.left.last + 0.5, offset + one.back.bytes * 0.4))
+    told = tooltip(page)
+    assert (told["tensor"], told["then"]) == (one.tensor, "computed again")
+    assert told["away in steps"] == f"[{one.left.last}, {one.back.first})"
+    for slot, text in [(one.left, "to"), (one.back, "computed again: was away")]:
+        page.mouse.move(*pixel(page, "gantt1", *corner(slot)))
+        assert text in tooltip(page)["given up"]
+    page.get_by_role("button", name="size", exact=True).click()
+    settle(page)
+    fill = "m.renderers[0].glyph.fill_color.field"
+    assert model(page, "away1", fill) == model(page, "gantt1", fill)
+    assert page.locator(".away").count() == 2
+    page.set_viewport_size({"width": 600, "height": 900})
+    assert [box.is_visible() for box in page.locator(".away").all()] == [False, True]
 
 
 def test_plans_in_two_orders_are_told_apart_and_a_tensor_has_one_colour(opened: Opened) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import memplan
-from exactness import FIXED, KINDS, Case, case, fits, fits_by_cp_sat
+from exactness import KINDS, Case, case, fits, fits_by_cp_sat
 from memplan import PairRefutation, Problem
 from memplan.proofs.pair_checker import PairNode
 
@@ -40,6 +40,11 @@ def holds(proof: PairRefutation, problem: Problem) -> bool:
     return True
 
 
+def by_pairs(problem: Problem) -> bool:
+    asked = (problem.parts, problem.conflicts, problem.pins, problem.reserved, problem.together)
+    return any(rows is not None for rows in asked)
+
+
 def problems(kind: str, count: int, seed: int = 0) -> Iterator[tuple[Case, Problem, int]]:
     """Random ones that need bytes, with their optimum."""
     for k in range(seed, seed + count):
@@ -63,10 +68,8 @@ def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
         if math.prod(best // a + 1 for a in made.alignment) <= 10**6:
             assert not fits(made, best - 1)
             tried += 1
-        if made.is_fixed:  # refute takes no pins and no reserved bytes, and leaves distances out
-            continue
         assert memplan.refute(problem, best) is None
-        if problem.parts is None and problem.conflicts is None:
+        if not by_pairs(problem):
             continue
         proof = proof_of(problem, best - 1)
         branched += len(proof) > 1
@@ -74,7 +77,7 @@ def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
             proof.check(problem)
             assert not holds(dataclasses.replace(proof, capacity=best), problem)
     assert tried > count / 60
-    assert branched or count < 1000 or kind in FIXED
+    assert branched or count < 1000
 
 
 @pytest.mark.parametrize("count", [8, pytest.param(300, marks=pytest.mark.slow)])
@@ -125,9 +128,9 @@ def test_what_is_changed_does_not_hold() -> None:
     does; a clique without a member has room."""
     chance = random.Random(1)
     refused = tried = 0
-    for kind in ("conflicts", "shapes", "mixtures"):
+    for kind in ("conflicts", "shapes", "mixtures", "together", "layouts"):
         for made, problem, best in problems(kind, 30):
-            if problem.parts is None and problem.conflicts is None:
+            if not by_pairs(problem):
                 continue
             proof = proof_of(problem, best - 1)
             if not 1 < len(proof) < 60:
@@ -162,8 +165,8 @@ def leaf_less(nodes: Sequence[PairNode], gone: int) -> list[PairNode]:
 
 def test_nothing_holds_where_a_plan_fits() -> None:
     """Proofs of one problem, held against others that have a plan."""
-    for kind in (kind for kind in KINDS if kind not in FIXED):
-        given = [(p, best) for _, p, best in problems(kind, 25) if p.parts is not None or p.conflicts is not None]
+    for kind in KINDS:
+        given = [(p, best) for _, p, best in problems(kind, 25) if by_pairs(p)]
         proofs = [proof_of(p, best - 1) for p, best in given]
         for proof in proofs:
             if len(proof) > 200:

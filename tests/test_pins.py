@@ -115,13 +115,6 @@ def test_verify_looks_at_the_parts_of_shapes() -> None:
 # Planners
 
 
-def test_refute_refuses() -> None:
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support pins, which this problem asks for"):
-        memplan.refute(problem([8, -1]), 20)
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support reserved, which this problem asks for"):
-        memplan.refute(problem(None, [(0, 4, *ALWAYS)], conflicts=[(0, 1)]), 20)
-
-
 def test_a_capacity_below_a_pin_is_proven_without_a_search() -> None:
     with pytest.raises(memplan.InfeasibleError) as caught:
         memplan.plan(problem([30, -1]), capacity=39)
@@ -140,6 +133,12 @@ def test_all_are_pinned_or_nothing_has_bytes() -> None:
     assert memplan.plan(problem(None, [(0, 2**40, *ALWAYS)], size=[0, 0])).peak == 0
     near = problem([2**62, -1], [(0, 2**61, *ALWAYS)], size=[2**60, 2**60])
     assert memplan.plan(near).peak == 2**62 + 2**60
+
+
+def test_a_pin_of_no_bytes_is_where_it_is_asked_for() -> None:
+    """The peak is no multiple of the other sizes then."""
+    plan = memplan.plan(memplan.Problem([6, 0], [0, 0], [1, 1], pins=[-1, 10]))
+    assert (plan.peak, plan.lower_bound, plan.offsets.tolist()) == (10, 10, [0, 10])
 
 
 def test_what_is_reserved_above_a_plan_costs_nothing() -> None:

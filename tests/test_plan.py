@@ -235,7 +235,7 @@ def test_interrupted_plans_say_so(plan: memplan.Plan) -> None:
 
 
 def test_tensors_that_are_not_placed(graph_plan: memplan.Plan) -> None:
-    with pytest.raises(KeyError, match=r"'x' \(input\) is not placed in the arena; see the option `place`"):
+    with pytest.raises(KeyError, match=r"'x' \(input\) is not placed in the arena; see the options `place` and"):
         graph_plan["x"]
 
 

@@ -207,13 +207,14 @@ def test_symbolic_sizes(train: bool) -> None:
 
 def test_caches_keep_planners_and_options_apart() -> None:
     model, x = net()
+    expected = by_inductor()[0]
 
     def compile_with(by: Any = backend, **options: Any) -> tuple[int, int]:
         """Hits and misses of torch's cache of graphs, or of that of autograd's graphs before it."""
         torch._dynamo.reset()
         counters.clear()
         with torch.no_grad(), torch._inductor.config.patch(fx_graph_cache=True):
-            assert torch.equal(compiled(model, by, **options)(x), by_inductor()[0])
+            assert torch.equal(compiled(model, by, **options)(x), expected)
         return tuple(  # type: ignore[return-value]
             counters["inductor"][f"fxgraph_cache_{what}"] + counters["aot_autograd"][f"autograd_cache_{what}"]
             for what in ("hit", "miss")

@@ -114,8 +114,9 @@ PoolReservedRows pool_reserved_rows(const Layout& layout) {
 }
 
 Layout make_layout(PinRows pins, const ReservedRows& reserved, const TogetherRows& together, ApartRows apart,
-                   const PoolPinRows& pool_pins, const PoolReservedRows& pool_reserved) {
-  Layout layout{std::move(pins), {}, {}, std::move(apart)};
+                   std::vector<std::string> exclude, const PoolPinRows& pool_pins,
+                   const PoolReservedRows& pool_reserved) {
+  Layout layout{std::move(pins), {}, {}, std::move(apart), std::move(exclude)};
   for (const auto& [begin, end, first, last] : reserved) layout.reserved.push_back({begin, end, first, last});
   for (const auto& [a, b, distance] : together) layout.together.push_back({a, b, distance});
   for (const auto& [name, pool, offset] : pool_pins) layout.pool_pins.push_back({name, pool, offset});
@@ -128,24 +129,27 @@ void bind_layout(py::module_& m) {
   py::class_<Layout>(m, "Layout",
                      "What is asked of where the tensors and workspaces of a graph lie, by name; see memplan.plan.")
       .def(py::init(&make_layout), py::arg("pins") = PinRows{}, py::arg("reserved") = ReservedRows{},
-           py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{}, py::arg("pool_pins") = PoolPinRows{},
+           py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{},
+           py::arg("exclude") = std::vector<std::string>{}, py::arg("pool_pins") = PoolPinRows{},
            py::arg("pool_reserved") = PoolReservedRows{})
       .def_readonly("pins", &Layout::pins, "(name, offset).")
       .def_property_readonly("reserved", &reserved_rows, "(begin, end, first, last).")
       .def_property_readonly("together", &together_rows, "(a, b, distance): b begins so many bytes after a.")
       .def_readonly("apart", &Layout::apart, "Pairs that never share bytes.")
+      .def_readonly("exclude", &Layout::exclude, "Tensors that have no place in the arena.")
       .def_property_readonly("pool_pins", &pool_pin_rows, "(name, pool, offset there).")
       .def_property_readonly("pool_reserved", &pool_reserved_rows, "(pool, begin, end, first, last).")
       .def("__bool__", [](const Layout& layout) { return !layout.empty(); })
       .def("__eq__", &equal<Layout>, py::arg("other"))
       .def(py::pickle(
           [](const Layout& l) {
-            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, pool_pin_rows(l),
+            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude, pool_pin_rows(l),
                                   pool_reserved_rows(l));
           },
           [](const py::tuple& s) {
             return make_layout(s[0].cast<PinRows>(), s[1].cast<ReservedRows>(), s[2].cast<TogetherRows>(),
-                               s[3].cast<ApartRows>(), s[4].cast<PoolPinRows>(), s[5].cast<PoolReservedRows>());
+                               s[3].cast<ApartRows>(), s[4].cast<std::vector<std::string>>(), s[5].cast<PoolPinRows>(),
+                               s[6].cast<PoolReservedRows>());
           }));
 }
 
@@ -165,6 +169,7 @@ void add_layout(const Layout& layout, py::dict& dict) {
   if (!reserved.empty()) dict["reserved"] = std::move(reserved);
   if (!layout.together.empty()) dict["together"] = together_rows(layout);
   if (!layout.apart.empty()) dict["apart"] = layout.apart;
+  if (!layout.exclude.empty()) dict["exclude"] = layout.exclude;
 }
 
 py::dict dict_of(const Graph& graph) {

@@ -31,6 +31,7 @@ from .facts.explain.reuse import Reuse
 from .facts.fitting import Change, Fitting
 from .facts.fragmentation import Fragmentation, PoolUse
 from .facts.memories import Memories, Memory, Pool
+from .facts.methods import MethodsPlan
 from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
 from .facts.slots import Sharing, Slot
@@ -44,6 +45,7 @@ from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
+from .methods.planning import plan_many
 from .obstructions import Obstruction, obstruction
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
 from .planning.orders import OrderInfo, order_names, orders
@@ -81,6 +83,7 @@ __all__ = [
     "Largest",
     "Memories",
     "Memory",
+    "MethodsPlan",
     "MissingDependencyError",
     "Obstruction",
     "Op",
@@ -130,6 +133,7 @@ __all__ = [
     "orders",
     "pareto",
     "plan",
+    "plan_many",
     "planner_names",
     "planners",
     "plot_plans",

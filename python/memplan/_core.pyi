@@ -213,6 +213,7 @@ class Layout:
         list[tuple[int, int, int, int]],
         list[tuple[str, str, int]],
         list[tuple[str, str]],
+        list[str],
         list[tuple[str, str, int]],
         list[tuple[str, int, int, int, int]],
     ]: ...
@@ -229,6 +230,7 @@ class Layout:
         ] = [],
         together: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         apart: collections.abc.Sequence[tuple[str, str]] = [],
+        exclude: collections.abc.Sequence[str] = [],
         pool_pins: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         pool_reserved: collections.abc.Sequence[
             tuple[
@@ -245,6 +247,11 @@ class Layout:
     def apart(self) -> list[tuple[str, str]]:
         """
         Pairs that never share bytes.
+        """
+    @property
+    def exclude(self) -> list[str]:
+        """
+        Tensors that have no place in the arena.
         """
     @property
     def pins(self) -> list[tuple[str, int]]:

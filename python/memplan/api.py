@@ -35,8 +35,9 @@ from .layouts import Asked, with_layout
 from .planning.orders import check_order
 from .pools import Pools, pools_of
 from .proofs.order_bound import OrderBound, order_bound_of
-from .proofs.pair_refutation import PairRefutation, pair_refutation_of
-from .proofs.refutation import Refutation, refutation_of
+from .proofs.pair_refutation import PairRefutation
+from .proofs.refutation import Refutation
+from .proofs.refuting import refuted
 from .sizes import in_bytes
 from .solving import Solver
 
@@ -142,6 +143,7 @@ def plan(
     together: Sequence[Sequence[int | str]] = (),
     contiguous: Sequence[Sequence[str]] = (),
     apart: Sequence[Sequence[str]] = (),
+    exclude: Collection[str] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
     keep: Plan | Mapping[str, int] | None = None,
@@ -200,7 +202,7 @@ def plan(
         behind it stay behind. The graph of the plan says so by `after`.
     pin
         Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in bytes
-        or as text such as "4KiB". This and the next four options add to what the source asks for itself, and
+        or as text such as "4KiB". This and the next five options add to what the source asks for itself, and
         docs/constraints.md explains them. Tensors named must have a place in the arena; see `place`.
     reserved
         Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps
@@ -211,6 +213,9 @@ def plan(
         Lists of names: each begins where the one before it ends.
     apart
         Lists of names of which no two may share bytes, even one after the other.
+    exclude
+        Names of tensors that have no place in the arena: they lie where the caller has put them, with all that shows
+        their bytes. They share no bytes by choice. Of a problem, buffers that are left out.
     pools
         Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
@@ -275,7 +280,7 @@ def plan(
         boolean(zero_copy, "zero_copy"),
     )
     barriers = names(barrier, "barrier")
-    asked = Asked(pin, reserved, together, contiguous, apart)
+    asked = Asked(pin, reserved, together, contiguous, apart, exclude)
     wished = wishes(keep, hint)
     captured = capture(
         source,
@@ -490,9 +495,9 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     Returns
     -------
     Refutation, PairRefutation or None
-        By steps, a Refutation. By pairs if the problem has shapes, or conflicts beyond lifetimes, or partial orders:
-        a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was found within the work and a
-        million nodes.
+        By steps, a Refutation. By pairs if the problem has shapes, conflicts beyond lifetimes, partial orders, pins,
+        reserved bytes or distances: a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was
+        found within the work and a million nodes.
 
     Raises
     ------
@@ -504,11 +509,7 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
     if not isinstance(problem, _core.Problem):
         raise TypeError(_no_problem(problem))
     capacity, work = in_bytes(capacity, "capacity"), integer(work, "work", 0, 2**63 - 1)
-    if problem.parts is not None or problem.conflicts is not None:
-        proof = _core.refute_pairs(problem, capacity, work)
-        return None if proof is None else pair_refutation_of(capacity, *proof)
-    rows = _core.refute(problem, capacity, work)
-    return None if rows is None else refutation_of(capacity, rows)
+    return refuted(problem, capacity, work)
 
 
 def _no_problem(value: Any) -> str:

@@ -10,6 +10,7 @@ from ._core import GraphError, InvalidPlanError, ProblemError, TimeLimitError, U
 from .text import one_line
 
 if TYPE_CHECKING:
+    from .facts.crossing import Crossing
     from .facts.memories import MemoryFault
     from .facts.plan import Plan
     from .proofs.clique import Clique
@@ -98,7 +99,9 @@ LISTED = 1000  # violations that an error lists unless told otherwise
 
 
 def invalid_plan(
-    what: str, faults: Sequence[_core.Violation | _core.ReplayFault | MemoryFault], limit: int | None = LISTED
+    what: str,
+    faults: Sequence[_core.Violation | _core.ReplayFault | MemoryFault | Crossing],
+    limit: int | None = LISTED,
 ) -> InvalidPlanError:
     """The error for a plan that is not valid: at most `limit` faults in its message, and in its `violations`."""
     listed = list(faults[:limit])

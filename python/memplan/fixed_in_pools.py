@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from . import _core
 from .facts.memories import Memories, Pool
+from .facts.plan import Plan
 
 Row = tuple[int, int, int, int, int]  # a pool by position, bytes [begin, end) of it, steps [first, last)
 _ADDRESSES = 2**62
@@ -23,6 +25,23 @@ class Fixed:
 
     def __bool__(self) -> bool:
         return bool(self.pins or self.reserved)
+
+    def asked(self, pools: Sequence[Pool], problem: _core.Problem) -> dict[str, Any]:
+        """The same as options of `memplan.plan`, but for what pools say themselves."""
+        own = sum(len(pool.reserved) for pool in pools)
+        return {
+            "pin": {problem.name(b): (pools[p].name, offset) for b, p, offset in self.pins},
+            "reserved": [(pools[p].name, *row) for p, *row in self.reserved[: len(self.reserved) - own]],
+        }
+
+
+def unfixed(plan: Plan) -> _core.Graph | _core.Problem:
+    """What a plan is of, without pins and reserved bytes."""
+    if plan.graph is None:
+        return plan.problem.with_pins(None, None)
+    old = plan.graph.layout
+    layout = _core.Layout(together=old.together, apart=old.apart, exclude=old.exclude)
+    return _core.Graph(plan.graph.tensors, plan.graph.ops, plan.graph.outputs, layout)
 
 
 def reserved_in(pools: Sequence[Pool], layout: _core.Layout) -> list[Row]:
@@ -104,7 +123,8 @@ class SpreadOut:
     def _with(
         self, graph: _core.Graph, pins: Sequence[tuple[str, int]], reserved: Sequence[tuple[int, int, int, int]]
     ) -> _core.Graph:
-        layout = _core.Layout(pins, reserved, graph.layout.together, graph.layout.apart)
+        old = graph.layout
+        layout = _core.Layout(pins, reserved, old.together, old.apart, old.exclude)
         return _core.Graph(graph.tensors, graph.ops, graph.outputs, layout)
 
     def _ranges(self) -> list[tuple[int, int, int, int]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from .sizes import byte_range, in_bytes
+from .subsets import selected
 from .text import offer
 
 
@@ -21,6 +22,7 @@ class Asked(NamedTuple):
     together: Any = ()
     contiguous: Any = ()
     apart: Any = ()
+    exclude: Any = ()
 
 
 def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
@@ -46,6 +48,7 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
         old.reserved + new.reserved,
         old.together + new.together,
         old.apart + new.apart,
+        list(dict.fromkeys(old.exclude + new.exclude)),
         [pin for pin in old.pool_pins if pin[0] not in pinned] + new.pool_pins,
         old.pool_reserved + new.pool_reserved,
     )
@@ -98,6 +101,16 @@ def problem_with(problem: _core.Problem, layout: _core.Layout) -> _core.Problem:
     return problem
 
 
+def without_excluded(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
+    """The problem without those of its buffers that are excluded, and what is asked of the others."""
+    if not asked.exclude:
+        return problem, asked
+    position = {problem.name(b): b for b in range(len(problem))}
+    gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
+    left = [b for b in range(len(problem)) if b not in gone]
+    return selected(problem, left, named=True), asked._replace(exclude=())
+
+
 def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
     """What is asked of things that have these sizes, by name."""
     known = _Known(sizes, what)
@@ -124,7 +137,8 @@ def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout
     apart: list[tuple[str, str]] = []
     for row, where in _rows(asked.apart, "apart", 'lists of names such as ("a", "b")'):
         apart += combinations(_names(row, where, known), 2)
-    return _core.Layout(pins, reserved, together, apart, pool_pins, pool_reserved)
+    excluded = _excluded(asked.exclude, known)
+    return _core.Layout(pins, reserved, together, apart, excluded, pool_pins, pool_reserved)
 
 
 class _Known(NamedTuple):
@@ -138,6 +152,12 @@ class _Known(NamedTuple):
             near = offer(str(name), list(self.sizes), self.what)
             raise ValueError(f"{option} must name {self.what}, got {name!r}; {near}")
         return name
+
+
+def _excluded(value: Any, known: _Known) -> list[str]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Collection):
+        raise TypeError(f"exclude must be a collection of names, got {value!r}")
+    return [known(name, "exclude") for name in value]
 
 
 def _rows(value: Any, option: str, example: str) -> Iterator[tuple[Any, str]]:

@@ -13,6 +13,9 @@ from .checks import integer
 from .errors import InfeasibleError
 from .facts.plan import Plan
 from .planning.registry import solve_problem
+from .proofs.pair_refutation import PairRefutation
+from .proofs.refutation import Refutation
+from .proofs.refuting import refuted
 from .sizes import in_bytes
 from .subsets import selected
 from .text import printable
@@ -35,6 +38,8 @@ class Obstruction:
         Proven that the others fit, whichever of the set is taken away.
     problem : Problem
         The buffers of the set, for `plan` and `refute`.
+    proof : Refutation, PairRefutation or None
+        That no plan of this problem fits, to be kept and checked; None if it would be too large.
     lower_bound, peak : int
         Of the whole problem: the smallest capacity that is proven to be needed, and the one of the best plan found.
     without : tuple of str
@@ -45,6 +50,7 @@ class Obstruction:
     buffers: tuple[str, ...]
     irreducible: bool
     problem: _core.Problem
+    proof: Refutation | PairRefutation | None
     lower_bound: int
     peak: int
     without: tuple[str, ...]
@@ -84,7 +90,7 @@ def obstruction(
     capacity
         Bytes, >= 0, as an integer or text such as "1.5GiB".
     effort
-        For each question whether some buffers fit, as in "auto:effort=N".
+        For each question whether some buffers fit, as in "auto:effort=N", and for the proof.
 
     Returns
     -------
@@ -108,7 +114,8 @@ def obstruction(
 
 class _Deletion:
     def __init__(self, problem: _core.Problem, capacity: int, effort: int) -> None:
-        self._problem, self._capacity, self._planner = problem, capacity, f"auto:effort={effort}"
+        self._problem, self._capacity, self._effort = problem, capacity, effort
+        self._planner = f"auto:effort={effort}"
 
     def run(self) -> Obstruction | None:
         everything = [int(b) for b in np.flatnonzero(self._problem.size)]
@@ -123,6 +130,7 @@ class _Deletion:
             tuple(self._problem.name(b) for b in left),
             all(answer == "fits" for answer in answers.values()),
             found,
+            refuted(found, self._capacity, self._effort),
             int(best.lower_bound),
             int(best.peak),
             tuple(self._enough_alone(left, everything)),

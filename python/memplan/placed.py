@@ -91,9 +91,12 @@ class Placed:
 
     def _require(self, kinds: list[str]) -> None:
         returned = set(self._graph.outputs)
+        names = {tensor.name: t for t, tensor in enumerate(self._graph.tensors)}
+        excluded = {int(self._region[names[name]]) for name in self._graph.layout.exclude if name in names}
         for t, tensor in enumerate(self._graph.tensors):
             kind = kind_of(tensor, returned)
-            if self._region[t] == t and tensor.bytes > 0 and kind in kinds and tensor.name not in self._outside:
+            needed = tensor.bytes > 0 and kind in kinds and t not in excluded
+            if self._region[t] == t and needed and tensor.name not in self._outside:
                 raise ValueError(
                     f"offsets has no {tensor.name!r}, a tensor of {tensor.bytes} bytes and kind {kind}; the option "
                     f"place says which kinds must have one"

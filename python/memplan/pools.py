@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from .accesses import accessed_of, counts_of_problem
 from .errors import GraphError, invalid_plan
 from .facts.memories import Ints, Memories, Memory, Pool, exact, number
 from .facts.plan import Plan
 from .fixed_in_pools import Fixed, SpreadOut, pins_in, reserved_in, stacked_problem
 from .inplace_ops import matches
 from .kinds import KINDS, kind_of
-from .layouts import Asked, layout_of_problem, problem_with, workspace_name
+from .layouts import Asked, layout_of_problem, problem_with, without_excluded, workspace_name
 from .planning.registry import plan_memories
 from .solving import Solver
 from .text import offer
@@ -35,9 +36,10 @@ class Pools:
 
     def problem(self, solver: Solver, problem: _core.Problem, asked: Asked) -> Plan:
         """The plan of a problem, of which this is asked besides."""
+        problem, asked = without_excluded(problem, asked)
         takes = np.array([[_takes_buffer(pool, problem, b) for pool in self.pools] for b in range(len(problem))])
         takes = takes.reshape(len(problem), len(self.pools))
-        counts = _counts_of_problem(problem, self.accesses)
+        counts = counts_of_problem(problem, self.accesses)
         accessed = [count * size for count, size in zip(counts, problem.size.tolist(), strict=True)]
         _check_names(self.pools, problem)
         problem, fixed = self._fixed(problem, asked, takes)
@@ -103,7 +105,7 @@ class Pools:
     ) -> Plan | ValueError:
         """The plan for one choice of tensors that share bytes; an error where no pool takes a buffer of it."""
         buffers, problem, fixed = arena.buffers(graph, storage)
-        takes, accessed = _takes_of_graph(self.pools, graph, buffers), _accessed(graph, buffers, self.accesses)
+        takes, accessed = _takes_of_graph(self.pools, graph, buffers), accessed_of(graph, buffers, self.accesses)
         try:
             plan = self._plan(solver, problem, accessed, takes, fixed)
         except ValueError as error:
@@ -135,7 +137,7 @@ class Pools:
         rows = [(pool.name, _capacity(pool), int(pool.alignment)) for pool in self.pools]
         options = (solver.time_limit, solver.seed, solver.threads, fixed.pins, fixed.reserved)
         found = plan_memories(problem, rows, table, solver.planner, *options)
-        memories, offsets = _stacked(self.pools, problem, found, accessed, takes, Fraction(found.cost_bound, parts))
+        memories, offsets = _stacked(self, problem, found, accessed, takes, Fraction(found.cost_bound, parts), fixed)
         peak, bound = int((offsets + problem.size).max(initial=0)), problem.load
         plan = Plan(
             problem=stacked_problem(problem, fixed, memories),
@@ -205,19 +207,20 @@ def _table(
 
 
 def _stacked(
-    pools: Sequence[Pool],
+    asked: Pools,
     problem: _core.Problem,
     found: _core.MemoryPlan,
     accessed: list[int],
     takes: npt.NDArray[np.bool_],
     bound: Fraction,
+    fixed: Fixed,
 ) -> tuple[Memories, Ints]:
     """Pools as ranges of one arena, one behind the other, and where buffers lie in it."""
     of_buffer = found.pool.astype(np.int64)
     offsets = np.zeros(len(problem), dtype=np.int64)
     bytes_ = np.array(accessed, dtype=object)
     memories, end = [], 0
-    for p, (pool, part, cost) in enumerate(zip(pools, found.plans, _costs(pools), strict=True)):
+    for p, (pool, part, cost) in enumerate(zip(asked.pools, found.plans, _costs(asked.pools), strict=True)):
         inside = of_buffer == p
         unit = math.lcm(int(pool.alignment), *np.unique(problem.alignment[inside]).tolist())
         begin = -(-end // unit) * unit
@@ -238,7 +241,8 @@ def _stacked(
             )
         )
     offsets.flags.writeable = False
-    return Memories(memories, of_buffer, number(bound), takes), offsets
+    again = fixed.asked(asked.pools, problem)
+    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, again), offsets
 
 
 # What pools take
@@ -322,79 +326,3 @@ def _check_bases(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArr
                 f"pool {pool.name!r}: base must be a multiple of the alignment {problem.alignment[b]} of buffer "
                 f"{problem.name(int(b))!r}, got {pool.base}"
             )
-
-
-# How often bytes are accessed
-
-
-def _count(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{where} must be an integer >= 0, got {value!r}")
-    return int(value)
-
-
-def _counts_of_problem(problem: _core.Problem, accesses: Mapping[str, int] | Sequence[int] | None) -> list[int]:
-    if accesses is None:
-        return [1] * len(problem)
-    if isinstance(accesses, Mapping):
-        names = [problem.name(b) for b in range(len(problem))]
-        _check_counted(accesses, names, "buffers of the problem")
-        return [_count(accesses.get(name, 1), f"accesses[{name!r}]") for name in names]
-    if len(accesses) != len(problem):
-        raise ValueError(f"accesses must have one count per buffer, {len(problem)}, got {len(accesses)}")
-    return [_count(count, f"accesses[{b}]") for b, count in enumerate(accesses)]
-
-
-def _check_counted(accesses: Mapping[str, int], names: Collection[str], what: str) -> None:
-    for name in accesses:
-        if name not in names:
-            raise ValueError(f"accesses must name {what}, got {name!r}; {offer(str(name), list(names), what)}")
-
-
-def _accessed(graph: _core.Graph, buffers: _core.Buffers, accesses: Any) -> list[int]:
-    """Bytes that ops write to and read from each buffer.
-
-    An op reads its inputs and writes its outputs once, and writes and reads its workspace. A view costs nothing, nor
-    does a slice or a part of a concatenation that is not copied.
-    """
-    if accesses is not None and not isinstance(accesses, Mapping):
-        raise TypeError(f"accesses must be counts by name for graphs, got {type(accesses).__name__}")
-    given = dict(accesses or {})
-    _check_counted(given, {tensor.name for tensor in graph.tensors}, "tensors of the graph")
-    tensors, ops = graph.tensors, graph.ops
-    index = {tensor.name: t for t, tensor in enumerate(tensors)}
-    moved = [0] * len(tensors)
-    uncopied = _uncopied(buffers, tensors)
-    for k, op in enumerate(ops):
-        views = {output for output, _, _ in op.aliases}
-        outputs = [name for name in op.outputs if name not in views]
-        sliced, parts = uncopied.get(k, (set(), {}))
-        written = {index[name]: tensors[index[name]].bytes for name in outputs if index[name] not in sliced}
-        for part, whole in parts.items():
-            written[whole] = max(0, written.get(whole, 0) - tensors[part].bytes)
-        for t, bytes_ in written.items():
-            moved[t] += bytes_
-        if written or (not op.outputs and op.inputs):
-            for name in dict.fromkeys(op.inputs):
-                moved[index[name]] += 0 if index[name] in parts else tensors[index[name]].bytes
-    accessed = [0] * len(buffers.problem)
-    for t, b in enumerate(buffers.buffer_of_tensor.tolist()):
-        if b >= 0:
-            name = tensors[t].name
-            accessed[b] += tensors[t].bytes * _count(given[name], f"accesses[{name!r}]") if name in given else moved[t]
-    for op, b in zip(ops, buffers.buffer_of_workspace.tolist(), strict=True):
-        if b >= 0:
-            accessed[b] += 2 * op.workspace
-    return accessed
-
-
-def _uncopied(buffers: _core.Buffers, tensors: Sequence[_core.Tensor]) -> dict[int, tuple[set[int], dict[int, int]]]:
-    """Per op, the slices that it does not copy, and the parts of concatenations: each with its whole."""
-    found: dict[int, tuple[set[int], dict[int, int]]] = {}
-    for how, op, output, source, _ in buffers.shared:
-        sliced, parts = found.setdefault(op, (set(), {}))
-        if how == "slice":
-            sliced.add(output)
-        elif how == "concat":
-            parts[source] = output
-    return found

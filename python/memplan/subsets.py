@@ -9,8 +9,11 @@ import numpy as np
 from . import _core
 
 
-def selected(problem: _core.Problem, buffers: Sequence[int]) -> _core.Problem:
-    """Some buffers of a problem, with all that holds of and among them, and with what is reserved."""
+def selected(problem: _core.Problem, buffers: Sequence[int], *, named: bool = False) -> _core.Problem:
+    """Some buffers of a problem, with all that holds of and among them, and with what is reserved.
+
+    `named` keeps names such as "#3" where buffers have none.
+    """
     rows = np.asarray(buffers, dtype=np.int64)
     columns = (problem.size, problem.first, problem.last, problem.alignment)
     position = np.full(len(problem), -1, dtype=np.int64)
@@ -22,7 +25,7 @@ def selected(problem: _core.Problem, buffers: Sequence[int]) -> _core.Problem:
     if conflicts is not None:
         conflicts = position[conflicts]
         conflicts = conflicts[(conflicts >= 0).all(axis=1)]
-    names = [problem.names[b] for b in buffers] if problem.names else None
+    names = [problem.name(b) for b in buffers] if problem.names or named else None
     size, first, last, alignment = (column[rows] for column in columns)
     found = _core.Problem(size, first, last, alignment, names, parts, conflicts)
     pins = None if problem.pins is None else problem.pins[rows]

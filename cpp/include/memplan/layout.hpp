@@ -2,6 +2,7 @@
 //
 //     pin        x at offset 4096                 reserved   bytes [0, 64) are for others
 //     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
+//     exclude    x has no place in the arena
 //
 // In a plan in several pools, pins and reserved bytes are those of a pool, which they name.
 //
@@ -61,11 +62,14 @@ struct Layout {
   std::vector<Reserved> reserved = {};
   std::vector<BasicTogether<std::string>> together = {};
   std::vector<std::pair<std::string, std::string>> apart = {};
+  std::vector<std::string> exclude = {};
   std::vector<PoolPin> pool_pins = {};
   std::vector<PoolReserved> pool_reserved = {};
 
   bool has_pools() const { return !pool_pins.empty() || !pool_reserved.empty(); }
-  bool empty() const { return pins.empty() && reserved.empty() && together.empty() && apart.empty() && !has_pools(); }
+  bool empty() const {
+    return pins.empty() && reserved.empty() && together.empty() && apart.empty() && exclude.empty() && !has_pools();
+  }
   bool operator==(const Layout&) const = default;
 };
 

@@ -27,7 +27,7 @@ struct RefutationNode {
 };
 
 // Nothing where a plan fits; nor where the work, the time limit, or room for a million nodes is spent, or `stop` asks
-// for an end. Throws UnsupportedError for shapes and for conflicts beyond lifetimes: refute_pairs.hpp takes them.
+// for an end. Throws UnsupportedError for all but plain buffers: refute_pairs.hpp takes the others.
 std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes capacity, std::int64_t work,
                                                   const PlanOptions& options = {});
 

@@ -1,5 +1,10 @@
 // RefutePairs: the proof that no plan fits a capacity, by pairs of buffers: for conflicts beyond lifetimes and for
-// shapes, where a step does not say what meets. Written down so that others can check it without this search.
+// shapes, where a step does not say what meets, and around pins. Written down so that others can check it without this
+// search.
+//
+// What is pinned and reserved is one more buffer, the ground: it is as large as the capacity, comes after the last
+// buffer, and its parts are what is fixed. Buffers at fixed distances are one, called by the first that has bytes, and
+// placed where the lowest of them begins, or less below than the common multiple of their alignments, at one of these.
 //
 //   - A node adds to its parent that one buffer lies at least so many bytes above another one. A node with children has
 //     two, of the same pair: all that they leave out between them is forbidden to it.

@@ -18,6 +18,9 @@
 //   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share before
 //     the last use of what they held.
 //
+// What the layout excludes is not in the arena, and nor is the rest of its storage. It shares no bytes by choice, so
+// that the caller knows how much it has to bring.
+//
 // Does no harm: the load does not rise, counted with every storage whole from its first write to its last read. So a
 // small output that would keep a large input alive across the peak gets bytes of its own. The load of shapes, whose
 // bytes are free as soon as nothing reads them again, can only fall too if all that ops make is placed. Otherwise, a
@@ -63,6 +66,10 @@ struct Storage {
   Index root = kNone;                          // the tensor that owns the bytes
   Bytes bytes = 0;                             // the root's size
   TensorKind kind = TensorKind::intermediate;  // the root's kind; output if any member is a graph output
+  bool excluded = false;                       // the layout says so of a member
+
+  // Whether it lies in the arena.
+  bool placed(const Place& place) const { return !excluded && place.contains(kind); }
 };
 
 enum class Sharing : std::uint8_t { inplace, slice, concat };

@@ -195,13 +195,17 @@ class Replay {
     return std::nullopt;
   }
 
-  // Who is pinned, and who lies together. What is apart is so in the problem alone: it has to do with no value.
+  // Who is pinned, who lies together, and who is not there. What is apart is so in the problem alone: it has to do with
+  // no value.
   void check_layout() {
     const auto wrong = [&](const std::string& what) { faults_.push_back({graph_.op_count(), kNone, what}); };
     for (const auto& [name, pin] : graph_.layout().pins)
       if (const auto found = place_of(name); found && *found != pin)
         wrong(quoted(name) + " must be at offset " + std::to_string(pin) + ", to which it is pinned, but is " +
               place(kNone, *found));
+    for (const std::string& name : graph_.layout().exclude)
+      if (const auto found = place_of(name); found && *found != kNotPlaced)
+        wrong(quoted(name) + " is excluded from the arena, but is " + place(kNone, *found));
     for (const auto& row : graph_.layout().together) {
       const auto a = place_of(row.a), b = place_of(row.b);
       if (a && b && (*a == kNotPlaced || *b == kNotPlaced || *b - *a != row.distance))

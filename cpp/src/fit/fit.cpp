@@ -63,7 +63,8 @@ class Fitter {
     if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
     if (!graph_.layout().empty())
       throw UnsupportedError(
-          "fit does not support pins, reserved bytes, or tensors together or apart, which this graph asks for");
+          "fit does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this graph "
+          "asks for");
     if (!has_contents_model(graph_))
       throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
     const FitModel bounding(graph_, facts_, storage_, ways(true));

@@ -226,6 +226,9 @@ void Fold::lay_out(const Problem& problem) {
       whole.last = problem.last(i);
     }
   }
+  first_of_.assign(wholes.size(), kNone);
+  for (Index i = problem.count() - 1; i >= 0; --i)
+    if (problem.size(i) > 0) first_of_[at(whole_of_[at(i)])] = i;
   make(problem, wholes);
 }
 

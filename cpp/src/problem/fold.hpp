@@ -24,6 +24,8 @@ class Fold {
   const Problem& problem() const { return *folded_; }
   // Where a buffer is in it.
   Index whole_of(Index buffer) const { return whole_of_[at(buffer)]; }
+  // Of the buffers with bytes that make one of the folded problem, the first; kNone: there are none.
+  Index first_of(Index whole) const { return first_of_[at(whole)]; }
   // The offsets of the buffers, from those of the folded problem.
   std::vector<Bytes> unfolded(std::span<const Bytes> offsets) const;
   // The offsets of the folded problem, from those of a plan of the buffers.
@@ -36,6 +38,7 @@ class Fold {
   void lay_out(const Problem& problem);
   void make(const Problem& problem, const std::vector<Rigid>& wholes);
 
+  std::vector<Index> first_of_;   // per buffer of the folded problem
   std::vector<Index> whole_of_;   // per buffer, its position in the folded problem
   std::vector<Bytes> inside_of_;  // where it lies there
   std::optional<Problem> folded_;

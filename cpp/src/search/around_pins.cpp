@@ -8,6 +8,7 @@
 #include "memplan/plan.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
+#include "search/ground.hpp"
 
 namespace memplan {
 
@@ -22,128 +23,15 @@ constexpr std::int64_t kMostPerBuffer = 1'000'000;  // effort for a capacity, un
 Bytes common_step(const Problem& problem) {
   Bytes step = 0;
   for (Index i = 0; i < problem.count(); ++i) {
+    if (problem.pin(i) != kNowhere) step = std::gcd(step, problem.pin(i));
     if (problem.size(i) == 0) continue;
     step = std::gcd(step, problem.size(i));
     if (problem.alignment(i) > 1) step = std::gcd(step, problem.alignment(i));
-    if (problem.pin(i) != kNowhere) step = std::gcd(step, problem.pin(i));
     for (const Part& part : problem.parts(i)) step = std::gcd(step, std::gcd(part.begin, part.end));
   }
   for (const Reserved& range : problem.reserved()) step = std::gcd(step, range.end);
   return std::max<Bytes>(1, step);
 }
-
-// The problem without pins for a capacity, and the way back from its plans.
-class Ground {
- public:
-  explicit Ground(const Problem& problem) : problem_(problem) {
-    for (Index i = 0; i < problem.count(); ++i) {
-      if (problem.size(i) == 0) continue;
-      if (problem.pin(i) == kNowhere) free_.push_back(i);
-      begin_ = std::min(begin_, problem.first(i));
-      end_ = std::max(end_, problem.last(i));
-    }
-  }
-
-  // Free buffers first, then the ground. The capacity is at least where the pins end.
-  Problem at(Bytes capacity) const {
-    std::vector<Bytes> size, alignment;
-    std::vector<Step> first, last;
-    std::vector<Part> parts;
-    const auto add = [&](Bytes bytes, Step born, Step dead, Bytes multiple) {
-      size.push_back(bytes);
-      first.push_back(born);
-      last.push_back(dead);
-      alignment.push_back(multiple);
-    };
-    for (const Index i : free_) add(problem_.size(i), problem_.first(i), problem_.last(i), problem_.alignment(i));
-    std::vector<Part> fixed = fixed_parts(capacity);
-    Step end = end_;
-    std::vector<bool> met(free_.size(), false);
-    const std::vector<std::pair<Index, Index>> apart_from_pins = apart();
-    if (end > std::numeric_limits<Step>::max() - static_cast<Step>(apart_from_pins.size()))
-      throw UnsupportedError("pinned buffers that conflict need steps of their own after the last, " +
-                             std::to_string(end));
-    for (const auto& [buffer, pinned] : apart_from_pins) {
-      const Index ground = static_cast<Index>(free_.size());
-      const Bytes pin = problem_.pin(pinned);
-      if (!met[memplan::at(buffer)]) append_parts(buffer, parts);
-      met[memplan::at(buffer)] = true;
-      parts.push_back({buffer, 0, size[memplan::at(buffer)], end, end + 1});
-      fixed.push_back({ground, pin, pin + problem_.size(pinned), end, end + 1});
-      last[memplan::at(buffer)] = ++end;
-    }
-    for (std::size_t k = 0; k < free_.size(); ++k)
-      if (!met[k] && !problem_.parts(free_[k]).empty()) append_parts(static_cast<Index>(k), parts);
-    if (!fixed.empty()) {
-      add(capacity, begin_, end, 1);
-      parts.insert(parts.end(), fixed.begin(), fixed.end());
-    }
-    Problem without(std::move(size), std::move(first), std::move(last), std::move(alignment));
-    without = without.with_shapes(std::move(parts));
-    return problem_.conflicts() == nullptr ? without : without.with_conflicts(conflicts_among(without.count()));
-  }
-
-  std::vector<Bytes> offsets(std::span<const Bytes> of_free) const {
-    std::vector<Bytes> offsets(problem_.size().size(), 0);
-    for (Index i = 0; i < problem_.count(); ++i)
-      if (problem_.pin(i) != kNowhere) offsets[memplan::at(i)] = problem_.pin(i);
-    for (std::size_t k = 0; k < free_.size(); ++k) offsets[memplan::at(free_[k])] = of_free[k];
-    return offsets;
-  }
-
- private:
-  std::vector<Part> fixed_parts(Bytes capacity) const {
-    const Index ground = static_cast<Index>(free_.size());
-    std::vector<Part> parts;
-    for (Index i = 0; i < problem_.count(); ++i) {
-      if (problem_.pin(i) == kNowhere || problem_.size(i) == 0) continue;
-      problem_.for_each_part(i, [&](const Part& part) {
-        parts.push_back({ground, problem_.pin(i) + part.begin, problem_.pin(i) + part.end, part.first, part.last});
-      });
-    }
-    for (const Reserved& range : problem_.reserved()) {
-      const Bytes end = std::min(range.end, capacity);
-      const Step first = std::max(range.first, begin_), last = std::min(range.last, end_);
-      if (range.begin < end && first < last) parts.push_back({ground, range.begin, end, first, last});
-    }
-    return parts;
-  }
-
-  // The parts of a free buffer, by its position among them, or the one that it is.
-  void append_parts(Index k, std::vector<Part>& parts) const {
-    problem_.for_each_part(free_[memplan::at(k)], [&](Part part) {
-      part.buffer = k;
-      parts.push_back(part);
-    });
-  }
-
-  // Free buffers, by position among them, each with a pinned one that it conflicts with whatever their lifetimes.
-  std::vector<std::pair<Index, Index>> apart() const {
-    std::vector<std::pair<Index, Index>> found;
-    for (std::size_t k = 0; problem_.conflicts() != nullptr && k < free_.size(); ++k)
-      problem_.conflicts()->for_each(free_[k], [&](Index other) {
-        if (problem_.pin(other) != kNowhere && problem_.size(other) > 0)
-          found.emplace_back(static_cast<Index>(k), other);
-      });
-    return found;
-  }
-
-  Conflicts conflicts_among(Index count) const {
-    std::vector<Index> position(problem_.size().size(), kNone);
-    for (std::size_t k = 0; k < free_.size(); ++k) position[memplan::at(free_[k])] = static_cast<Index>(k);
-    Conflicts conflicts(count);
-    for (const Index i : free_)
-      problem_.conflicts()->for_each(i, [&](Index other) {
-        const Index k = position[memplan::at(i)], other_k = position[memplan::at(other)];
-        if (other_k != kNone && k < other_k) conflicts.add(k, other_k);
-      });
-    return conflicts;
-  }
-
-  const Problem& problem_;
-  std::vector<Index> free_;
-  Step begin_ = std::numeric_limits<Step>::max(), end_ = std::numeric_limits<Step>::min();  // of all lives
-};
 
 class Search {
  public:

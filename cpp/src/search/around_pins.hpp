@@ -1,17 +1,6 @@
 // Around pins: plans of problems with pinned buffers and reserved bytes, by those of problems that have neither.
 //
-// Whether a plan fits a capacity is a question without pins. All that is fixed becomes one shaped buffer, the ground,
-// which is as large as the capacity, and so can only lie at 0:
-//
-//     capacity ┌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┐        what is pinned and reserved are the ground's parts;
-//              ╎  ┌────┐ ┌────┐        all else of it is free for others
-//              ╎  │ #3 │ │####│ reserved
-//              ┌──┴─┐  └─┴────┤
-//            0 │ #1 │         ╎
-//              └────┴╌╌╌╌╌╌╌╌╌┘▶ step
-//
-// A pinned buffer that conflicts with another whatever their lifetimes meets it at a step of their own, after all
-// others.
+// Whether a plan fits a capacity is a question without pins (ground.hpp).
 #pragma once
 
 #include <functional>

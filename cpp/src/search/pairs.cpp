@@ -71,8 +71,9 @@ std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b) {
   return gaps;
 }
 
-std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline) {
+std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline, Index ground) {
   std::vector<Index> rest = with_bytes(problem);
+  std::erase(rest, ground);
   std::vector<std::vector<Index>> parts;
   while (!rest.empty()) {
     std::vector<Index> part = {rest.back()};
@@ -86,6 +87,7 @@ std::vector<std::vector<Index>> connected_parts(const Problem& problem, const De
       });
     }
     std::sort(part.begin(), part.end());
+    if (ground != kNone) part.push_back(ground);
     parts.push_back(std::move(part));
   }
   return parts;

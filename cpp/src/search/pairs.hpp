@@ -72,7 +72,8 @@ class Pairs {
 // What the offset of b less that of a may be.
 std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
 
-// The buffers with bytes, in parts that no chain of pairs connects. O(n^2).
-std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline);
+// The buffers with bytes, in parts that no chain of pairs connects. O(n^2). One that has its place, `ground`, connects
+// nothing, and is the last of every part.
+std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline, Index ground = kNone);
 
 }  // namespace memplan

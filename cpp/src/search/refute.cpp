@@ -13,12 +13,11 @@ namespace {
 
 void require_plain(const Problem& problem) {
   const unsigned features = features_of(problem) & ~unsigned{kAlignment};
-  if (features == 0) return;
   std::string list;
   for (std::string_view name : feature_names(features)) list += (list.empty() ? "" : ", ") + std::string(name);
-  const bool of_pairs = (features & (kPins | kReserved)) == 0;
-  throw UnsupportedError("refute does not support " + list + ", which this problem asks for" +
-                         (of_pairs ? "; refute_pairs does" : ""));
+  if (!problem.together().empty()) list += std::string(list.empty() ? "" : ", ") + "distances";
+  if (list.empty()) return;
+  throw UnsupportedError("refute does not support " + list + ", which this problem asks for; refute_pairs does");
 }
 
 // Per section, the step that it is: the last birth there.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "memplan/errors.hpp"
+#include "memplan/bounds.hpp"
+#include "problem/fold.hpp"
+#include "search/ground.hpp"
 #include "search/pair_search.hpp"
 #include "search/pair_squeeze.hpp"
 
@@ -12,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kNodesOfFirstRun = 256;  // of twice as many each time: runs learn where they die
 
+// Proofs of what the search is given, which has neither pins nor distances. They name the ground, which comes last, if
+// there is one.
 PairRefutation by_clique(const Clique& clique) {
   PairRefutation proof;
   proof.nodes.push_back({kNone, kNone, kNone, 0, clique.members});
@@ -30,10 +34,26 @@ PairRefutation written_down(const Pairs& pairs, const PairSearch& search, const 
   return proof;
 }
 
+// Calls the buffers of a proof by other names.
+template <class Name>
+void rename(PairRefutation& proof, Name name) {
+  const auto renamed = [&](Index& buffer) {
+    if (buffer != kNone) buffer = name(buffer);
+  };
+  for (Index& buffer : proof.buffers) renamed(buffer);
+  for (auto& [lower, upper] : proof.ordered) renamed(lower), renamed(upper);
+  for (PairRefutationNode& node : proof.nodes) {
+    renamed(node.lower);
+    renamed(node.upper);
+    for (CliqueMember& member : node.clique) renamed(member.buffer);
+  }
+}
+
 class PairProver {
  public:
-  PairProver(const Problem& problem, Bytes capacity, std::int64_t work, const PlanOptions& options)
-      : problem_(problem), capacity_(capacity), work_(work), options_(options), deadline_(options) {}
+  // `ground`: what is fixed, or kNone.
+  PairProver(const Problem& problem, Index ground, Bytes capacity, std::int64_t work, const PlanOptions& options)
+      : problem_(problem), ground_(ground), capacity_(capacity), work_(work), options_(options), deadline_(options) {}
 
   std::optional<PairRefutation> proof() {
     const Clique heaviest = heaviest_clique(problem_, options_);
@@ -41,7 +61,7 @@ class PairProver {
     if (problem_.count() > PairSqueeze::kMostBuffers || capacity_ > PairSqueeze::kMostBytes) return std::nullopt;
     cliques_ = some_cliques(problem_, options_);
     cliques_.push_back(heaviest);
-    std::vector<std::vector<Index>> parts = connected_parts(problem_, deadline_);
+    std::vector<std::vector<Index>> parts = connected_parts(problem_, deadline_, ground_);
     std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
     for (const std::vector<Index>& part : parts)
       if (auto found = of_part(part)) return found;
@@ -65,6 +85,7 @@ class PairProver {
   }
 
   const Problem& problem_;
+  const Index ground_;
   const Bytes capacity_;
   std::int64_t work_;
   const PlanOptions& options_;
@@ -72,16 +93,31 @@ class PairProver {
   std::vector<Clique> cliques_;
 };
 
+// Of a problem in which nothing lies together.
+std::optional<PairRefutation> prove(const Problem& problem, Bytes capacity, std::int64_t work,
+                                    const PlanOptions& options) {
+  if (!problem.has_pins() && problem.reserved().empty())
+    return PairProver(problem, kNone, capacity, work, options).proof();
+  if (end_of_pins(problem) > capacity) return PairRefutation{{problem.count()}, {}, {{}}};
+  const Ground ground(problem);
+  const Problem free = ground.at(capacity);
+  const auto count = static_cast<Index>(ground.free().size());
+  auto proof = PairProver(free, free.count() > count ? count : kNone, capacity, work, options).proof();
+  if (proof) rename(*proof, [&](Index i) { return i == count ? problem.count() : ground.free()[at(i)]; });
+  return proof;
+}
+
 }  // namespace
 
 std::optional<PairRefutation> refute_pairs(const Problem& problem, Bytes capacity, std::int64_t work,
                                            const PlanOptions& options) {
-  const unsigned refused = features_of(problem) & (kPins | kReserved);
-  if (refused != 0)
-    throw UnsupportedError("refute does not support " + std::string(feature_names(refused).front()) +
-                           ", which this problem asks for");
   try {
-    return PairProver(problem, capacity, work, options).proof();
+    if (problem.together().empty()) return prove(problem, capacity, work, options);
+    const Fold fold(problem);
+    auto proof = prove(fold.problem(), capacity, work, options);
+    if (proof)
+      rename(*proof, [&](Index i) { return i == fold.problem().count() ? problem.count() : fold.first_of(i); });
+    return proof;
   } catch (const EndedError&) {
     return std::nullopt;
   }

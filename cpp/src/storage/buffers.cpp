@@ -39,7 +39,7 @@ std::vector<Index> add_storages(const Graph& graph, const Storages& storages, co
   std::vector<Index> buffer_of_storage(storages.storages.size(), kNone);
   for (std::size_t s = 0; s < storages.storages.size(); ++s) {
     const Storage& storage = storages.storages[s];
-    if (place.contains(storage.kind))
+    if (storage.placed(place))
       buffer_of_storage[s] = columns.add(storage.bytes, lifetimes[s], graph.tensor(storage.root).name);
   }
   return buffer_of_storage;

@@ -85,6 +85,7 @@ bool Whereabouts::perhaps_inside(Index storage) const {
 
 // Where a storage may lie that others may be pulled into: one of intermediates is an output if one of those is.
 unsigned Whereabouts::outside_alone(const Storage& storage, bool donated, const StorageOptions& options) const {
+  if (storage.excluded) return kElsewhere;
   const bool given = storage.kind == TensorKind::input || storage.kind == TensorKind::weight;
   if (given) return options.place.contains(storage.kind) ? 0 : donated ? kDonated : kGiven;
   const bool may_be_output = storage.kind == TensorKind::intermediate && !options.place.contains(TensorKind::output);

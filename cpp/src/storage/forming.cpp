@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "memplan/errors.hpp"
+
 namespace memplan {
 
 namespace {
@@ -18,9 +20,18 @@ FormingStorages::FormingStorages(const Graph& graph, const HappensBefore& order)
     : graph_(graph), distances_(graph.tensors().size()), uses_(graph.tensors().size()) {
   collect_uses(order);
   for (Index t = 0; t < graph_.tensor_count(); ++t) groups_.push_back(group_of_one(t));
+  exclude();
   for (const Op& op : graph_.ops()) {
     for (const View& view : op.aliases) join(view.input, view.output, view.offset);
     for (const View& view : op.overwrites) join_over(view.input, view.output, view.offset);
+  }
+}
+
+void FormingStorages::exclude() {
+  for (const std::string& name : graph_.layout().exclude) {
+    const auto t = graph_.find(name);
+    if (!t) throw GraphError("exclude must name tensors of the graph, got " + quoted(name));
+    groups_[at(*t)].excluded = true;
   }
 }
 
@@ -49,7 +60,7 @@ Group FormingStorages::group_of_one(Index t) const {
   const Uses& uses = uses_[at(t)];
   const Step end = uses.endless ? graph_.op_count() : uses.last + 1;
   const bool is_output = uses.endless && graph_.tensor(t).kind != TensorKind::weight;
-  return {t, uses.first, end, is_output, {t}};
+  return {t, uses.first, end, is_output, false, {t}};
 }
 
 void FormingStorages::join(Index whole, Index inside, Bytes offset) {
@@ -59,6 +70,7 @@ void FormingStorages::join(Index whole, Index inside, Bytes offset) {
   outer.first = std::min(outer.first, inner.first);
   outer.last = std::max(outer.last, inner.last);
   outer.is_output = outer.is_output || inner.is_output;
+  outer.excluded = outer.excluded || inner.excluded;
   move_into(outer.members, inner.members);
   move_into(outer.overwriting, inner.overwriting);
   Group joined = std::move(outer);
@@ -79,7 +91,7 @@ TensorKind FormingStorages::kind_of(const Group& group) const {
 Bytes FormingStorages::placed(const Place& place) {
   Bytes sum = 0;
   for (Index t = 0; t < graph_.tensor_count(); ++t)
-    if (is_root(t) && place.contains(kind_of(group_of(t)))) sum = saturated_add(sum, graph_.tensor(t).bytes);
+    if (is_root(t) && is_placed(group_of(t), place)) sum = saturated_add(sum, graph_.tensor(t).bytes);
   return sum;
 }
 
@@ -90,7 +102,8 @@ Storages FormingStorages::result() {
   for (Index t = 0; t < graph_.tensor_count(); ++t) {
     if (!is_root(t)) continue;
     result.storage_of[at(t)] = static_cast<Index>(result.storages.size());
-    result.storages.push_back({t, graph_.tensor(t).bytes, kind_of(group_of(t))});
+    const Group& group = group_of(t);
+    result.storages.push_back({t, graph_.tensor(t).bytes, kind_of(group), group.excluded});
   }
   for (Index t = 0; t < graph_.tensor_count(); ++t) {
     result.storage_of[at(t)] = result.storage_of[at(group_of(t).root)];

@@ -28,13 +28,14 @@ struct Group {
   Step first = 0;
   Step last = 0;  // the step after the last use
   bool is_output = false;
+  bool excluded = false;                // from the arena
   std::vector<Index> members = {};      // those that may be used again
   std::vector<Index> overwriting = {};  // those that are written over what others held
 };
 
 class FormingStorages {
  public:
-  // Those that must be. O(reads + writes).
+  // Those that must be. O(reads + writes). Throws GraphError for an excluded name that is no tensor.
   FormingStorages(const Graph& graph, const HappensBefore& order);
 
   const Uses& uses(Index t) const { return uses_[at(t)]; }
@@ -45,6 +46,9 @@ class FormingStorages {
   // A free tensor's storage is its own, and all that lives in it came after it.
   bool is_root(Index t) { return group_of(t).root == t; }
   TensorKind kind_of(const Group& group) const;
+  bool is_placed(const Group& group, const Place& place) const {
+    return !group.excluded && place.contains(kind_of(group));
+  }
 
   // Joins the storages of two tensors; that of `inside` lies within that of `whole`, `offset` bytes from where `whole`
   // begins.
@@ -59,6 +63,7 @@ class FormingStorages {
 
  private:
   void collect_uses(const HappensBefore& order);
+  void exclude();
   Group group_of_one(Index t) const;
 
   const Graph& graph_;

@@ -42,15 +42,25 @@ class Laying {
     if (const auto t = graph_.find(name)) {
       const Index b = lies_.buffer_of_tensor[at(*t)];
       if (b == kNone)
-        throw GraphError(std::string(option) + " names " + quoted(name) +
-                         ", which has no place in the arena: it is of kind " +
-                         std::string(to_string(graph_.tensor(lies_.root_of_tensor[at(*t)]).kind)) +
-                         "; the option place says which kinds have one");
+        throw GraphError(std::string(option) + " names " + quoted(name) + ", which has no place in the arena: it " +
+                         why_outside(*t));
       return {b, lies_.offset_in_buffer[at(*t)]};
     }
     for (const Index b : lies_.buffer_of_workspace)
       if (b != kNone && lies_.problem.name(b) == name) return {b, 0};
     throw GraphError(std::string(option) + " must name tensors or workspaces of the graph, got " + quoted(name));
+  }
+
+  std::string why_outside(Index t) const {
+    const Index root = lies_.root_of_tensor[at(t)];
+    for (const std::string& name : graph_.layout().exclude) {
+      const Index excluded = *graph_.find(name);
+      if (excluded == t) return "is excluded";
+      if (lies_.root_of_tensor[at(excluded)] == root)
+        return "shares bytes with " + quoted(name) + ", which is excluded";
+    }
+    return "is of kind " + std::string(to_string(graph_.tensor(root).kind)) +
+           "; the option place says which kinds have one";
   }
 
   void add_pin(const std::string& name, Bytes pin) {

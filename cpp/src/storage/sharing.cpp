@@ -91,7 +91,7 @@ class Sharer {
   }
 
   void count(const Group& group, Bytes sign) {
-    if (options_.place.contains(storages_.kind_of(group)))
+    if (storages_.is_placed(group, options_.place))
       load_.add(at(group.first), at(group.last), sign * bytes(group.root));
   }
 
@@ -100,7 +100,7 @@ class Sharer {
   bool does_no_harm(const std::vector<const Group*>& parts) {
     if (any_load_) return true;
     const Bytes before = load_.max(0, load_.size());
-    Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, {}};
+    Group joined{parts[0]->root, parts[0]->first, parts[0]->last, parts[0]->is_output, parts[0]->excluded, {}};
     for (const Group* part : parts) {
       joined.first = std::min(joined.first, part->first);
       joined.last = std::max(joined.last, part->last);
@@ -121,6 +121,9 @@ class Sharer {
   void note(Sharing how, Index k, const View& view) { shared_.push_back({how, k, view}); }
 
   bool aligned(Bytes offset) const { return offset % options_.alignment == 0; }
+
+  // What is not in the arena, because the layout says so, shares bytes with nothing by choice.
+  bool is_excluded(const View& view) { return group_of(view.input).excluded || group_of(view.output).excluded; }
 
   // The members of a storage that may be used at or after op k; on one stream those that are not are forgotten, unless
   // all that is wanted is to be shared.
@@ -176,7 +179,7 @@ class Sharer {
 
   // Whether output may take these bytes of input.
   bool may_take(Index k, const View& view) {
-    if (storages_.together(view.input, view.output)) return false;
+    if (storages_.together(view.input, view.output) || is_excluded(view)) return false;
     if (view.offset < 0 || view.offset > bytes(view.input) || bytes(view.output) > bytes(view.input) - view.offset)
       return false;
     const Index root = group_of(view.input).root;
@@ -226,14 +229,14 @@ class Sharer {
   bool writes_to_given(Index k, Index whole, Index inside) {
     const Index root = group_of(whole).root;
     const TensorKind kind = graph_.tensor(root).kind;
-    if (!is_given(kind) || donated_[at(root)] || options_.place.contains(kind)) return false;
+    if (!is_given(kind) || donated_[at(root)] || storages_.is_placed(group_of(whole), options_.place)) return false;
     const std::vector<Index>& overwriting = group_of(inside).overwriting;
     return std::any_of(overwriting.begin(), overwriting.end(), [&](Index m) { return uses_of(m).first >= k; });
   }
 
   bool may_be_slice(Index k, const View& view) {
     if (!storages_.is_root(view.output) || bytes(view.output) == 0) return false;
-    if (storages_.together(view.input, view.output)) return false;
+    if (storages_.together(view.input, view.output) || is_excluded(view)) return false;
     const Group& whole = group_of(view.input);
     if (is_given(graph_.tensor(whole.root).kind) && group_of(view.output).is_output) return false;
     const Bytes begin = storages_.offset_of(view.input) + view.offset;
@@ -289,7 +292,7 @@ class Sharer {
   std::vector<Move> moves_into(Index k, Index whole, const std::vector<View>& parts) {
     std::vector<Move> moves;
     for (const View& part : parts) {
-      if (bytes(part.input) == 0 || storages_.together(part.input, whole)) continue;
+      if (bytes(part.input) == 0 || storages_.together(part.input, whole) || is_excluded(part)) continue;
       const Bytes begin = part.offset - storages_.offset_of(part.input);
       const auto known = std::find_if(moves.begin(), moves.end(), [&](const Move& move) {
         return storages_.together(move.parts.front().input, part.input);
@@ -330,7 +333,7 @@ class Sharer {
   // Whether a part's storage may move into the whole, if all of it that is still used is among the parts.
   bool may_be_part(Index k, const View& part) {
     if (!storages_.is_root(part.output)) return false;
-    if (bytes(part.input) == 0 || storages_.together(part.input, part.output)) return false;
+    if (bytes(part.input) == 0 || storages_.together(part.input, part.output) || is_excluded(part)) return false;
     const Group& moved = group_of(part.input);
     const Bytes begin = part.offset - storages_.offset_of(part.input);
     if (is_given(graph_.tensor(moved.root).kind)) return false;

@@ -179,6 +179,13 @@ def _add_placing(group: Group) -> None:
         help="no two of these share bytes, even one after the other; may be repeated",
     )
     group.add_argument(
+        "--exclude",
+        type=names,
+        default=[],
+        metavar="X,Y",
+        help="tensors that have no place in the arena: they lie where the caller has put them",
+    )
+    group.add_argument(
         "--no-zero-copy", action="store_true", help="copy slices and the parts of concatenations: share no bytes"
     )
     group.add_argument(
@@ -295,6 +302,7 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     }
     layout = {"pin": dict(options.pin), "reserved": options.reserve}
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
+    layout["exclude"] = options.exclude
     layout["hint"] = dict(options.hint)
     if options.keep is not None:
         from ..importers.plan_files import read_plan

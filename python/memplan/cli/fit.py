@@ -69,16 +69,23 @@ def add(commands: Commands) -> None:
     files.add_argument("--graph", type=Path, metavar="F", help="the changed graph as a graph dict, JSON")
     files.add_argument("--json", type=Path, metavar="F", help="the plan with its changes as JSON")
     files.add_argument("--plot", type=Path, metavar="F", help="the plan as a picture: .png, .svg or .pdf")
+    files.add_argument(
+        "--html", type=Path, metavar="F", help="the plan as an interactive page, beside that of the network as it is"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write and print; returns the exit status."""
+    from ..api import plan
     from ..fitting.fit import fit
+    from ..present.page import require_bokeh, write_page
 
     if options.order != "given":
         raise ValueError("--order does not apply: --allow order tries another order")
-    check_targets([options.graph, options.json, options.plot], [options.source])
+    check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
+    if options.html is not None:
+        require_bokeh()
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
     taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
@@ -89,7 +96,10 @@ def run(options: argparse.Namespace) -> int:
     except InfeasibleError as error:
         print(printable(str(error)), file=sys.stderr)
         return INVALID
-    _write(options, found)
+    with waiting("writing"):
+        _write(options, found)
+        if options.html is not None:
+            write_page([plan(source, options.planner, **taken), found], options.html, title=options.source)
     with readers_may_leave():
         _print(options.source, found)
     return interrupted("this is the best plan until then") if found.interrupted else OK

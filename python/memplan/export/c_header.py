@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,35 +15,64 @@ from ..files import write_text
 from ..text import printable
 
 if TYPE_CHECKING:
+    from ..facts.methods import MethodsPlan
     from ..facts.plan import Plan
 
 
 def write_c_header(plan: Plan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
     """Write the constants of a plan; see `Plan.to_c_header`."""
+    prefix, alignment = _prefix(path, prefix), _alignment(plan)
+    lines = [*_tensors(plan, prefix, _stems(plan.tensors.names))]
+    write_text(path, "\n".join(_file(prefix, len(plan.tensors), plan.peak, alignment, lines)))
+
+
+def write_c_header_of_methods(plan: MethodsPlan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
+    """Write the constants of several methods in one arena; see `MethodsPlan.to_c_header`."""
+    prefix, alignment = _prefix(path, prefix), _alignment(plan.whole)
+    names = [f"{name}.{tensor}" for name, method in plan.methods.items() for tensor in method.tensors.names]
+    stems, lines = iter([*_stems(names)]), list[str]()
+    for name, method in plan.methods.items():
+        lines.append(f'\n// Method "{printable(name)}"')
+        lines += _tensors(method, prefix, islice(stems, len(method.tensors)))
+    write_text(path, "\n".join(_file(prefix, len(names), plan.peak, alignment, lines)))
+
+
+def _prefix(path: str | os.PathLike[str], prefix: str | None) -> str:
     if prefix is None:
         prefix = _identifier(Path(path).stem) or "PLAN"
-        prefix = f"PLAN_{prefix}" if prefix[0].isdigit() else prefix
-    elif not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
+        return f"PLAN_{prefix}" if prefix[0].isdigit() else prefix
+    if not isinstance(prefix, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
         raise ValueError(f"prefix must be a name in C that begins with a letter, got {prefix!r}")
+    return prefix
+
+
+def _alignment(plan: Plan) -> int:
     alignment = math.lcm(1, *(int(each) for each in set(plan.problem.alignment.tolist())))
     if alignment & (alignment - 1):
         raise ValueError(f"an array in C is aligned to a power of two; the plan's buffers need {alignment} bytes")
-    write_text(path, "\n".join(_lines(plan, prefix, alignment)))
+    return alignment
 
 
-def _lines(plan: Plan, prefix: str, alignment: int) -> Iterator[str]:
-    """The header: the arena, then a block per tensor, and what the compiler checks of each."""
+def _file(prefix: str, count: int, peak: int, alignment: int, tensors: Sequence[str]) -> Iterator[str]:
+    """The header: the arena, then a block per tensor."""
     arena, guard = f"{prefix}_ARENA", f"{prefix}_H"
-    yield f"// Where {len(plan.tensors)} tensors lie in one arena, planned by memplan {_core.__version__}."
+    yield f"// Where {count} tensors lie in one arena, planned by memplan {_core.__version__}."
     yield "// NAME_OFFSET is the tensor's first byte, from the beginning of the arena, and NAME_BYTES is its size."
     yield f"// The array for it: static _Alignas({arena}_ALIGNMENT) unsigned char arena[{arena}_BYTES];"
     yield f"#ifndef {guard}\n#define {guard}\n"
     yield "#include <assert.h>\n#include <stdint.h>\n"
-    yield f"#define {arena}_BYTES {plan.peak}U"
+    yield f"#define {arena}_BYTES {peak}U"
     yield f"#define {arena}_ALIGNMENT {alignment}U"
     yield f'static_assert({arena}_BYTES <= SIZE_MAX, "the arena is too large for this machine");'
+    yield from tensors
+    yield f"\n#endif  // {guard}"
+
+
+def _tensors(plan: Plan, prefix: str, stems: Iterator[str]) -> Iterator[str]:
+    """A block per tensor, and what the compiler checks of it."""
+    arena = f"{prefix}_ARENA"
     whole = {(slot.offset, slot.bytes): slot.alignment for slot in plan}
-    for name, stem in zip(plan.tensors.names, _stems(plan.tensors.names), strict=True):
+    for name, stem in zip(plan.tensors.names, stems, strict=True):
         slot, macro = plan.tensors[name], f"{prefix}_{stem}"
         yield f'\n// "{printable(name)}", steps [{slot.first}, {slot.last})'
         yield f"#define {macro}_OFFSET {slot.offset}U"
@@ -51,10 +81,9 @@ def _lines(plan: Plan, prefix: str, alignment: int) -> Iterator[str]:
         yield f'static_assert({inside}, "{stem} ends beyond the arena");'
         if (step := whole.get((slot.offset, slot.bytes), 1)) > 1:  # views begin where they must
             yield f'static_assert({macro}_OFFSET % {step}U == 0U, "{stem} is not aligned");'
-    yield f"\n#endif  // {guard}"
 
 
-def _stems(names: tuple[str, ...]) -> Iterator[str]:
+def _stems(names: Sequence[str]) -> Iterator[str]:
     """What stands for each name: upper case, other characters as one underscore, a number where it is taken."""
     taken = {"ARENA"}
     for name in names:

@@ -193,12 +193,23 @@ class Memories(Mapping[str, Memory]):
         No plan of ``plan.problem`` in these pools costs less.
     of_buffer : (n,) int64
         Per buffer the position of its pool; read-only.
+    asked, accesses, fixed
+        What `memplan.plan` was given as `pools` and `accesses`, and what was asked as `pin` and `reserved`; (), None
+        and {} for a plan from a file.
     """
 
     def __init__(
-        self, pools: Collection[Memory], of_buffer: Ints, cost_bound: float, takes: npt.NDArray[np.bool_] | None = None
+        self,
+        pools: Collection[Memory],
+        of_buffer: Ints,
+        cost_bound: float,
+        takes: npt.NDArray[np.bool_] | None = None,
+        asked: tuple[Pool, ...] = (),
+        accesses: Any = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> None:
         self._pools, self.of_buffer, self.cost_bound = tuple(pools), of_buffer, cost_bound
+        self.asked, self.accesses, self.fixed = asked, accesses, dict(fixed or {})
         self.of_buffer.flags.writeable = False
         self.cost = number(sum((exact(pool.cost_per_byte) * pool.accessed for pool in self._pools), Fraction(0)))
         self._takes = takes

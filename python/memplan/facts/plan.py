@@ -308,10 +308,12 @@ class Plan:
     def pareto(self, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
         """Cost over capacity, for the graph of the plan with its options: see `memplan.pareto`.
 
+        For a plan in several pools, it is over the capacity of the first of them, or of ``pool="sram"``.
+
         Raises
         ------
         TypeError
-            The plan is of a problem, or from a file.
+            The plan is of a problem without pools, or from a file.
         """
         found: Pareto = later("pareto")(self, capacities, **options)
         return found

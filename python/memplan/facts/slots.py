@@ -121,7 +121,8 @@ class Slots:
         buffer = int(self._buffers.buffer_of_tensor[tensor])
         if buffer < 0:
             raise KeyError(
-                f"{self._label(self._graph, self._buffers, tensor)} is not placed in the arena; see the option `place`"
+                f"{self._label(self._graph, self._buffers, tensor)} is not placed in the arena; see the options "
+                "`place` and `exclude`"
             )
         whole = self.at(buffer)
         offset = whole.offset + int(self._buffers.offset_in_buffer[tensor])

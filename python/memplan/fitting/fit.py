@@ -143,8 +143,8 @@ class _Clock:
     def __init__(self, limit: float | None) -> None:
         self._end = None if limit is None else time.perf_counter() + limit
 
-    def left(self) -> float | None:
-        return None if self._end is None else max(1e-3, self._end - time.perf_counter())
+    def left(self, share: float = 1) -> float | None:
+        return None if self._end is None else max(1e-3, share * (self._end - time.perf_counter()))
 
 
 class _Search:
@@ -196,6 +196,7 @@ class _Search:
         best: tuple[int, Any] | None = None
         refused = before
         for place, graph in enumerate(self._graphs):
+            share = 1 / (len(self._graphs) - place + 0.5)  # the other orders need time too, and so does the plan
             try:
                 fitted = _core.fit_graph(
                     graph,
@@ -205,7 +206,7 @@ class _Search:
                     capacity,
                     recompute=self._recompute,
                     transfer=self._transfer,
-                    time_limit=self._clock.left(),
+                    time_limit=self._clock.left(share),
                     interruptible=True,
                 )
             except InfeasibleError as error:

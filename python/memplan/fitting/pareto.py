@@ -11,11 +11,14 @@ from ..api import capture
 from ..errors import InfeasibleError
 from ..facts.explain.advice import SHARING
 from ..facts.later import does
+from ..facts.memories import Pool
 from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
+from ..fixed_in_pools import unfixed
 from ..sizes import in_bytes
 from .costs import named_costs
 from .fit import fit
+from .pools import pareto_of_pool
 
 _READING = ("args", "kwargs", "train", "dims", "inplace_ops", "trust", "device", "optimizer", "keep_gradients")
 _POINTS = 8
@@ -26,23 +29,30 @@ def pareto(
     capacities: Sequence[int | str] | None = None,
     planner: str = "auto",
     *,
+    pools: Sequence[Pool] = (),
+    pool: str | None = None,
     on_point: Callable[[ParetoPoint], object] | None = None,
     **options: Any,
 ) -> Pareto:
-    """Cost over capacity: a network made to fit several capacities.
+    """Cost over capacity: a network made to fit several capacities, or planned with several sizes of a pool.
 
     Parameters
     ----------
     source
-        As for `fit`.
+        As for `fit`; with `pools`, as for `plan`.
     capacities
-        Bytes, as integers or text such as "8GiB". By default eight, from the load down to what any schedule needs.
+        Bytes, as integers or text such as "8GiB". By default eight, from the load down to what any schedule needs. For
+        a pool: 17, from what it would hold if it had no limit down to 0, and the capacity that it was given.
     planner
         As for `fit`.
+    pools
+        As for `plan`. The curve is then what all accesses cost, and at least cost, over the capacity of one pool.
+    pool
+        The name of that pool. By default, the first.
     on_point
         Is called with each point as soon as it is known: what it cost, and the plan.
     options
-        Other options of `fit`; `time_limit` is for each point.
+        Other options of `fit`, or with `pools` of `plan`; `time_limit` is for each point.
 
     Returns
     -------
@@ -52,8 +62,15 @@ def pareto(
     Raises
     ------
     TypeError, ValueError, UnsupportedError
-        As `fit`.
+        As `fit`, or as `plan`.
+    InfeasibleError
+        With `pools`: nothing fits, however large the pool is.
     """
+    if pools:
+        chosen = None if capacities is None else _checked(capacities)
+        return pareto_of_pool(source, chosen, planner, pools, pool, on_point, options)
+    if pool is not None:
+        raise TypeError(f"pool needs pools: a list of memplan.Pool, of which one is named {pool!r}")
     reading = {name: options.pop(name) for name in _READING if name in options}
     graph = capture(source, **reading)
     if not isinstance(graph, _core.Graph):
@@ -84,10 +101,15 @@ def pareto(
 @does("pareto")
 def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
     """See `Plan.pareto`."""
-    if plan.graph is None or plan.storage is None:
-        raise TypeError("pareto needs the plan of a graph; this one is of a problem, or from a file")
-    given = {name: getattr(plan.storage, name) for name in SHARING}
-    return pareto(plan.graph, capacities, **{"planner": plan.planner, **given, **options})
+    given: dict[str, Any] = {"planner": plan.planner}
+    if plan.storage is not None:
+        given |= {name: getattr(plan.storage, name) for name in SHARING}
+    if plan.memories is not None and plan.memories.asked:
+        given |= {"pools": plan.memories.asked, "accesses": plan.memories.accesses, **plan.memories.fixed}
+        return pareto(unfixed(plan), capacities, **(given | options))
+    if plan.graph is None or plan.storage is None or plan.memories is not None:
+        raise TypeError("pareto needs the plan of a graph or in pools; this one is of a problem, or from a file")
+    return pareto(plan.graph, capacities, **(given | options))
 
 
 def _checked(capacities: Sequence[int | str]) -> list[int]:
@@ -115,4 +137,4 @@ def _point(graph: _core.Graph, capacity: int, planner: str, options: dict[str, A
         found = fit(graph, capacity, planner, **options)
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
-    return ParetoPoint(capacity, replace(found), found.added_cost, found.cost_bound)
+    return ParetoPoint(capacity, replace(found), found.added_cost, found.cost_bound, peak=found.peak)

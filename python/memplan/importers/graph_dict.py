@@ -10,7 +10,7 @@
      "outputs": ["y"],
      "barriers": ["conv1"],
      "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
-     "apart": [["a", "b"]]}
+     "apart": [["a", "b"]], "exclude": ["a"]}
 """
 
 from __future__ import annotations

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..facts.returns import returns_of
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
+from .away import colours_of, draw_arrows, draw_away
+from .bands import draw_bands
 from .colours import OTHERS, Colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps
@@ -28,17 +32,29 @@ _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
 _STAIRS = 1500  # of the load that can be seen apart
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Where a plan is drawn: its boxes, what is away, and its load; None for what has no axes of its own.
+
+    The axes of what is away show `away_bytes`.
+    """
+
+    boxes: Axes
+    away: Axes | None = None
+    load: Axes | None = None
+    away_bytes: int = 1
+
+
 def draw(
     plan: Plan,
-    ax: Axes,
-    strip: Axes | None,
+    panels: Panels,
     colours: Colouring,
     found: Sequence[Mark],
     steps: Steps,
     top: int,
 ) -> None:
     """Everything inside the axes, which show these steps and `top` bytes, and the load in the strip or behind."""
-    problem = plan.problem
+    problem, ax, strip = plan.problem, panels.boxes, panels.load
     in_sight = (problem.size > 0) & (problem.first < steps[1]) & (problem.last > steps[0])
     shown = np.flatnonzero(in_sight)
     shapes = parts_by_buffer(problem)
@@ -56,8 +72,17 @@ def draw(
         if not mark.whole:
             _draw_inside(mark, colours.colours[mark.buffer], ax)
     _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
-    _draw_peak(plan, ax)
-    _draw_pools(plan, ax)
+    if returns := returns_of(plan):
+        draw_arrows(returns, steps, ax)
+        if panels.away is not None:
+            own = colours_of(plan, returns, colours.colours)
+            draw_away(returns, own, steps, panels.away_bytes, panels.away)
+    elif panels.away is not None:
+        panels.away.set_axis_off()
+    if plan.memories is None:
+        _draw_peak(plan, ax)
+    else:
+        draw_bands(plan, ax)
     _scale(steps, top, ax)
     if strip is not None:
         _share(strip, ax, plan, top)
@@ -67,24 +92,6 @@ def draw(
         label_marks(found, ax)
     else:
         label_boxes(plan, shown, shapes, ax)
-
-
-def _draw_pools(plan: Plan, ax: Axes) -> None:
-    """Where each pool of memory begins, its name, and the room that it has."""
-    for memory in () if plan.memories is None else plan.memories.values():
-        room = "" if memory.capacity is None else f" of {format_bytes(memory.capacity)}"
-        ax.axhline(memory.begin, color="black", linewidth=1.6, zorder=4)
-        ax.annotate(
-            f"{memory.name}: {format_bytes(memory.peak)}{room}",
-            (0, memory.begin),
-            xycoords=("axes fraction", "data"),
-            xytext=(4, 4),
-            textcoords="offset points",
-            weight="bold",
-            zorder=5,
-            parse_math=False,
-            bbox={"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
-        )
 
 
 def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:
@@ -167,7 +174,8 @@ def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
 
     ax.set_xlabel("")
     strip.set_xlabel("step")
-    strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
+    if plan.memories is None:
+        strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
     strip.set_ylim(0, top * 1.15)
     _, unit = unit_of(top)
     strip.set_ylabel(f"load ({unit})")

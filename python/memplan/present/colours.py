@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..facts.buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
+from ..facts.returns import returns_of
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -143,14 +144,18 @@ def buffers_by_name(plan: Plan) -> dict[str, int]:
 def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
     """A colour per name: first those of the first plan in turn, then what only the next has, and so on.
 
-    A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there.
+    A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there. What came back
+    has the colour that it had.
     """
     of_name: dict[str, str] = {}
     colours, given = [], 0
     for k, plan in enumerate(plans):
         names, size = [plan.problem.name(b) for b in range(len(plan))], plan.problem.size.tolist()
+        was = {one.back.name: one.left.name for one in returns_of(plan)}
         for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
-            if size[b] > 0 and names[b] not in of_name:
+            if names[b] in was and was[names[b]] in of_name:
+                of_name.setdefault(names[b], of_name[was[names[b]]])
+            elif size[b] > 0 and names[b] not in of_name:
                 of_name[names[b]] = PALETTE[given % len(PALETTE)]
                 given += 1
         if k == 0:

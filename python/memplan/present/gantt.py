@@ -13,14 +13,17 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from ..facts.moved_ops import moved_ops
+from ..facts.returns import returns_of
 from ..files import replacing
-from .boxes import draw
+from .away import height
+from .bands import scale_bands, spaced
+from .boxes import Panels, draw
 from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .given import checked_plans, checked_titles
 from .highlight import Steps, marks, window
 from .legend import legend
 from .memories import cost_text
-from .units import counted, format_bytes, optimal, planned_by
+from .units import changes_text, counted, format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,31 +72,42 @@ def plot_plan(
         An unknown name or option, or an option that needs a graph. The message says what is expected.
     """
     return _plot(
-        plan, lambda: _axes_in(_new_figure(1), 1)[0] if ax is None else (ax, None), title, highlight, colour_by, zoom
+        plan,
+        lambda: _panels_in(_new_figure(1), [plan])[0] if ax is None else Panels(ax),
+        title,
+        highlight,
+        colour_by,
+        zoom,
     )
 
 
 def _plot(
     plan: Plan,
-    axes: Callable[[], tuple[Axes, Axes | None]],
+    panels: Callable[[], Panels],
     title: str | None = None,
     highlight: str | Iterable[str] = (),
     colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> Axes:
     """`plot_plan`, into axes that are made once the options are known to be right."""
-    found, colours, steps = marks(plan, highlight), colouring(plan, colour_by), window(plan, zoom)
-    ax, strip = axes()
-    draw(plan, ax, strip, colours, found, steps, max(plan.peak, 1))
+    drawn = spaced(plan)
+    found, colours, steps = marks(drawn, highlight), colouring(plan, colour_by), window(plan, zoom)
+    own = panels()
+    ax = own.boxes
+    draw(drawn, own, colours, found, steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
     legend(ax, colours)
-    shown = title if title is not None else _title(plan, ", ")
+    changed = f", {changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
+    shown = title if title is not None else _title(plan, ", ") + changed
     ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
     return ax
 
 
 def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
     """Draw these steps of a plan into axes, in these colours."""
-    draw(plan, ax, None, colours, [], steps, max(plan.peak, 1))
+    drawn = spaced(plan)
+    draw(drawn, Panels(ax), colours, [], steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
 
 
 def plot_plans(
@@ -160,21 +174,24 @@ def _plot_side_by_side(
 ) -> list[Axes]:
     """`plot_plans`, into a figure that is made once the options are known to be right."""
     names = [highlight] if isinstance(highlight, str) else list(highlight)
-    found, steps = [marks(plan, names) for plan in plans], window(plans[0], zoom)
+    drawn = [spaced(plan) for plan in plans]
+    found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
     if zoom is None:
         every = [window(plan, None) for plan in plans]
         steps = min(begin for begin, _ in every), max(end for _, end in every)
     first = colouring(plans[0], colour_by)
-    axes = _axes_in(figure(), len(plans))
-    for k, (plan, (ax, strip)) in enumerate(zip(plans, axes, strict=True)):
-        colours = _as_in(plans[0], first, plan)
-        draw(plan, ax, strip, colours, found[k], steps, max(max(other.peak for other in plans), 1))
+    panels = _panels_in(figure(), plans)
+    for k, (plan, own) in enumerate(zip(plans, panels, strict=True)):
+        colours, ax = _as_in(plans[0], first, plan), own.boxes
+        draw(drawn[k], own, colours, found[k], steps, max(1, *(other.peak for other in drawn)))
         ax.label_outer()
-        strip.label_outer()
+        if own.load is not None:
+            own.load.label_outer()
         moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
         title = titles[k] if titles is not None else _title(plan, "\n") + moved
         ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
-    boxes = [ax for ax, _ in axes]
+    boxes = [own.boxes for own in panels]
+    scale_bands(drawn, boxes[0])
     legend(boxes[-1], first)
     return boxes
 
@@ -195,7 +212,7 @@ def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
 
     figure = Figure(figsize=_inches(1), layout="constrained")
     FigureCanvasAgg(figure)
-    _plot(plan, lambda: _axes_in(figure, 1)[0], **options)
+    _plot(plan, lambda: _panels_in(figure, [plan])[0], **options)
     with replacing(path) as beside, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(beside, dpi=150)
@@ -211,10 +228,16 @@ def _inches(count: int) -> tuple[float, float]:
     return 12 if count == 1 else min(8 * count, 32), 7
 
 
-def _axes_in(figure: Figure, count: int) -> list[tuple[Axes, Axes]]:
-    """Per plan, the axes of its boxes and those of its load below them, on the same steps."""
-    axes: Any = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=(6, 1))
-    return list(zip(*axes.tolist(), strict=True))
+def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
+    """Per plan, the axes of its boxes and those of its load below them, on the same steps; between, what is away."""
+    returns = [returns_of(plan) for plan in plans]
+    heights = (6, 2, 1) if any(returns) else (6, 1)
+    shape = len(heights), len(plans)
+    axes: Any = figure.subplots(*shape, sharex=True, sharey="row", squeeze=False, height_ratios=heights)
+    if not any(returns):
+        return [Panels(boxes, load=load) for boxes, load in zip(*axes.tolist(), strict=True)]
+    highest = max(map(height, returns))
+    return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
 
 
 def _title(plan: Plan, separator: str) -> str:
@@ -222,7 +245,8 @@ def _title(plan: Plan, separator: str) -> str:
     if plan.memories is not None:
         state = cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)
-    return f"{who}: {len(plan):,} buffers in {format_bytes(plan.peak)}{separator}{state}"
+    where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
+    return f"{who}: {len(plan):,} buffers in {where}{separator}{state}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
@@ -230,14 +254,16 @@ def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
     if plan is model:
         return colours
     of_name = {name: colours.colours[b] for name, b in buffers_by_name(model).items()}
+    of_name |= {one.back.name: of_name[one.tensor] for one in returns_of(plan) if one.tensor in of_name}
     return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
 
 
 def _moved(model: Plan, plan: Plan) -> str:
-    """How many buffers, and where the order differs, ops are elsewhere than in another plan."""
-    there = {model.problem.name(b): offset for b, offset in enumerate(model.offsets.tolist())}
-    offsets = {plan.problem.name(b): offset for b, offset in enumerate(plan.offsets.tolist())}
-    count = sum(there.get(name) != offset for name, offset in offsets.items())
+    """How many buffers, and where the order differs, ops are elsewhere than in another plan; or what was given up."""
+    if plan.fitting is not None and model.fitting is None:
+        return changes_text(plan.fitting)
+    there, places = ({slot.name: (slot.memory, slot.address) for slot in which} for which in (model, plan))
+    count = sum(there.get(name) != place for name, place in places.items())
     ops = len(moved_ops(model.order, plan.order))
     text = f"{count:,} buffers elsewhere than in the first"
     return f"{text}, {counted(ops, 'ops')} earlier or later" if ops else text

@@ -29,7 +29,12 @@ _MOST_BESIDE = 8  # texts with a line: more would hide what they speak of
 
 def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
     """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
-    bottom, top, left, right = _rooms(plan, shown, shapes)
+    label_rectangles([plan.problem.name(b) for b in shown.tolist()], _rooms(plan, shown, shapes), ax)
+
+
+def label_rectangles(names: Sequence[str], sides: Sides, ax: Axes) -> None:
+    """Write each name into its rectangle, given as bottom, top, left, right, if it fits."""
+    bottom, top, left, right = sides
     low, high = ax.get_xlim()
     left, right = np.maximum(left, np.floor(low)), np.minimum(right, np.ceil(high))  # what is in sight
     across, up = _points_per_unit(ax)
@@ -37,7 +42,7 @@ def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axe
     candidates = np.flatnonzero((height > 1.4 * _FONT) & (width > 1.4 * _FONT))
     labels = 0
     for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
-        name = printable(plan.problem.name(int(shown[k])))
+        name = printable(names[k])
         length = _length(name, _FONT)
         if length <= max(width[k], height[k]):
             middle = (left[k] / 2 + right[k] / 2, bottom[k] / 2 + top[k] / 2)

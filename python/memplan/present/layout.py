@@ -16,7 +16,7 @@ from ..facts.usage import parts_by_buffer
 from ..text import printable
 from .memories import cost_text
 from .tables import WIDTH, printed
-from .units import SHARES, counted, format_bytes, optimal, shortened
+from .units import SHARES, changes_text, counted, format_bytes, optimal, shortened
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -171,13 +171,7 @@ def _memories(plan: Plan) -> list[tuple[str, str]]:
 
 def _changes(plan: Plan) -> str:
     """What `memplan.fit` has done, and what it costs of the whole; empty for other plans."""
-    if plan.fitting is None:
-        return ""
-    if not plan.changes:
-        return "none: the graph fits as it is"
-    total = plan.fitting.cost or 1.0
-    many = "1 change" if len(plan.changes) == 1 else f"{len(plan.changes):,} changes"
-    return f"{many}, {plan.added_cost / total:.2%} of the cost added, {plan.cost_bound / total:.2%} at least"
+    return "" if plan.fitting is None else changes_text(plan.fitting)
 
 
 def _proof(plan: Plan) -> str:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_BESIDE_POOLS = 1.12  # of the width of the axes, on the right of which the names of pools stand
+
+
 def _powers_of_two(low: int, high: int) -> list[int]:
     """At most 8 powers of two, evenly apart, from `low` to `high`; `low` where there are none."""
     powers = range((low - 1).bit_length(), high.bit_length())
@@ -43,8 +46,9 @@ def legend(ax: Axes, colours: Colouring) -> None:
         patches = [Patch(color=colour, label=printable(group)) for group, colour in entries]
         title = colours.title + (f", every {every}." if every > 1 else "")
         lines = ax.get_legend()
+        corner = (_BESIDE_POOLS if ax.child_axes else 1, 1)
         groups = ax.legend(
-            handles=patches, title=title, loc="upper left", bbox_to_anchor=(1, 1), fontsize="small", frameon=False
+            handles=patches, title=title, loc="upper left", bbox_to_anchor=corner, fontsize="small", frameon=False
         )
         for text in groups.get_texts():
             text.set_parse_math(False)

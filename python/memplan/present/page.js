@@ -24,6 +24,12 @@ const memplan = (() => {
     return `${(size / 1024 ** scale).toLocaleString("en-US", digits)} ${UNITS[scale]}`;
   }
 
+  /** The address in its pool of a byte of a picture in which pools begin one above the other. */
+  function inPool(byte, begins, bases) {
+    const pool = Math.max(begins.findLastIndex((begin) => begin <= byte), 0);
+    return byte - begins[pool] + bases[pool];
+  }
+
   /** Boxes and tensors inside them, by name: lists of {view, left, right, bottom, top}. */
   function indexByName(views) {
     const found = new Map();
@@ -183,7 +189,9 @@ const memplan = (() => {
     search.properties.value_input.change.connect(() => typed(search.value_input));
     search.properties.value.change.connect(() => chosen(search.value));
     paint.properties.active.change.connect(() => {
-      views.forEach(({drawn}) => { drawn.glyph.fill_color = fills[paint.active]; });
+      for (const {drawn, gone} of views) {
+        for (const boxes of gone ? [drawn, gone] : [drawn]) boxes.glyph.fill_color = fills[paint.active];
+      }
       legends.forEach((legend, k) => { legend.hidden = k !== paint.active; });
     });
     for (const view of views) {
@@ -204,5 +212,5 @@ const memplan = (() => {
     redecorate();
   }
 
-  return {bytes, tick, start, point};
+  return {bytes, tick, inPool, start, point};
 })();

@@ -17,14 +17,18 @@ import numpy.typing as npt
 from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..facts.buffer_info import BufferInfo, buffer_infos
+from ..facts.returns import Return, returns_of
 from ..facts.usage import rectangles
 from ..files import write_text
 from ..text import printable
-from .charts import Axes, gantt_chart, load_chart, small
+from .away import KINDS, height
+from .bands import spaced
+from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small, title_of
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
-from .units import format_bytes, optimal
+from .memories import cost_text, memories_table
+from .units import changes_text, format_bytes, optimal
 
 if TYPE_CHECKING:
     from .. import _core
@@ -107,11 +111,12 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
     infos = [buffer_infos(plan) for plan in plans]
     known = _paints(plans, infos)
     first = _first(known, plans, infos, colour_by)
-    views = _views(plans, infos, known, first)
+    views = _views([spaced(plan) for plan in plans], infos, known, first)
     fills = [_fill(k, paint) for k, paint in enumerate(known)]
     controls = _controls(known, first)
     document = Document(title=title)
-    for root in (*controls.values(), *(view[chart] for view in views for chart in ("gantt", "load"))):
+    charts = (view[chart] for view in views for chart in ("gantt", "away", "load") if chart in view)
+    for root in (*controls.values(), *charts):
         document.add_root(root)
     start = CustomJS(
         args={"views": views, "fills": fills, **controls, "marked": marked},
@@ -125,7 +130,13 @@ def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) 
         title,
         template=Environment(autoescape=True).from_string(_beside("page.html")),
         template_variables={
-            "figures": [_figures(plan, orders) for plan in plans],
+            "figures": _said([_figures(plan, orders) for plan in plans]),
+            "pools": [
+                (title_of(plan) if len(plans) > 1 else "", memories_table(plan.memories))
+                for plan in plans
+                if plan.memories is not None
+            ],
+            "away": ["away" in view for view in views],
             "legends": known,
             "first": first,
             "script": _beside("page.js"),
@@ -194,11 +205,27 @@ def _views(
     """Per plan, the models of its charts."""
     axes = Axes.of(plans)
     views = []
-    for k, plan in enumerate(plans):
-        boxes = _box_columns(plan, infos[k], [paint.codes[k] for paint in known])
-        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), _fill(first, known[first]), axes, f"gantt{k}")
+    given_up = [returns_of(plan) for plan in plans]
+    highest = max(map(height, given_up))
+    for k, (plan, returns) in enumerate(zip(plans, given_up, strict=True)):
+        codes, fill = [paint.codes[k] for paint in known], _fill(first, known[first])
+        boxes = _box_columns(plan, infos[k], codes) | _away_column(plan, returns)
+        view = gantt_chart(plan, boxes, _tenant_columns(infos[k]), fill, axes, f"gantt{k}")
+        if returns:
+            buffers = [plan.buffer_of(one.back.name) for one in returns]
+            columns = {f"code{c}": code[buffers] for c, code in enumerate(codes)}
+            view |= away_chart(returns, columns, fill, highest, axes, f"away{k}")
+            add_arrows(returns, view["gantt"])
         views.append(view | load_chart(plan, axes, f"load{k}"))
     return views
+
+
+def _away_column(plan: Plan, returns: Sequence[Return]) -> dict[str, Any]:
+    """Per box, when what lies in it leaves and comes back; nothing where none does."""
+    told = {one.left.name: f"away from step {one.left.last:,} to {one.back.first:,}" for one in returns}
+    told |= {one.back.name: f"{KINDS[one.kind]}: was away from step {one.left.last:,} on" for one in returns}
+    names = [plan.problem.name(b) for b in rectangles(plan.problem)[:, 0].tolist()]
+    return {"away": [told.get(name, "-") for name in names]} if returns else {}
 
 
 def _fill(k: int, paint: _Paint) -> Any:
@@ -229,18 +256,39 @@ def _beside(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+def _said(figures: Sequence[list[tuple[str, str, str]]]) -> list[list[tuple[str, str, str]]]:
+    """Without the columns that say nothing of any plan."""
+    told = [any(value for _, value, _ in column) for column in zip(*figures, strict=True)]
+    return [[figure for figure, kept in zip(row, told, strict=True) if kept] for row in figures]
+
+
 def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
     """The figures of the heading, with the order if asked: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
-    sizes = (("peak", plan.peak), ("lower bound", plan.lower_bound), ("load", plan.load), ("naive", plan.naive))
+    sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
+    of_one = plan.memories is None  # arena: what only that has
+    gap = f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most"
     return [
         ("planner", winner, ""),
         *([("order", plan.ordered_by, "")] if orders else []),
-        *((label, format_bytes(size), f"{size:,} bytes") for label, size in sizes),
-        ("gap", f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most", ""),
+        *(
+            (label, format_bytes(size), f"{size:,} bytes") if of_one or label in ("load", "naive") else (label, "", "")
+            for label, size in sizes.items()
+        ),
+        ("gap", gap if of_one else "", ""),
+        ("changes", *_changes(plan)),
+        ("cost", "" if plan.memories is None else cost_text(plan.memories).removeprefix("cost "), ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
     ]
+
+
+def _changes(plan: Plan) -> tuple[str, str]:
+    """How much was given up, in short and in full; empty for a plan that was not fitted."""
+    fitting = plan.fitting
+    if fitting is None:
+        return "", ""
+    return f"{len(fitting.changes):,}, cost +{fitting.added_cost / (fitting.cost or 1.0):.2%}", changes_text(fitting)
 
 
 def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
@@ -261,6 +309,10 @@ def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.ND
     if problem.parts is not None:
         columns |= {"first": small(problem.first[buffer]), "last": small(problem.last[buffer])}
         columns["offset"] = offset.astype(float)
+    if plan.memories is not None:
+        pools = [plan.memories.of(b) for b in buffer.tolist()]
+        columns["pool"] = [printable(pool.name) for pool in pools]
+        columns["address"] = np.array([pool.base - pool.begin for pool in pools], dtype=float) + offset
     told = {"type": _type, "made_by": _made_by, "last_read": _last_read, "tenants": _tenants}
     texts = {name: [say(info) for info in infos] for name, say in told.items()}
     columns |= {name: [said[b] or "-" for b in buffer.tolist()] for name, said in texts.items() if any(said)}

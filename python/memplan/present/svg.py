@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from ..facts.usage import parts_by_buffer, rectangles
+from .bands import bands, places_of_names, spaced
 from .colours import PALETTE, colouring
 from .curve import load_shown
 from .highlight import steps_of
@@ -46,19 +47,39 @@ class _Scale:
 
 
 def gantt_svg(plan: Plan) -> Element:
-    """The boxes of a plan and its peak, and below them its load, where it hides none."""
-    scale = _Scale(steps_of(plan), plan.peak)
+    """The boxes of a plan and its peak or pools, and below them its load, where it hides none."""
     picture = _picture(f"{len(plan):,} buffers in {format_bytes(plan.peak)}", _STRIP + 14)
+    plan = spaced(plan)
+    scale = _Scale(steps_of(plan), plan.peak)
     parts = plan.problem.parts
     if len(plan) + (0 if parts is None else len(parts)) <= _MOST_BOXES:
         _add_boxes(picture, plan, scale)
     else:
         _add_image(picture, plan, scale)
     _add_strip(picture, plan.problem, scale)
-    peak = {**_LINE, "stroke-dasharray": "6 4", "d": f"M{scale.point(scale.first, plan.peak)}H{_LEFT + _WIDTH}"}
-    SubElement(picture, "path", peak)
-    _add_axes(picture, scale)
+    if plan.memories is None:
+        _add_line(picture, scale, plan.peak, "6 4")
+    _add_pools(picture, plan, scale)
+    _add_axes(picture, scale, plan.memories is None)
     return picture
+
+
+def _add_line(picture: Element, scale: _Scale, bytes_: int, dashes: str = "none") -> None:
+    line = {**_LINE, "stroke-dasharray": dashes, "d": f"M{scale.point(scale.first, bytes_)}H{_LEFT + _WIDTH}"}
+    SubElement(picture, "path", line)
+
+
+def _add_pools(picture: Element, plan: Plan, scale: _Scale) -> None:
+    """Where pools begin, their capacities, and their names on the left."""
+    found = bands(plan)
+    names = SubElement(picture, "g", {"fill": "currentColor", "text-anchor": "end"})
+    for band, place in zip(found, places_of_names(found, 14 / 3 * scale.top / _HEIGHT), strict=True):
+        _add_line(picture, scale, band.begin)
+        if band.limit is not None:
+            _add_line(picture, scale, band.limit, "2 4")
+        name = SubElement(names, "text", {"x": str(_LEFT - 6), "y": f"{scale.y(round(place)) + 4:.1f}"})
+        name.text = shortened(band.memory.name, 12)
+        SubElement(name, "title").text = band.text.replace("\n", " ")
 
 
 def curve_svg(problem: _core.Problem) -> Element:
@@ -148,13 +169,13 @@ def _rectangles(plan: Plan, scale: _Scale) -> Iterator[tuple[int, int, int, int,
         yield b, left, max(right, left + 1), max(bottom, top + 1), top
 
 
-def _add_axes(picture: Element, scale: _Scale) -> None:
+def _add_axes(picture: Element, scale: _Scale, of_bytes: bool = True) -> None:
     bottom = _TOP + _HEIGHT
     SubElement(picture, "path", {**_LINE, "d": f"M{_LEFT} {_TOP}V{bottom}H{_LEFT + _WIDTH}"})
     text = SubElement(picture, "g", {"fill": "currentColor"})
+    size = [(format_bytes(scale.top), _LEFT - 6, _TOP + 8, "end"), ("0", _LEFT - 6, bottom, "end")]
     for words, x, y, anchor in (
-        (format_bytes(scale.top), _LEFT - 6, _TOP + 8, "end"),
-        ("0", _LEFT - 6, bottom, "end"),
+        *(size if of_bytes else []),
         (f"step {scale.first:,}", _LEFT, bottom + 17, "start"),
         (f"{scale.last:,}", _LEFT + _WIDTH, bottom + 17, "end"),
     ):

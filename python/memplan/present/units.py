@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..text import printable
 
 if TYPE_CHECKING:
+    from ..facts.fitting import Fitting
     from ..facts.plan import Plan
 
 SHARES = {
@@ -73,3 +74,12 @@ def op_label(name: str, type: str) -> str:
     words = type.split("::")[-1].split(".")
     word = words[1] if words[0] in ("aten", "prims") and len(words) > 1 else words[-1]
     return name if not type or word.lower() in name.lower() else f"{name} ({type.removesuffix('.default')})"
+
+
+def changes_text(fitting: Fitting) -> str:
+    """What was given up to fit, and what that costs of the whole."""
+    if not fitting.changes:
+        return "none: the graph fits as it is"
+    total = fitting.cost or 1.0
+    many = counted(len(fitting.changes), "changes")
+    return f"{many}, {fitting.added_cost / total:.2%} of the cost added, {fitting.cost_bound / total:.2%} at least"

@@ -79,6 +79,7 @@ class OrderModel:
             for output, source, offset in _views(op, "alias", "overwrite"):
                 owner, begin = self.root[source]
                 self.root[output] = (owner, begin + offset)
+        self.excluded = {self.root[name][0] for name in graph.get("exclude", ())}  # roots
         self.waits = self._waits()
         self.choices = list(self._choices())
         self.pieces = self._pieces()
@@ -129,12 +130,17 @@ class OrderModel:
                     brought = self.kind[source] == "weight" or (
                         self.kind[source] == "input" and source not in self.options.donate
                     )
-                    if not brought and source not in self.results:
+                    if not brought and source not in self.results and self._may(output, source):
                         yield "inplace", name, output, source, offset
             if self.options.zero_copy:
                 for relation in ("slice", "concat"):
                     for view in _views(op, relation):
-                        yield (relation, name, *view)
+                        if self._may(*view[:2]):
+                            yield (relation, name, *view)
+
+    def _may(self, *tensors: str) -> bool:
+        """Whether none of these is excluded from the arena, and so shares no bytes by choice."""
+        return not any(self.root[tensor][0] in self.excluded for tensor in tensors)
 
     def _pieces(self) -> dict[str, list[Piece] | None]:
         """Per root that may show bytes of others, which; None where that is not known."""
@@ -201,6 +207,8 @@ class OrderModel:
     def _alone(self, owner: str, members: set[str]) -> str | None:
         """Where a root lies outside of the arena if nothing is shared by choice; None: inside."""
         kind = self.kind[owner]
+        if owner in self.excluded:
+            return ELSEWHERE
         if kind in GIVEN:
             return None if kind in self.options.place else DONATED if owner in self.options.donate else BROUGHT
         kind = "output" if kind == "intermediate" and owner in members else kind

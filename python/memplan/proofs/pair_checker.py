@@ -5,6 +5,9 @@ buffers may have, the offset of the one less that of the other. Parts [b, e) and
 use at one step overlap where b - e' < d < e - b', d being the offset of j less that of i. A conflict forbids all with
 which the buffers would overlap as a whole. Offsets are multiples of alignments, so d is one of their common divisor.
 
+What lies together at fixed distances counts as one buffer here, and what is pinned or reserved as another; `pair_items`
+says which bytes these have.
+
 A proof names some of the buffers. If these have no plan within the capacity, then all of them have none. It is a tree.
 Each node adds to its parent that one buffer, `upper`, lies at least `difference` above another one, `lower`, and claims
 that there is no plan then. The check is that each claim follows from those below it.
@@ -46,6 +49,9 @@ from .checker import RefutationError
 Range = tuple[int, int, int]
 """A buffer, and its bytes from the second number up to the third, counted from where it starts."""
 
+Conflict = tuple[Range, Range]
+"""Bytes of two buffers that may not overlap, whatever their lifetimes."""
+
 
 class PairNode(NamedTuple):
     """A node of a proof by pairs: what its parent says, with one difference more.
@@ -77,31 +83,33 @@ class Problem:
         size: Sequence[int],
         alignment: Sequence[int],
         parts: Sequence[Sequence[tuple[int, int, int, int]]],
-        conflicts: Iterable[tuple[int, int]],
+        conflicts: Iterable[Conflict],
     ) -> None:
         self.size, self.alignment, self.parts = size, alignment, parts
-        self.conflicts = {frozenset(pair) for pair in conflicts}
+        self.conflicts: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        for (i, begin, end), (j, begin2, end2) in conflicts:
+            self.conflicts.setdefault((i, j), []).append((begin, end, begin2, end2))
+            self.conflicts.setdefault((j, i), []).append((begin2, end2, begin, end))
 
-    def forbidden(self, i: int, j: int) -> list[tuple[int, int]]:
-        """What the offset of j less that of i may not be: ranges, both ends included."""
-        found = [(1 - self.size[j], self.size[i] - 1)] if frozenset((i, j)) in self.conflicts else []
+    def meeting(self, i: int, j: int) -> list[tuple[int, int, int, int]]:
+        """Bytes of i, from the first number up to the second, and of j, that may not overlap."""
+        found = list(self.conflicts.get((i, j), ()))
         for b1, e1, f1, l1 in self.parts[i]:
             for b2, e2, f2, l2 in self.parts[j]:
                 if max(f1, f2) < min(l1, l2):
-                    found.append((b1 + 1 - e2, e1 - 1 - b2))
-        return sorted(r for r in found if r[0] <= r[1])
+                    found.append((b1, e1, b2, e2))
+        return found
+
+    def forbidden(self, i: int, j: int) -> list[tuple[int, int]]:
+        """What the offset of j less that of i may not be: ranges, both ends included."""
+        return sorted((b1 + 1 - e2, e1 - 1 - b2) for b1, e1, b2, e2 in self.meeting(i, j))
 
     def apart(self, one: Range, other: Range) -> bool:
         """Whether two ranges of bytes overlap in no plan."""
         (i, begin, end), (j, begin2, end2) = one, other
         if i == j:
             return end <= begin2 or end2 <= begin
-        return frozenset((i, j)) in self.conflicts or any(
-            max(p[2], q[2]) < min(p[3], q[3])
-            for p in self.parts[i]
-            for q in self.parts[j]
-            if p[0] <= begin and end <= p[1] and q[0] <= begin2 and end2 <= q[1]
-        )
+        return any(b1 <= begin and end <= e1 and b2 <= begin2 and end2 <= e2 for b1, e1, b2, e2 in self.meeting(i, j))
 
     def needed(self, clique: Sequence[Range]) -> int:
         """From the lowest beginning to the highest end of ranges that lie apart."""

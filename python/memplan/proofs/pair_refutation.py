@@ -1,4 +1,4 @@
-"""PairRefutation: the proof that no plan fits a capacity, for conflicts and shapes too, to be kept and checked."""
+"""PairRefutation: the proof that no plan fits a capacity, for whatever a problem asks, to be kept and checked."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from .. import _core
 from ..errors import SourceError
 from ..files import replacing
 from . import pair_checker
 from .pair_checker import PairNode
+from .pair_items import Columns, items_of
 from .reading import is_integer, read_proof
 
 FORMAT = "memplan.pair_refutation"
@@ -24,8 +28,9 @@ class PairRefutation:
     """A proof that no plan of a problem peaks at `capacity` bytes or less: a tree of nodes, as many as its length.
 
     It speaks of pairs of buffers, by their position in the problem: `buffers` alone have no plan, and of each pair in
-    `ordered` the second lies no lower than the first, because they can be exchanged. It holds nothing else of the
-    problem. `check` says whether it proves anything; until then it is a claim.
+    `ordered` the second lies no lower than the first, because they can be exchanged. Buffers at fixed distances are
+    one, named by the first of them. All that is pinned and reserved is one too, named by the number of buffers. It
+    holds nothing else of the problem. `check` says whether it proves anything; until then it is a claim.
     """
 
     capacity: int
@@ -43,7 +48,8 @@ class PairRefutation:
         """
         if not isinstance(problem, _core.Problem):
             raise TypeError(f"a refutation is checked against a Problem, got {type(problem).__name__}")
-        pair_checker.check(_plain(problem), self.capacity, self.buffers, self.ordered, self.nodes)
+        items = items_of(_plain(problem), self.capacity)
+        pair_checker.check(items, self.capacity, self.buffers, self.ordered, self.nodes)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -73,16 +79,27 @@ class PairRefutation:
         return cls(spec["capacity"], tuple(buffers), tuple(ordered), nodes)
 
 
-def _plain(problem: _core.Problem) -> pair_checker.Problem:
+def _plain(problem: _core.Problem) -> Columns:
     """In plain lists."""
     size = problem.size.tolist()
     parts: list[list[tuple[int, int, int, int]]] = [[] for _ in size]
-    for buffer, begin, end, first, last in problem.parts.tolist() if problem.parts is not None else []:
+    for buffer, begin, end, first, last in _rows(problem.parts):
         parts[buffer].append((begin, end, first, last))
     lives = zip(problem.first.tolist(), problem.last.tolist(), strict=True)
     whole = [own or [(0, bytes_, *life)] for own, bytes_, life in zip(parts, size, lives, strict=True)]
-    conflicts = problem.conflicts.tolist() if problem.conflicts is not None else []
-    return pair_checker.Problem(size, problem.alignment.tolist(), whole, [(a, b) for a, b in conflicts])
+    return Columns(
+        size,
+        problem.alignment.tolist(),
+        whole,
+        [(a, b) for a, b in _rows(problem.conflicts)],
+        [-1] * len(size) if problem.pins is None else problem.pins.tolist(),
+        [(begin, end, first, last) for begin, end, first, last in _rows(problem.reserved)],
+        [(a, b, distance) for a, b, distance in _rows(problem.together)],
+    )
+
+
+def _rows(table: npt.NDArray[np.int64] | None) -> list[list[int]]:
+    return [] if table is None else table.tolist()
 
 
 def _integers(row: Any, where: str, what: str = "a list of integers", count: int | None = None) -> list[int]:

@@ -14,6 +14,7 @@ _DOORS: dict[str, str] = {
     "Checkpoints": "eager.checkpointing",
     "CompiledPlan": "inductor.compiled",
     "CudaMemory": "eager.cuda",
+    "MethodsArena": "methods",
     "Offload": "eager.offloading",
     "Program": "program",
     "Run": "result",

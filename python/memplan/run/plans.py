@@ -39,9 +39,9 @@ def run_plan(
         boolean(value, option)
     for option in ("train", "trust", "keep_gradients"):
         boolean(given[option], option)
-    call = _positional(inputs, args), _keywords(kwargs, "kwargs")
+    call = positional(inputs, args), keywords(kwargs, "kwargs")
     if weights is not None:
-        _keywords(weights, "weights")
+        keywords(weights, "weights")
     if given["source"] is None:
         _refuse_options(given)
         source = plan.source
@@ -184,7 +184,13 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
             raise TypeError(f"option {option} goes with source=, {option}={value!r} came without; {_AGAIN}")
 
 
-def _positional(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
+def by_engine(plan: Plan, engine: str) -> Plan:
+    """The plan, with what is to compute the nodes of its model."""
+    return replace(plan, source=_by_engine(plan.source, engine))
+
+
+def positional(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
+    """What a call has by position: ``run(x)`` or ``run(args=(x,))``."""
     if args is None:
         return tuple(inputs)
     if inputs:
@@ -194,7 +200,8 @@ def _positional(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any,
     return tuple(args)
 
 
-def _keywords(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+def keywords(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    """A mapping from names; TypeError for anything else."""
     if value is None:
         return {}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):

@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from .. import _core
+from ..facts.usage import Span, cut
 from .result import Run
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
+
+
+_ALIGNMENT = 64  # of an arena: that of a cache line, and of any kernel
+
+
+def aligned(size: int, alignment: int = 1) -> npt.NDArray[np.uint8]:
+    """Bytes that begin at a multiple of 64, and of an alignment."""
+    unit = math.lcm(_ALIGNMENT, alignment)
+    data = np.zeros(size + unit, np.uint8)
+    start = -data.ctypes.data % unit
+    return data[start : start + size]
+
+
+@dataclass(frozen=True)
+class Common:
+    """An arena in which several programs run, one at a time, and what stays in it.
+
+    Attributes
+    ----------
+    data : (n,) uint8
+        The arena.
+    stays : list of Span
+        Bytes of the arena that no run of any program may fill with garbage.
+    roots : frozenset of str
+        The tensors of the program that bytes of `stays` belong to. What a run leaves there is not copied out of it.
+    """
+
+    data: npt.NDArray[np.uint8]
+    stays: Sequence[Span]
+    roots: frozenset[str]
+
+    @property
+    def free(self) -> list[Span]:
+        """The bytes that do not stay."""
+        return reduce(cut, self.stays, [(0, len(self.data))])
 
 
 class Bound(Protocol):
@@ -23,8 +65,9 @@ class Bound(Protocol):
         weights: Mapping[str, Any] | None = None,
         check: bool = False,
         views: bool = False,
+        there: Collection[str] = (),
     ) -> Run:
-        """Run once; see `Plan.run`."""
+        """Run once; see `Plan.run`. The arena holds the weights `there` already."""
         ...
 
 
@@ -40,8 +83,11 @@ class Program(Protocol):
     @property
     def graph(self) -> _core.Graph: ...
 
-    def bind(self, plan: Plan) -> Bound:
-        """Make the arena of a plan of `graph`, which has `graph` and `buffers`, and check the bounds of every view."""
+    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
+        """Make the arena of a plan of `graph`, which has `graph` and `buffers`, and check the bounds of every view.
+
+        Or take the arena in which other programs run too.
+        """
         ...
 
     def in_order(self, plan: Plan) -> Any:

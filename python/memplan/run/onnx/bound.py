@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from .weights import Weights
 
 if TYPE_CHECKING:
     from ...facts.plan import Plan
+    from ..program import Common
 
 
 class Step:
@@ -94,9 +95,9 @@ class Program:
             self._op_of.update(dict.fromkeys(node.output, op.name))
             tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
 
-    def bind(self, plan: Plan) -> Bound:
-        """Make the arena of a plan of `graph`, and check the bounds of every view."""
-        return Bound(self, plan)
+    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
+        """Make the arena of a plan of `graph`, or take a common one, and check the bounds of every view."""
+        return Bound(self, plan, common)
 
     def in_order(self, plan: Plan) -> ModelProto:
         """The whole model with its nodes in the order of a plan; see `Plan.program`."""
@@ -117,7 +118,7 @@ _STEERING = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}) 
 class Bound:
     """A program and the arena of a plan of its graph."""
 
-    def __init__(self, program: Program, plan: Plan) -> None:
+    def __init__(self, program: Program, plan: Plan, common: Common | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self._program, self._plan = program, plan
@@ -132,7 +133,8 @@ class Bound:
         self._tensors = {tensor.name: tensor for tensor in tensors}
         self._donated = frozenset(tensors[t].name for t in plan.buffers.donated)
         self._workspace = self._workspaces()
-        self._memory = Memory(plan)
+        self._memory = Memory(plan, None if common is None else common.data)
+        self._free = [(0, plan.peak)] if common is None else common.free
 
     def run(
         self,
@@ -143,6 +145,7 @@ class Bound:
         check: bool = False,
         views: bool = False,
         order: Sequence[int] | None = None,
+        there: Collection[str] = (),
     ) -> Run:
         """Run the model once in the arena.
 
@@ -160,6 +163,8 @@ class Bound:
         order
             Positions of all ops: an order that `HappensBefore` and `plan.reuse_edges()` allow. By default that of the
             graph.
+        there
+            Names of weights that the arena holds already.
 
         Raises
         ------
@@ -173,7 +178,7 @@ class Bound:
         given |= checked_weights(weights or {}, program.weights, self._tensors, program.steering)
         poisoned = self._poisoned(order) if check else {}
         memory.poison(poisoned.get(_BEFORE, []))
-        memory.give(given, self._donated)
+        memory.give(given, self._donated, there)
         stored = []
         with np.errstate(all="ignore"):
             for place, k in enumerate(range(len(self._steps)) if order is None else order):
@@ -189,7 +194,7 @@ class Bound:
         dead = deaths(self._plan) if order is None else deaths_in_order(self._plan, order)
         for place, k in enumerate(range(len(self._steps)) if order is None else order):
             dead[place] = dead.get(place, []) + self._workspace.get(k, [])
-        return {**dead, _BEFORE: [(0, self._plan.peak)]}
+        return {**dead, _BEFORE: self._free}
 
     @property
     def _outputs(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,11 @@ from ... import _core
 from ...errors import InvalidPlanError
 from ...facts.usage import Span
 from ..poison import GARBAGE
+from ..program import aligned
 from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
 
 if TYPE_CHECKING:
     from ...facts.plan import Plan
-
-_ALIGNMENT = 64  # of the arena: that of a cache line, and of any kernel
 
 
 class Place:
@@ -65,7 +65,7 @@ class Place:
 
 
 class Memory:
-    """The arena of a plan, made once, and a place for each tensor of its graph.
+    """The arena of a plan, made once or given, and a place for each tensor of its graph.
 
     Raises
     ------
@@ -73,10 +73,10 @@ class Memory:
         A tensor would lie outside of the arena. The message names it.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, arena: Bytes | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
-        self.arena = _aligned(plan.peak)
+        self.arena = aligned(plan.peak) if arena is None else arena
         self._plan, self._tensors = plan, plan.graph.tensors
         self._root: list[int] = plan.buffers.root_of_tensor.tolist()
         self._inside: list[int] = plan.buffers.offset_in_buffer.tolist()
@@ -88,9 +88,10 @@ class Memory:
                 self.places[tensor.name] = Place(tensor, self._in_arena(t))
         self._own = [t for t in range(len(self._tensors)) if self._buffer[t] < 0]
 
-    def give(self, values: dict[str, Array], donated: frozenset[str]) -> None:
+    def give(self, values: dict[str, Array], donated: frozenset[str], there: Collection[str] = ()) -> None:
         """Put the inputs and weights where they belong, and make room for what else has no place in the arena.
 
+        Those `there` are in the arena already.
         A value outside of the arena is used as it is, without a copy, unless ops may write over it.
         """
         own: dict[int, Bytes] = {}
@@ -101,7 +102,7 @@ class Memory:
             begin, size = self._inside[t], self._tensors[t].bytes
             self.places[self._tensors[t].name] = Place(self._tensors[t], own[self._root[t]][begin : begin + size])
         for t, tensor in enumerate(self._tensors):
-            if tensor.name in self._given and self._buffer[t] >= 0:
+            if tensor.name in self._given and self._buffer[t] >= 0 and tensor.name not in there:
                 self.places[tensor.name].write(values[tensor.name])
 
     def poison(self, spans: list[Span]) -> None:
@@ -133,10 +134,3 @@ class Memory:
                 f"its buffer and in the arena of {len(self.arena)} bytes"
             )
         return self.arena[begin : begin + tensor.bytes]
-
-
-def _aligned(size: int) -> Bytes:
-    """Bytes that begin at a multiple of the alignment."""
-    data = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -data.ctypes.data % _ALIGNMENT
-    return data[start : start + size]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from ...errors import InvalidPlanError
+from ...errors import InvalidPlanError, UnsupportedError
 from .recording import Recording, StorageRecord, View
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ class Memory:
         Has graph and buffers.
     recording : Recording
         Of the same graph.
+    arena : Tensor of uint8, optional
+        Bytes to take for the arena, of which others use some too.
 
     Raises
     ------
@@ -35,7 +37,7 @@ class Memory:
         A tensor would lie outside of the arena or of its buffer, or begin where its elements may not.
     """
 
-    def __init__(self, plan: Plan, recording: Recording) -> None:
+    def __init__(self, plan: Plan, recording: Recording, arena: Tensor | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self._recording = recording
@@ -46,7 +48,10 @@ class Memory:
         for storage, record in enumerate(recording.storages):
             if self.offset[storage] is not None and record.device != device:
                 self.offset[storage] = None  # one arena is of one device: what is elsewhere has memory of its own
-        self.arena = _aligned(plan.peak, max([_BASE, *plan.problem.alignment.tolist()]), device)
+        if arena is not None and arena.device != device:
+            raise UnsupportedError(f"an arena for several methods is on {arena.device}, the network is on {device}")
+        alignment = max([_BASE, *plan.problem.alignment.tolist()])
+        self.arena = _aligned(plan.peak, alignment, device) if arena is None else arena
         self._storage: list[torch.UntypedStorage | None] = [None] * len(recording.storages)
         self._base = [0] * len(recording.storages)
         self._tensors: dict[View, Tensor] = {}

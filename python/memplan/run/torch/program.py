@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from statistics import median
@@ -28,6 +28,7 @@ from .sources import Sources
 
 if TYPE_CHECKING:
     from ...facts.plan import Plan
+    from ..program import Common
 
 
 _Step = Callable[[], object]
@@ -58,10 +59,10 @@ class TorchProgram:
         given = source.args or source.kwargs
         self.planned = plain_values(recording.named(tuple(source.args), source.kwargs)) if given else {}
 
-    def bind(self, plan: Plan) -> BoundProgram:
-        """Make the arena of a plan, and check the bounds of every tensor."""
+    def bind(self, plan: Plan, common: Common | None = None) -> BoundProgram:
+        """Make the arena of a plan, or take a common one, and check the bounds of every tensor."""
         with names_of_torch("running a plan of torch"):
-            return BoundProgram(self, plan)
+            return BoundProgram(self, plan, common)
 
     def steps_of(self, plan: Plan) -> list[int]:
         """At which step of a plan each call runs: the ops may have been planned in another order."""
@@ -87,13 +88,15 @@ class TorchProgram:
 class BoundProgram:
     """A program and the arena of a plan."""
 
-    def __init__(self, program: TorchProgram, plan: Plan) -> None:
+    def __init__(self, program: TorchProgram, plan: Plan, common: Common | None = None) -> None:
         assert plan.graph is not None
         recording = with_copies(program.recording, program.graph, plan.graph)
         self._program, self._recording, self._plan = program, recording, plan
-        self._memory = Memory(plan, recording)
+        self._memory = Memory(plan, recording, None if common is None else torch.from_numpy(common.data))
+        self._free = [(0, len(self._memory.arena))] if common is None else common.free
         self._numbers: dict[int, Any] = {}
-        self._sources = Sources(recording, self._memory, program.planned, program.held)
+        stays = frozenset[str]() if common is None else common.roots
+        self._sources = Sources(recording, self._memory, program.planned, program.held, stays)
         if recording is program.recording:
             steps = program.steps_of(plan)
         else:
@@ -113,14 +116,15 @@ class BoundProgram:
         weights: Mapping[str, Any] | None = None,
         check: bool = False,
         views: bool = False,
+        there: Collection[str] = (),
     ) -> Run:
-        """Run once; see `Plan.run`."""
+        """Run once; see `Plan.run`. The arena holds the weights `there` already."""
         memory = self._memory
         with self._lock, torch.no_grad(), self._below_autocast():
             try:
-                if check:
-                    memory.arena.fill_(GARBAGE)
-                copied = self._sources.place(args, kwargs, weights or {})
+                for begin, end in self._free if check else ():
+                    memory.arena[begin:end].fill_(GARBAGE)
+                copied = self._sources.place(args, kwargs, weights or {}, there)
                 self._execute(check)
                 for target, value in self._recording.updates:
                     memory.tensor(target).copy_(memory.tensor(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -29,6 +29,8 @@ class Sources:
         The arguments that are no tensors, by name, as they were planned.
     held : callable
         The weights that the network has now, by name.
+    stays : collection of str
+        Weights that stay in the arena: what a run leaves there is not copied to the network.
     """
 
     def __init__(
@@ -37,7 +39,9 @@ class Sources:
         memory: Memory,
         planned: Mapping[str, Any],
         held: Callable[[], Mapping[str, Tensor]],
+        stays: Collection[str] = (),
     ) -> None:
+        self._stays = stays
         self._recording, self._memory, self._planned, self._held = recording, memory, planned, held
         self._views = {record.name: record.view for record in recording.sources if record.kind == "input"}
         used = {view.storage for call in recording.calls for view in (*call.inputs, *call.outputs)}
@@ -46,8 +50,13 @@ class Sources:
         self._names = {record.name for records in self._weights.values() for record in records}
         self._lent: dict[int, object] = {}  # where the tensors of a storage were when it was lent
 
-    def place(self, args: Sequence[Any], kwargs: Mapping[str, Any], weights: Mapping[str, Any]) -> list[_Copied]:
-        """Put all of them in their places; those that were copied, and are to get their new content back."""
+    def place(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], weights: Mapping[str, Any], there: Collection[str] = ()
+    ) -> list[_Copied]:
+        """Put all of them in their places; those that were copied, and are to get their new content back.
+
+        The weights `there` are in the arena already; others are not given anew.
+        """
         named = self._recording.named(tuple(args), kwargs)
         inputs = tensors_given(named, self._views)
         require_same_values(plain_values(named), self._planned)
@@ -58,8 +67,12 @@ class Sources:
         for storage, owners in self._inputs.items():
             copied += self._put("input", storage, owners, [inputs[record.name] for record in owners])
         for storage, owners in self._weights.items():
+            root = self._recording.storages[storage].root
+            if root in there and not any(record.name in weights for record in owners):
+                continue
             tensors = [weights.get(r.name) if r.name in weights else _first(held.get(r.name), r.origin) for r in owners]
-            copied += self._put("weight", storage, owners, tensors)
+            put = self._put("weight", storage, owners, tensors)
+            copied += [] if root in self._stays else put
         return copied
 
     def let_go(self) -> None:

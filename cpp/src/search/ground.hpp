@@ -1,0 +1,48 @@
+// Ground: what is pinned and reserved as one more buffer, so that whether a plan fits a capacity is a question without
+// pins. It is as large as the capacity, and so can only lie at 0:
+//
+//     capacity ┌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┐        what is pinned and reserved are the ground's parts;
+//              ╎  ┌────┐ ┌────┐        all else of it is free for others
+//              ╎  │ #3 │ │####│ reserved
+//              ┌──┴─┐  └─┴────┤
+//            0 │ #1 │         ╎
+//              └────┴╌╌╌╌╌╌╌╌╌┘▶ step
+//
+// A pinned buffer that conflicts with another whatever their lifetimes meets it at a step of their own, after all
+// others.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+class Ground {
+ public:
+  // `problem` outlives it.
+  explicit Ground(const Problem& problem);
+
+  // Free buffers first, then the ground, if anything is fixed. No pin ends above the capacity.
+  Problem at(Bytes capacity) const;
+
+  // The buffers that are not pinned, and have bytes.
+  const std::vector<Index>& free() const { return free_; }
+
+  // Of all buffers, from those of the free ones.
+  std::vector<Bytes> offsets(std::span<const Bytes> of_free) const;
+
+ private:
+  std::vector<Part> fixed_parts(Bytes capacity) const;
+  void append_parts(Index k, std::vector<Part>& parts) const;
+  std::vector<std::pair<Index, Index>> apart() const;
+  Conflicts conflicts_among(Index count) const;
+
+  const Problem& problem_;
+  std::vector<Index> free_;
+  Step begin_, end_;  // of all lives
+};
+
+}  // namespace memplan

@@ -1,0 +1,125 @@
+"""What each capacity of a pool costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..api import capture, plan
+from ..errors import InfeasibleError
+from ..facts.memories import Memories, Pool, exact, number
+from ..facts.pareto import Pareto, ParetoPoint
+from ..facts.plan import Plan
+from ..text import offer
+
+_READING = (
+    *("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
+    "keep_gradients",
+)
+_PARTS = 16  # of the capacities that are looked at by default
+
+
+def pareto_of_pool(
+    source: Any,
+    capacities: Sequence[int] | None,
+    planner: str,
+    pools: Sequence[Pool],
+    pool: str | None,
+    on_point: Callable[[ParetoPoint], object] | None,
+    options: dict[str, Any],
+) -> Pareto:
+    """See `memplan.pareto`."""
+    if "capacity" in options:
+        raise TypeError("pareto takes capacities, a list; option capacity is for plan")
+    captured = capture(source, **{name: options[name] for name in _READING if name in options})
+    rest = {name: value for name, value in options.items() if name not in _READING}
+
+    def planned(pools: Sequence[Pool]) -> Plan:
+        return plan(captured, planner, pools=pools, **rest)
+
+    chosen = _chosen(pools, pool)
+    free = planned(_with(pools, chosen, None))
+    needed = _memories(free)[chosen.name].peak
+    asked = _even(needed, chosen) if capacities is None else capacities
+    found: list[ParetoPoint] = []
+    interrupted = free.interrupted
+    for capacity in [] if interrupted else asked:
+        try:
+            point = _point(capacity, chosen, lambda room: planned(_with(pools, chosen, room)))
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            interrupted = True
+            break
+        found.append(_bounded(point, found))
+        if on_point is not None:
+            on_point(found[-1])
+        if point.plan is not None and point.plan.interrupted:
+            interrupted = True
+            break
+    given = None if chosen.capacity is None else int(chosen.capacity)
+    return Pareto(_falling(found), needed, _dearest(_memories(free)), interrupted, chosen.name, given)
+
+
+def _chosen(pools: Sequence[Pool], name: str | None) -> Pool:
+    for pool in pools:
+        if not isinstance(pool, Pool):
+            raise TypeError(f"pools must hold memplan.Pool, got {pool!r}")
+    names = [pool.name for pool in pools]
+    if name is not None and name not in names:
+        raise ValueError(f"pool must be the name of one of the pools, got {name!r}; {offer(str(name), names, 'pools')}")
+    return pools[0 if name is None else names.index(name)]
+
+
+def _with(pools: Sequence[Pool], chosen: Pool, capacity: int | None) -> list[Pool]:
+    return [replace(pool, capacity=capacity) if pool is chosen else pool for pool in pools]
+
+
+def _memories(plan: Plan) -> Memories:
+    assert plan.memories is not None
+    return plan.memories
+
+
+def _even(needed: int, pool: Pool) -> list[int]:
+    """Capacities from what the pool would hold down to 0, and its own, the largest first."""
+    steps = {needed - needed * k // _PARTS for k in range(_PARTS + 1)}
+    own = set() if pool.capacity is None else {int(pool.capacity)}
+    return sorted(steps | own, reverse=True)
+
+
+def _point(capacity: int, pool: Pool, planned: Callable[[int], Plan]) -> ParetoPoint:
+    try:
+        found = planned(capacity)
+    except InfeasibleError as error:
+        return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
+    memories = _memories(found)
+    return ParetoPoint(capacity, found, memories.cost, memories.cost_bound, peak=memories[pool.name].peak)
+
+
+def _same_problem(one: Plan | None, other: Plan | None) -> bool:
+    """Whether both are of the same buffers, so that what is known of the one holds for the other."""
+    return one is not None and other is not None and (one.problem, one.sharing) == (other.problem, other.sharing)
+
+
+def _bounded(point: ParetoPoint, larger: Sequence[ParetoPoint]) -> ParetoPoint:
+    """With the bounds of larger capacities: what they need, a smaller one needs too."""
+    bounds = [other.cost_bound for other in larger if _same_problem(other.plan, point.plan)]
+    return replace(point, cost_bound=max([point.cost_bound, *bounds]))
+
+
+def _falling(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
+    """A plan for less room is one for more: where it costs less than what was found there, it is taken."""
+    better: list[ParetoPoint] = []
+    for point in reversed(points):
+        last = better[-1] if better else None
+        if last is not None and last.added_cost < point.added_cost and _same_problem(last.plan, point.plan):
+            point = replace(point, plan=last.plan, added_cost=last.added_cost, peak=last.peak)
+        better.append(point)
+    return tuple(reversed(better))
+
+
+def _dearest(memories: Memories) -> float:
+    """The cost of all accesses in the pool whose bytes cost most."""
+    accessed = sum(pool.accessed for pool in memories.values())
+    return number(max(exact(pool.cost_per_byte) for pool in memories.values()) * accessed)

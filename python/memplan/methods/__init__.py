@@ -1,0 +1,1 @@
+"""Several methods, of which one runs at a time, in one arena."""

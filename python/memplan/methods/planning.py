@@ -1,0 +1,260 @@
+"""One arena for several methods: each planned for itself, then all of them together as one problem."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..api import HAVE_PROGRAMS, capture, plan
+from ..checks import check_donated, checked_place, integer, names, seconds, storage_options
+from ..errors import InfeasibleError
+from ..facts.crossing import Staying
+from ..facts.methods import MethodsPlan
+from ..facts.plan import Plan
+from ..facts.source import Source
+from ..importers import kind_of
+from ..kinds import PLACED
+from ..layouts import Asked as Layout
+from ..layouts import with_layout
+from ..planning.registry import solve_problem
+from ..sizes import in_bytes
+from ..text import offer
+from .graphs import Prepared, prepared, with_state
+from .joined import Joined, joined
+from .sharing import Asked, asked
+
+_CAPTURED = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer")
+_OF_CAPTURE = {*_CAPTURED, "keep_gradients"}
+_OF_STORAGE = {"alignment", "place", "inplace", "disable_inplace_ops", "donate", "zero_copy"}
+_OF_ORDER = {"order", "barrier"}
+_OF_METHOD = {*_OF_CAPTURE, *_OF_STORAGE, *_OF_ORDER, *Layout._fields}
+_FIRST, _LAST, _PARTS = 1, 2, 5  # in the state of a problem
+
+
+def plan_many(
+    methods: Mapping[str, Any],
+    planner: str = "auto",
+    *,
+    shared: Collection[str] | Mapping[str, Any] = (),
+    each: Mapping[str, Mapping[str, Any]] | None = None,
+    capacity: int | str | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    **options: Any,
+) -> MethodsPlan:
+    """Plan several methods, of which one runs at a time, in one arena: entry points of a model, prefill and decode.
+
+    What stays between them lies at the same place in all, and nothing else ever uses its bytes. The rest overlaps.
+
+    Parameters
+    ----------
+    methods
+        Sources by name, of any kind that `plan` takes.
+    planner
+        As in `plan`.
+    shared
+        What stays: names of tensors, each in one method or several; or ``{"cache": {"prefill": "past_out", "decode":
+        "past_in"}}`` for names that differ. A method that reads a tensor and gives it anew has both names, as
+        ``("past_in", "past_out")``; the second is then written over the first. A tensor has as many bytes in all
+        methods. In a graph it is an input, a weight, or an output; it has a place whatever `place` says. In a problem,
+        it is a buffer.
+    each
+        Options of single methods, by name: ``{"prefill": {"args": (prompt,)}, "decode": {"args": (token,)}}``. They
+        come before those of all.
+    capacity, time_limit, seed, threads
+        As in `plan`. The capacity is that of the common arena; half of the time is for the methods alone.
+    options
+        For all methods: those of `capture`, and of `plan` `alignment`, `place`, `inplace`, `disable_inplace_ops`,
+        `donate`, `zero_copy`, `order`, `barrier`, and those of docs/constraints.md.
+
+    Returns
+    -------
+    MethodsPlan
+        `methods` has an ordinary plan per method, with offsets in the common arena. All are verified, and so is that
+        what stays is touched by nothing else.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `plan`; the message names the method. Also what cannot be shared, or has different sizes.
+    InfeasibleError
+        No arena within the capacity, or none was found. `plan` has all methods as one problem.
+    """
+    begin = time.perf_counter()
+    limit = seconds(time_limit, "time_limit")
+    _check(methods, each, options)
+    own = {name: {**options, **(each or {}).get(name, {})} for name in methods}
+    searching = {
+        "seed": integer(seed, "seed", 0, 2**64 - 1),
+        "threads": integer(threads, "threads", 1, 2**31 - 1),
+        "time_limit": None if limit is None else limit / 2 / len(methods),
+    }
+    captured = {name: _captured(name, source, own[name]) for name, source in methods.items()}
+    stays = asked(shared, captured)
+    found = {
+        name: _alone(name, source, captured[name], stays, planner, {**own[name], **searching})
+        for name, source in methods.items()
+    }
+    together = joined(found, stays)
+    left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
+    bound = max((alone.lower_bound for alone in found.values()), default=0)
+    most = None if capacity is None else in_bytes(capacity, "capacity")
+    whole = _whole(together, planner, left, seed, threads, most)
+    if not any(_may_choose(alone) for alone in found.values()):
+        bound = max(bound, whole.lower_bound)
+    result = _result(found, stays, together, whole, bound)
+    result.verify()
+    return replace(result, seconds=time.perf_counter() - begin)
+
+
+def _check(methods: Any, each: Any, options: Mapping[str, Any]) -> None:
+    if not isinstance(methods, Mapping) or not methods or not all(isinstance(name, str) for name in methods):
+        raise TypeError(f"methods must be sources by name, such as {{'prefill': a, 'decode': b}}, got {methods!r}")
+    if each is not None and not (isinstance(each, Mapping) and all(isinstance(o, Mapping) for o in each.values())):
+        raise TypeError(f"each must be options by method, such as {{'decode': {{'args': (x,)}}}}, got {each!r}")
+    for name in each or {}:
+        if name not in methods:
+            raise ValueError(f"each must be by method, got {name!r}; {offer(str(name), list(methods), 'methods')}")
+    for where, given in (("", options), *((f"each[{name!r}]: ", own) for name, own in (each or {}).items())):
+        for option in given:
+            if option not in _OF_METHOD:
+                raise TypeError(f"{where}option {option} does not go with several methods in one arena")
+
+
+def _captured(name: str, source: Any, options: Mapping[str, Any]) -> _core.Graph | _core.Problem:
+    """A method's graph or problem, with what is asked of where its tensors lie."""
+    layout = Layout(**{key: options[key] for key in Layout._fields if key in options})
+    with _named(name):
+        found = capture(source, **{key: options[key] for key in _OF_CAPTURE if key in options})
+        return with_layout(found, layout)
+
+
+def _alone(
+    name: str,
+    source: Any,
+    captured: _core.Graph | _core.Problem,
+    stays: Sequence[Asked],
+    planner: str,
+    options: Mapping[str, Any],
+) -> Plan:
+    """The plan of a method in an arena of its own, with what stays."""
+    given = {key: value for key, value in options.items() if key not in _OF_CAPTURE and key not in Layout._fields}
+    origin = _origin(source, options)
+    with _named(name):
+        if isinstance(captured, _core.Problem):
+            return replace(plan(_throughout(captured, stays, name), planner, **given), source=origin)
+        _check_donated(captured, stays, name, given.get("donate", ()))
+        ready: Prepared = prepared(captured, stays, name, checked_place(given.pop("place", PLACED)))
+        storing = {key: given[key] for key in _OF_STORAGE if key in given}
+        storage = storage_options(captured, place=options.get("place", PLACED), **storing)
+        made = plan(ready.graph, planner, place=ready.place, **given)
+        return replace(ready.plan(made, storage), source=origin)
+
+
+def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
+    """Weights cannot be donated, whatever they are called while the method is planned; nor can what stays."""
+    donated = names(donate, "donate")
+    check_donated(graph, donated)
+    for each in stays:
+        for name in each.tensors.get(method, ()):
+            if name in donated:
+                raise ValueError(f"donate names {name!r}, which stays between the methods as {each.name!r}")
+
+
+def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
+    """What `Plan.run` runs."""
+    kind = kind_of(source)
+    if kind not in HAVE_PROGRAMS or options.get("device") is not None:
+        return None
+    return Source(
+        source,
+        kind,
+        tuple(options.get("args") or ()),
+        dict(options.get("kwargs") or {}),
+        options.get("train", False),
+        dict(options.get("dims") or {}),
+        tuple(options.get("inplace_ops", ())),
+        options.get("trust", False),
+        optimizer=options.get("optimizer"),
+        keep_gradients=options.get("keep_gradients", False),
+    )
+
+
+def _throughout(problem: _core.Problem, stays: Sequence[Asked], method: str) -> _core.Problem:
+    """The problem in which what stays is alive from the first step to the last."""
+    staying = {name for each in stays for name in each.tensors.get(method, ())}
+    kept = [b for b in range(len(problem)) if problem.name(b) in staying]
+    if not kept:
+        return problem
+    state: list[Any] = list(problem.__getstate__())
+    first, last, parts = (None if state[k] is None else np.array(state[k]) for k in (_FIRST, _LAST, _PARTS))
+    assert first is not None
+    assert last is not None
+    first[kept], last[kept] = first.min(), last.max()
+    if parts is not None:
+        parts = parts[~np.isin(parts[:, 0], kept)]
+    state[_FIRST], state[_LAST], state[_PARTS] = first, last, parts
+    return with_state(state)
+
+
+def _may_choose(plan: Plan) -> bool:
+    """Whether tensors of a graph might share other bytes by choice than they do."""
+    if plan.graph is None or plan.storage is None:
+        return False
+    ops, storage = plan.graph.ops, plan.storage
+    in_place = storage.inplace and any(op.inplace for op in ops)
+    return bool(in_place or (storage.zero_copy and any(op.slices or op.concats for op in ops)))
+
+
+def _whole(together: Joined, planner: str, limit: float | None, seed: int, threads: int, capacity: int | None) -> Plan:
+    problem = together.problem
+    try:
+        found = solve_problem(problem, planner, limit, seed, threads, capacity)
+    except InfeasibleError as error:
+        if error.plan is not None:
+            error.plan = Plan.of(error.plan, problem)  # type: ignore[arg-type]
+        error.problem = problem
+        raise
+    return Plan.of(found, problem)
+
+
+def _result(
+    found: Mapping[str, Plan], stays: Sequence[Asked], together: Joined, whole: Plan, bound: int
+) -> MethodsPlan:
+    plans = {}
+    for name, alone in found.items():
+        offsets = together.offsets(name, whole.offsets)
+        peak = int((offsets + alone.problem.size).max(initial=0))
+        plans[name] = replace(
+            alone,
+            offsets=offsets,
+            peak=peak,
+            optimal=peak == alone.lower_bound,
+            winner=whole.winner,
+            seconds=whole.seconds,
+            found_after=whole.found_after,
+            interrupted=alone.interrupted or whole.interrupted,
+        )
+    shared = tuple(Staying(each.name, each.bytes, int(whole.offsets[s]), each.tensors) for s, each in enumerate(stays))
+    peaks = {name: plan.peak for name, plan in found.items()}
+    return MethodsPlan(whole, plans, shared, peaks, bound, whole.seconds)
+
+
+class _named:
+    """Says in errors which method they are of."""
+
+    def __init__(self, name: str) -> None:
+        self._prefix = f"method {name!r}"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (TypeError, ValueError)) and self._prefix not in str(error):
+            error.args = (f"{self._prefix}: {error}", *error.args[1:])

@@ -1,0 +1,82 @@
+"""Several methods in one arena, for people: a table, and all of them side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..facts.usage import Ints
+from ..text import printable
+from .gantt import plot_plan
+from .tables import Table
+from .units import format_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..facts.methods import MethodsPlan
+
+_LINE: dict[str, Any] = {"color": "#555555", "linewidth": 0.8, "linestyle": "--"}
+
+
+def methods_table(plan: MethodsPlan) -> Table:
+    """A row per method: what it needs alone, and of the common arena; the notes say what stays, and what is saved."""
+    rows = tuple(
+        (
+            name,
+            f"{len(method.order):,}" if method.order else "",
+            f"{len(method):,}",
+            format_bytes(plan.alone[name]),
+            format_bytes(method.peak),
+        )
+        for name, method in plan.methods.items()
+    )
+    header = ("method", "ops", "buffers", "alone", "highest end")
+    stays = sum(stays.bytes for stays in plan.shared)
+    names = ", ".join(stays.name for stays in plan.shared[:5]) + (", …" if len(plan.shared) > 5 else "")
+    notes = (
+        f"stays between methods: {format_bytes(stays)}: {names}" if plan.shared else "nothing stays between methods",
+        f"an arena for each method: {format_bytes(plan.separate)}",
+    )
+    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    title = f"{len(plan)} methods in one arena of {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
+    return Table(title, header, rows, frozenset(header[1:]), notes, {"method": None})
+
+
+def plot_methods(plan: MethodsPlan, ax: Axes | None = None, *, title: str | None = None, **options: Any) -> Axes:
+    """Draw all methods one after another; a dashed line is between them, and their names are above."""
+    found = plot_plan(plan.whole, ax, title=_title(plan) if title is None else title, **options)
+    low, high = found.get_xlim()
+    for k, (name, (first, last)) in enumerate(zip(plan.methods, _steps(plan), strict=True)):
+        if k and low < first < high:
+            found.axvline(first, **_LINE)
+        begin, end = max(first, low), min(last, high)
+        if begin < end:
+            found.annotate(
+                printable(name),
+                ((begin + end) / 2, 1),
+                (0, -2),
+                xycoords=found.get_xaxis_transform(),
+                textcoords="offset points",
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+                ha="center",
+                va="top",
+                fontsize="small",
+                parse_math=False,
+            )
+    return found
+
+
+def _title(plan: MethodsPlan) -> str:
+    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    return f"{len(plan)} methods in {format_bytes(plan.peak)}, {state}; {format_bytes(plan.separate)} apart"
+
+
+def _steps(plan: MethodsPlan) -> list[tuple[int, int]]:
+    """The steps of each method in the one problem."""
+    found, end = [], 0
+    for method in plan.methods.values():
+        columns: list[Ints] = [method.problem.first, method.problem.last]
+        steps = int(columns[1].max(initial=0)) - int(columns[0].min(initial=0))
+        found.append((end, end + steps))
+        end += steps
+    return found
