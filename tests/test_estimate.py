@@ -9,6 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
+import onnx_build  # noqa: E402
+from commands import LIFETIMES, run  # noqa: E402
 from memplan.estimating.caching import reserved  # noqa: E402
 from memplan.present.units import format_bytes  # noqa: E402
 
@@ -216,7 +218,7 @@ def test_the_largest_batch_fits_for_real_and_one_more_does_not() -> None:
 
 
 def test_more_fits_where_ops_run_again() -> None:
-    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(6)])
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(3)])
     how: dict[str, Any] = {"args": (torch.randn(4, 32),), "axes": {"input": 0}, "train": True}
     plain, fitted = (memplan.largest(model, "256KiB", fit=fit, **how) for fit in (False, True))
     assert fitted.size > plain.size
@@ -232,6 +234,7 @@ def test_nothing_fits() -> None:
     assert (found.size, found.total) == (0, None)
     found = memplan.largest(block(), 1000, args=(torch.randn(2, 64),), axes={"input": 0}, fit=True)
     assert found.size == 0
+    assert str(found).splitlines()[0] == "no size fits 1000 B (1,000 bytes)"
 
 
 @pytest.mark.parametrize(
@@ -246,8 +249,12 @@ def test_nothing_fits() -> None:
 def test_bad_axes_are_named(options: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         memplan.largest(block(), "1MiB", **{"args": (torch.randn(2, 64),), "axes": {"input": 0}, **options})
-    with pytest.raises(TypeError, match=r"largest takes a torch.nn.Module, got a str"):
+    with pytest.raises(TypeError, match=r"axes, args and kwargs are for a torch.nn.Module"):
         memplan.largest("model.onnx", "1MiB", axes={"x": 0})
+    with pytest.raises(TypeError, match=r"dim must be the name of a symbolic dimension .* got None"):
+        memplan.largest("model.onnx", "1MiB")
+    with pytest.raises(TypeError, match=r"dim, dims and trust are for files and graphs"):
+        memplan.largest(block(), "1MiB", args=(torch.randn(2, 64),), dim="batch")
 
 
 def test_axes_have_one_size() -> None:
@@ -269,3 +276,60 @@ class Constant(torch.nn.Module):
 def test_the_caching_allocator_keeps_segments() -> None:
     problem = memplan.Problem([1000, 3 * 2**20, 3 * 2**20, 30 * 2**20], [0, 0, 2, 2], [1, 1, 3, 3])
     assert reserved(problem) == (2 + 20 + 30) * 2**20
+
+
+# Of files and exported programs, by the name of a symbolic dimension
+
+
+def network() -> Any:
+    """Two ops over a batch of rows of 256 bytes, of which three are held at once."""
+    nodes = [onnx_build.node("Relu", ["x"], ["a"]), onnx_build.node("Exp", ["a"], ["y"])]
+    shape = ["batch", 64]
+    return onnx_build.model(nodes, [onnx_build.value("x", shape)], [onnx_build.value("y", shape)], [])
+
+
+def test_a_symbolic_dimension_has_a_largest_size() -> None:
+    found = memplan.largest(network(), "64KiB", dim="batch")
+    assert found.size == 64 * 1024 // (3 * 256)
+    assert found.total == found.size * 3 * 256 <= found.capacity < found.next_total  # type: ignore[operator]
+    fitted = memplan.largest(network(), "64KiB", dim="batch", fit=True)
+    assert fitted.size >= found.size
+    none = memplan.largest(network(), 700, dim="batch")
+    assert str(none) == "no size fits 700 B (700 bytes)\n1 needs 768 B (768 bytes)"
+    with pytest.raises(memplan.SourceError, match=r"no such symbolic size|'length'"):
+        memplan.largest(network(), "64KiB", dim="length")
+
+
+def test_a_source_holds_for_a_range_of_sizes_only() -> None:
+    rows = torch.export.Dim("rows", min=2, max=40)
+    program = torch.export.export(torch.nn.ReLU(), (torch.randn(8, 64),), dynamic_shapes=({0: rows},))
+    name = str(next(iter(program.range_constraints)))
+    found = memplan.largest(program, "1GiB", dim=name)
+    assert (found.size, found.next_total) == (40, None)
+    assert "one more: dims" in str(found)
+    assert "holds for 2 to 40, got 41" in found.limit
+    none = memplan.largest(program, 600, dim=name)
+    assert (none.size, none.limit) == (0, "")
+    assert str(none).endswith("\n2 needs 1.00 KiB (1,024 bytes)")
+
+
+def test_the_command_line_estimates(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(network().SerializeToString())
+    assert run("estimate", path, "--dims", "batch=4") == 0
+    told = capsys.readouterr().out
+    assert told.strip() == str(memplan.estimate(str(path), dims={"batch": 4})).strip()
+    assert "total" in told
+    assert run("largest", path, "--budget", "64KiB", "--dim", "batch") == 0
+    assert "85 is the largest size that fits 64.00 KiB" in capsys.readouterr().out
+    assert run("largest", path, "--budget", "700", "--dim", "batch") == 1
+    assert "1 needs 768 B" in capsys.readouterr().out
+    for arguments, says in [
+        (("estimate", path, "--optimizer", "AdamW"), "--optimizer needs --train"),
+        (("estimate", path, "--train"), "option train does not apply"),
+        (("estimate", path), "symbolic dimensions without a size: 'batch'"),
+        (("estimate", LIFETIMES), "a problem does not say what its buffers are for"),
+        (("largest", "example:gpt2_infer", "--budget", "1MiB", "--dim", "batch"), "option dims does not apply"),
+    ]:
+        assert run(*arguments) == 2
+        assert says in capsys.readouterr().err

@@ -8,11 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor.budget import Partition, WithinBudget, held, within  # noqa: E402
+from memplan.run.inductor import holding, joint  # noqa: E402
+from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
+from memplan.run.inductor.holding import held  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
 from test_estimate import peak  # noqa: E402
 from test_run_checkpoint import squares, transformer  # noqa: E402
@@ -20,20 +21,34 @@ from test_run_checkpoint import squares, transformer  # noqa: E402
 WITHOUT = 10**12
 
 
-def compiled(model: Any, budget: int, found: list[tuple[int, int]]) -> Any:
-    """A model whose graphs run op by op, partitioned within a budget; the bytes that forward and backward hold."""
+def compiled(model: Any, budget: int, found: list[int]) -> Any:
+    """A model whose graphs run op by op, partitioned within a budget; the bytes that a step holds."""
 
     class Noted(WithinBudget):
         def __call__(self, gm: Any, joint_inputs: Any, **kwargs: Any) -> Any:
             graphs = super().__call__(gm, joint_inputs, **kwargs)
-            found.append((held(graphs[0]), held(graphs[1])))
+            found.append(held(*graphs, kwargs["num_fwd_outputs"]))
             return graphs
 
     def as_it_is(graph: Any, inputs: Any) -> Any:
-        return make_boxed_func(graph.forward)
+        graph.graph.set_codegen(torch.fx.graph._BoxedCodeGen())  # frees what it is given, as Inductor does
+        graph.recompile()
+
+        def run(args: Any) -> Any:
+            return graph.forward(args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
 
     torch._dynamo.reset()
     return torch.compile(model, backend=aot_autograd(fw_compiler=as_it_is, partition_fn=Noted(budget)))
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each op writes its result: nothing is fused."""
+    for module in (holding, joint):
+        monkeypatch.setattr(module, "in_registers", lambda node: False)
 
 
 def step(model: Any, module: Any, x: Any) -> tuple[int, list[Any]]:
@@ -46,16 +61,16 @@ def step(model: Any, module: Any, x: Any) -> tuple[int, list[Any]]:
     return real, gradients
 
 
-def test_forward_and_backward_are_within_the_budget_and_gradients_equal() -> None:
+def test_forward_and_backward_are_within_the_budget_and_gradients_equal(apart: None) -> None:
     module, x = transformer()
     module.eval()
-    found: list[tuple[int, int]] = []
-    usual, gradients = step(compiled(module, WITHOUT, found), module, x)
-    budget = max(found[0]) * 6 // 10
+    found: list[int] = []
+    _, gradients = step(compiled(module, WITHOUT, found), module, x)
+    budget = found[0] * 6 // 10
     real, again = step(compiled(module, budget, found), module, x)
-    assert max(found[1]) <= budget < max(found[0])
+    assert found[1] <= budget < found[0]
     assert all(map(torch.equal, gradients, again))
-    assert real < 0.9 * usual
+    assert real <= budget
 
 
 def test_too_small_a_budget_says_what_is_needed() -> None:
@@ -64,29 +79,60 @@ def test_too_small_a_budget_says_what_is_needed() -> None:
         squares(compiled(module, 1000, [])(x)).backward()
 
 
-def cut_of(peaks: dict[float, tuple[int, float]], nodes: dict[str, float]) -> Any:
-    """A partitioner that knows peaks and costs by share; what is saved by name costs and holds as it says."""
+class Known:
+    """Partitions by capacity: what they hold, and cost; None where there is none."""
 
-    def cut(share: float, solver: Any = None) -> Partition:
-        if solver is not None and solver.again is None:
-            solver.cost, solver.again = nodes, frozenset(nodes)
-        elif solver is not None:
-            saved = set(nodes) - solver.again
-            return Partition(None, 100 + 10 * len(saved), sum(nodes[n] for n in solver.again))  # type: ignore[arg-type]
-        nearest = min(peaks, key=lambda known: abs(known - share))
-        return Partition(None, *peaks[nearest])  # type: ignore[arg-type]
+    def __init__(self, usual: int, of_capacity: Any) -> None:
+        self._usual, self._of, self.asked = usual, of_capacity, list[int]()
 
-    return cut
+    def by_torch(self) -> Any:
+        return Partition(None, self._usual, 0.0)  # type: ignore[arg-type]
+
+    def within(self, capacity: int) -> Any:
+        self.asked.append(capacity)
+        peak = self._of(capacity)
+        if peak is None:
+            raise memplan.InfeasibleError("none")
+        return Partition(None, peak, 1.0)  # type: ignore[arg-type]
 
 
-def test_the_cheapest_that_fits_is_taken_and_what_is_dear_is_saved_where_it_fits() -> None:
-    nodes = {"a": 1.0, "b": 50.0, "c": 3.0}
-    cut = cut_of({1.0: (400, 0.0), 0.5: (150, 60.0), 0.0: (300, 54.0)}, nodes)
-    assert within(cut, 400).cost == 0
-    assert within(cut, 120) == Partition(None, 120, 50.0)  # type: ignore[arg-type]
-    assert within(cut, 150) == Partition(None, 130, 0.0)  # type: ignore[arg-type]
-    with pytest.raises(memplan.InfeasibleError, match="the least found holds 120 at once"):
-        within(cut, 50)
+def test_less_is_asked_for_until_the_partition_fits() -> None:
+    known = Known(1000, lambda capacity: capacity + 70)
+    assert within(known, 1000).peak == 1000
+    assert not known.asked
+    assert within(known, 600).peak == 600
+    assert known.asked == [600, 530]
+
+
+def test_the_error_says_the_least_that_works() -> None:
+    known = Known(1000, lambda capacity: capacity + 10 if capacity >= 400 else None)
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 300 bytes; the least found holds 4") as caught:
+        within(known, 300)
+    assert within(Known(1000, known._of), caught.value.peak).peak <= caught.value.peak
+
+
+def test_what_forward_saves_counts_until_backward_has_used_it(apart: None) -> None:
+    """Three layers keep three tensors, and the gradients come while the last of them are there."""
+    module = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)])
+    x = torch.randn(1024, 64)
+    found: list[int] = []
+    usual, _ = step(compiled(module, WITHOUT, found), module, x)
+    assert abs(usual - found[0]) <= x.nbytes  # the loss is not in the graphs
+    assert found[0] >= 8 * x.nbytes
+
+
+def test_what_draws_random_numbers_is_saved() -> None:
+    module, x = transformer()
+    found: list[int] = []
+    results = []
+    for budget in (WITHOUT, 10**6):
+        run = compiled(module, budget, found)
+        torch.manual_seed(3)
+        squares(run(x)).backward()
+        results.append([p.grad.clone() for p in module.parameters()])
+        module.zero_grad()
+    assert found[1] < found[0]
+    assert all(map(torch.equal, *results))
 
 
 def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
@@ -98,6 +144,33 @@ def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
         settings_of({"budget": "much"}, {}, set())
 
 
+def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled holds 600 bytes more than the partitioner thinks; what is not run is forgotten."""
+    from memplan.run.inductor import compiling
+    from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded
+
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        target = patches["custom_partitioner_fn"]._budget
+        if target < 3000:
+            raise memplan.InfeasibleError("less is not to be had", peak=3000)
+        asked.append(target)
+        for name in ("forward", "backward"):
+            loaded(Loaded(name, {"cpu": {"planned": target + 600}}, []).to_text())
+        return target
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    before = times_loaded()
+    assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
+    assert asked == [4000, 3400]
+    assert len(loaded_since(before)) == 2
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 3,200 bytes as Inductor fuses it; .* holds 3,800 at once"):
+        compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 3200)
+    assert len(loaded_since(before)) == 2
+
+
 @pytest.mark.slow
 def test_kernels_of_inductor_stay_within_the_budget() -> None:
     module, _ = transformer()
@@ -106,8 +179,7 @@ def test_kernels_of_inductor_stay_within_the_budget() -> None:
     torch._dynamo.reset()
     usual, gradients = step(torch.compile(module, backend="memplan"), module, x)
     torch._dynamo.reset()
-    budget = usual * 7 // 10
+    budget = usual * 6 // 10
     real, again = step(torch.compile(module, backend="memplan", options={"budget": budget}), module, x)
-    assert real <= 1.02 * budget
-    for one, other in zip(gradients, again, strict=True):
-        torch.testing.assert_close(one, other)
+    assert real <= budget
+    assert all(map(torch.equal, gradients, again))

@@ -52,14 +52,17 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
         command.add_argument("sources", metavar="SOURCE", nargs="+", help=text)
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
-    _add_reading(command.add_argument_group("how the source is read"))
+    group = command.add_argument_group("how the source is read")
+    add_reading(group)
+    _add_lifetimes(group)
     placing = command.add_argument_group("what is placed, and what may share bytes")
     _add_placing(placing)
     if not many:
         _add_order(placing)
 
 
-def _add_reading(group: Group) -> None:
+def add_reading(group: Group) -> None:
+    """How a network is read; see `reading`."""
     group.add_argument(
         "--dims",
         action="append",
@@ -80,6 +83,9 @@ def _add_reading(group: Group) -> None:
         action="store_true",
         help="of a .pt2 file: let torch run the code that it holds; only if you trust its author",
     )
+
+
+def _add_lifetimes(group: Group) -> None:
     group.add_argument(
         "--no-pins",
         action="store_true",
@@ -276,14 +282,14 @@ def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Pro
 
 def capturing(options: argparse.Namespace) -> dict[str, Any]:
     """What `memplan.capture` takes, of what `add_source` lets its user say."""
-    return {
-        "dims": _dims(options.dims),
-        "train": options.train,
-        "optimizer": options.optimizer,
-        "trust": options.trust,
-        "inclusive": options.inclusive,
-        "inplace_ops": _inplace_ops(options.inplace_ops),
-    }
+    own = {"inclusive": options.inclusive, "inplace_ops": _inplace_ops(options.inplace_ops)}
+    return reading(options) | own
+
+
+def reading(options: argparse.Namespace) -> dict[str, Any]:
+    """How a network is read, as `add_reading` let its user say."""
+    given = {"train": options.train, "optimizer": options.optimizer, "trust": options.trust}
+    return {"dims": _dims(options.dims), **given}
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:

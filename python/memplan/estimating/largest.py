@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ..errors import InfeasibleError
+from ..errors import InfeasibleError, SourceError
 from ..facts.estimate import Largest
 from ..facts.plan import Plan
 from ..fitting.fit import fit as fit_plan
@@ -14,6 +14,7 @@ from ..sizes import in_bytes
 from .estimate import estimate, runs
 
 _MOST = 2**31 - 1
+_STARTS = (1, 2, 8, 64)  # what a symbolic dimension is tried with first
 _Axes = Mapping[str, int]
 
 
@@ -21,9 +22,12 @@ def largest(
     model: Any,
     capacity: int | str,
     *,
-    axes: Mapping[str, int],
+    axes: Mapping[str, int] | None = None,
+    dim: str | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
+    dims: Mapping[str, int] | None = None,
+    trust: bool = False,
     train: bool = False,
     optimizer: Any = None,
     autocast: Any = None,
@@ -39,13 +43,15 @@ def largest(
     Parameters
     ----------
     model
-        A torch.nn.Module.
+        A torch.nn.Module. Or a file, exported program or ONNX model with a symbolic dimension.
     capacity
         Bytes, as an integer or text such as "24GiB", for all that a step holds, weights and states included.
     axes
-        Which axis of which arguments is the size: ``{"x": 0}`` by the name that forward gives them. All have the same
-        size.
-    args, kwargs, train, optimizer, autocast, loss, device
+        Of a module, which axis of which arguments is the size: ``{"x": 0}`` by the name that forward gives them. All
+        have the same size.
+    dim
+        Of another source, the symbolic dimension that is the size: ``"batch"``. The others are in `dims`.
+    args, kwargs, dims, trust, train, optimizer, autocast, loss, device
         As for `estimate`.
     fit
         Ops may run again, as by `memplan.fit`: in an arena beside all that lies outside of it. Takes no autocast and
@@ -56,24 +62,38 @@ def largest(
     Raises
     ------
     TypeError, ValueError
-        Bad input; the step does not fit, however small.
+        Bad input; any size fits.
+    SourceError
+        The source has no such dimension, or holds for none of the sizes that were tried.
     """
-    if not runs(model):
-        raise TypeError(f"largest takes a torch.nn.Module, got a {type(model).__qualname__}")
     if fit and (autocast is not None or loss is not None):
         raise TypeError("fit=True takes no autocast and no loss: it plans what capture sees")
     budget = in_bytes(capacity, "capacity")
-    sized = _Sized(model, args, kwargs, axes)
     how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
+    only: dict[str, Any] = {"autocast": autocast, "loss": loss}
     plans: dict[int, Plan] = {}
 
-    def needs(size: int) -> int | None:
-        given, named = sized.of(size)
+    def needs_as(size: int, reading: dict[str, Any]) -> int | None:
         if not fit:
-            return estimate(model, args=given, kwargs=named, autocast=autocast, loss=loss, **how).total
-        return _fitted(model, budget, given, named, how, time_limit, plans, size)
+            return estimate(model, **reading, **how, **only).total
+        return _fitted(model, budget, reading, how, time_limit, plans, size)
 
-    found, tried = _bisect(needs, budget, sized.now)
+    if runs(model):
+        if dim is not None or dims or trust:
+            raise TypeError("dim, dims and trust are for files and graphs; a module takes axes of its arguments")
+        sized = _Sized(model, args, kwargs, axes)
+        found, tried = _bisect(lambda size: needs_as(size, sized.of(size)), budget, sized.now)
+        return _largest(found, tried, budget, plans)
+    if axes is not None or args or kwargs:
+        raise TypeError("axes, args and kwargs are for a torch.nn.Module; other sources take dim, a name, and dims")
+    named = _Named(lambda size: needs_as(size, {"dims": {**(dims or {}), _name(dim): size}, "trust": trust}))
+    found, tried = _bisect(named, budget, named.start())
+    return _largest(found, tried, budget, plans, named.limit if found + 1 in tried else "")
+
+
+def _largest(
+    found: int, tried: Mapping[int, int | None], budget: int, plans: Mapping[int, Plan], limit: str = ""
+) -> Largest:
     plan = plans.get(found)
     fitting = None if plan is None else plan.fitting
     return Largest(
@@ -84,14 +104,51 @@ def largest(
         dict(sorted(tried.items())),
         () if fitting is None else fitting.changes,
         0.0 if fitting is None else fitting.added_cost / max(fitting.cost, 1.0),
+        limit if tried.get(found + 1) is None else "",
     )
+
+
+def _name(dim: Any) -> str:
+    if not isinstance(dim, str):
+        raise TypeError(f"dim must be the name of a symbolic dimension of the source, such as 'batch', got {dim!r}")
+    return dim
+
+
+class _Named:
+    """What a source needs with a symbolic dimension of some size; it may hold for a range of sizes only."""
+
+    def __init__(self, needs: Callable[[int], int | None]) -> None:
+        self._needs, self._held, self.limit = needs, 0, ""
+
+    def start(self) -> int:
+        """A small size for which the source holds; the error of the smallest where there is none."""
+        errors: list[SourceError] = []
+        for size in _STARTS:
+            try:
+                self(size)
+            except SourceError as error:
+                errors.append(error)
+            else:
+                return size
+        raise errors[0]
+
+    def __call__(self, size: int) -> int | None:
+        try:
+            needed = self._needs(size)
+        except SourceError as error:
+            if not self._held:
+                raise
+            self.limit = str(error) if size > self._held else self.limit
+            return None
+        self._held = max(self._held, size)
+        return needed
 
 
 class _Sized:
     """The arguments of a call with another size along some axes: without data, on the meta device."""
 
     def __init__(
-        self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, axes: Mapping[str, int]
+        self, model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, axes: Mapping[str, int] | None
     ) -> None:
         import torch
 
@@ -112,7 +169,7 @@ class _Sized:
             raise ValueError(f"axes must all have the same size, got {sizes}")
         self.now = max(1, next(iter(sizes.values())))
 
-    def of(self, size: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def of(self, size: int) -> dict[str, Any]:
         """The arguments with this size."""
         import torch
 
@@ -123,27 +180,26 @@ class _Sized:
             shape[axis] = size
             made = torch.empty(shape, dtype=tensor.dtype, device="meta", requires_grad=tensor.requires_grad)
             call.arguments[name] = made
-        return call.args, call.kwargs
+        return {"args": call.args, "kwargs": call.kwargs}
 
 
 def _fitted(
     model: Any,
     budget: int,
-    args: Any,
-    kwargs: Any,
+    reading: Mapping[str, Any],
     how: Mapping[str, Any],
     time_limit: float | None,
     plans: dict[int, Plan],
     size: int,
 ) -> int | None:
     """Bytes of a plan within the budget and of what lies outside of it; what is needed at least where none fits."""
-    outside = estimate(model, args=args, kwargs=kwargs, **how).kept
+    outside = estimate(model, **reading, **how).kept
     device = None if how["device"] == "cpu" else how["device"]
     named: dict[str, Any] = {"train": how["train"], "optimizer": how["optimizer"], "device": device}
     if outside > budget:
         return outside
     try:
-        plan = fit_plan(model, budget - outside, args=args, kwargs=kwargs, alignment=64, time_limit=time_limit, **named)
+        plan = fit_plan(model, budget - outside, alignment=64, time_limit=time_limit, **reading, **named)
     except InfeasibleError as error:
         return outside + error.lower_bound if error.proven else None
     plans[size] = plan

@@ -109,6 +109,8 @@ class Largest:
         With ``fit=True``, what is given up at `size`.
     added_cost : float
         With ``fit=True``, what that costs, as a share of all ops.
+    limit : str
+        Why one more cannot be asked for, if that is not for its bytes: the source does not hold for it.
     """
 
     size: int
@@ -118,6 +120,7 @@ class Largest:
     tried: dict[int, int | None]
     changes: tuple[Change, ...] = ()
     added_cost: float = 0.0
+    limit: str = ""
 
     def __int__(self) -> int:
         return self.size

@@ -24,13 +24,15 @@ class Ledger:
 
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
     next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
-    ``allocated`` says by the position of a line which block it allocates. ``number`` makes a size an integer.
+    ``allocated`` says by the position of a line which block it allocates. ``given`` are inputs that the graph lets go,
+    from the beginning until then. ``number`` makes a size an integer.
     """
 
     def __init__(self, lines: list[Any], number: Callable[[Any, str], int] | None = None) -> None:
         self._number = number or number_of
         self.blocks: list[Block] = []
         self.allocated: dict[int, Block] = {}
+        self.given: list[Block] = []
         self.takeovers: list[tuple[str, str]] = []
         self.steps = 0
         self._of: dict[str, Block] = {}
@@ -52,6 +54,8 @@ class Ledger:
             self._called(line.node)
         elif isinstance(line, wrapper.MultiOutputLine):
             self._unpacked(V.graph.get_buffer(line.result_name), line.arg_name)
+        elif isinstance(line, wrapper.FreeLine) and isinstance(line.node, ir.InputBuffer):
+            self._let_go(line.node)
         elif isinstance(line, MEMORY) and line.node.get_name() not in V.graph.removed_buffers:
             self._memory(line, position)
 
@@ -83,10 +87,19 @@ class Ledger:
         return self._number(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
 
     def _hand_on(self, node: Any, to: str) -> None:
-        block = self._of.pop(node.get_name(), None) or self._make(node, self.steps, "input")
+        if node.get_name() not in self._of:
+            self._let_go(node)
+            self._make(node, self.steps, "input")
+        block = self._of.pop(node.get_name())
         block.buffers.append(to)
         self._of[to] = block
         self.takeovers.append((to, node.get_name()))
+
+    def _let_go(self, node: Any) -> None:
+        bytes = self._bytes(node)
+        self.given.append(
+            Block([node.get_name()], bytes, 0, max(self.steps, 1), "given", device=str(node.get_device()))
+        )
 
     def _free(self, node: Any) -> None:
         name = node.get_name()

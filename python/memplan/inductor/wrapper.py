@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 class Block:
     """Bytes that a wrapper holds during the steps [first, last), and the buffers that lie in them, one after another.
 
-    ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; or "input", a
-    donated input whose bytes a buffer takes over, which counts from there. A block that ``escapes`` is freed by no
+    ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; "input", a
+    donated input whose bytes a buffer takes over, which counts from there; or "given", an input until the graph lets it
+    go. A block that ``escapes`` is freed by no
     line: the graph returns it, or torch keeps it.
     """
 

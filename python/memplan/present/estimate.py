@@ -37,11 +37,17 @@ def estimate_table(found: Estimate) -> Table:
 
 
 def largest_text(found: Largest) -> str:
-    """The size, and what it and the next one need."""
+    """The size, and what it and the next one need; where none fits, what the smallest needs."""
+    if not found.size:
+        known = {size: total for size, total in found.tried.items() if total is not None}
+        least = f"\n{min(known)} needs {_bytes(known[min(known)])}" if known else "\nno schedule was found"
+        return f"no size fits {_bytes(found.capacity)}{least}"
     lines = [f"{found.size} is the largest size that fits {_bytes(found.capacity)}"]
     if found.total is not None:
         lines.append(f"it needs {_bytes(found.total)}")
-    more = "no schedule was found" if found.next_total is None else f"it needs {_bytes(found.next_total)}"
+    more = found.limit or "no schedule was found"
+    if found.next_total is not None:
+        more = f"it needs {_bytes(found.next_total)}"
     lines.append(f"one more: {more}")
     if found.changes:
         lines.append(

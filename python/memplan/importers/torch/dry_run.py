@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 from ...errors import SourceError
 from . import kernels
@@ -27,6 +26,7 @@ from .effects import flat_tensors
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
 from .module import eager, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
+from .touched import cost_of
 
 FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
 
@@ -187,7 +187,7 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.failed = str(func)
             raise
         self._found.workspaces.append(_workspace(func, args))
-        self._found.cost.append(_cost(func, args, kwargs or {}, result))
+        self._found.cost.append(float(cost_of(func, args, kwargs or {}, result)))
         for tensor in flat_tensors(result):
             self._meet(tensor)
         return result
@@ -321,17 +321,6 @@ def _sizes(tensors: Iterable[Tensor]) -> list[int]:
     """Bytes of each storage."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return list({id(storage): storage.nbytes() for storage in storages}.values())
-
-
-def _cost(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> float:
-    """Floating-point operations, and bytes that are read and written; none for a view."""
-    given = list(flat_tensors([list(args), dict(kwargs)]))
-    known = {id(t.untyped_storage()) for t in given}
-    if not func._schema.is_mutable and all(id(t.untyped_storage()) in known for t in flat_tensors(result)):
-        return 0.0
-    count = flop_registry.get(func._overloadpacket)
-    flops = 0 if count is None else count(*args, **kwargs, out_val=result)
-    return float(flops + sum(t.numel() * t.element_size() for t in [*given, *flat_tensors(result)]))
 
 
 def _workspace(func: Any, args: tuple[Any, ...]) -> int:

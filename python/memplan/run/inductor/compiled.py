@@ -21,7 +21,8 @@ class CompiledPlan:
     """An arena of a graph that was compiled with ``torch.compile(f, backend="memplan")``.
 
     Bytes are those of one call. These are counted: buffers of the wrapper, results that kernels allocate themselves,
-    and donated inputs from the step at which a buffer takes over their bytes. What kernels free again is not.
+    donated inputs from the step at which a buffer takes over their bytes, and what forward has saved, as long as
+    backward holds it. What kernels free again is not.
 
     Attributes
     ----------
@@ -66,19 +67,47 @@ class Loaded:
     figures: dict[str, dict[str, int]]
     arenas: list[dict[str, Any]]
 
+    @property
+    def planned(self) -> list[int]:
+        """The most bytes that the graph holds on each device."""
+        return [figures["planned"] for figures in self.figures.values()]
+
     def to_text(self) -> str:
         """As one line of JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 _loaded: deque[Loaded] = deque(maxlen=_MOST)
+_times = 0
 _lock = threading.Lock()
 
 
 def loaded(text: str) -> None:
     """Remember what compiled code says of itself. Wrapper code calls this when it is loaded."""
+    global _times
     with _lock:
         _loaded.append(Loaded(**json.loads(text)))
+        _times += 1
+
+
+def times_loaded() -> int:
+    """How often code was loaded so far."""
+    return _times
+
+
+def loaded_since(times: int) -> list[Loaded]:
+    """What was loaded after so many times."""
+    with _lock:
+        return list(_loaded)[max(0, len(_loaded) - (_times - times)) :]
+
+
+def forget_since(times: int) -> None:
+    """Forget what was loaded after so many times: it is not run."""
+    global _times
+    with _lock:
+        for _ in range(min(_times - times, len(_loaded))):
+            _loaded.pop()
+        _times = times
 
 
 def compiled_plans() -> list[CompiledPlan]:

@@ -10,6 +10,7 @@ All of this is private to torch, and may look different in any other version.
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import logging
@@ -22,13 +23,16 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch._inductor.config
+from torch import fx
+from torch._functorch import config as functorch
 from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
-from ...errors import SourceError, UnsupportedError
+from ...errors import InfeasibleError, SourceError, UnsupportedError
 from .budget import WithinBudget
+from .compiled import forget_since, loaded_since, times_loaded
 from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
@@ -36,6 +40,7 @@ from .settings import Settings
 log = logging.getLogger("memplan.run")
 _SETTINGS: ContextVar[Settings | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
+_TARGETS = 4  # budgets that are asked of the partitioner
 _Pass = Callable[[Any, bool], None]
 _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
 
@@ -59,7 +64,45 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
     if settings.budget is not None:
-        patches = {**patches, "custom_partitioner_fn": WithinBudget(settings.budget)}
+        return _within(graph, inputs, settings, patches, settings.budget)
+    return _planned(graph, inputs, settings, patches)
+
+
+def _within(
+    graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any], budget: int
+) -> Callable[..., Any]:
+    """A graph that holds a budget in the buffers of its wrappers, too.
+
+    What Inductor fuses is known when it has compiled forward and backward. If they hold more than the partitioner
+    thought, less is asked of it.
+
+    Raises
+    ------
+    InfeasibleError
+        None was found that fits. The error says what the least found holds.
+    """
+    target, least = budget, InfeasibleError()
+    for _ in range(_TARGETS):
+        before = times_loaded()
+        own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+        partitioned = {**patches, "custom_partitioner_fn": WithinBudget(target)}
+        try:
+            with functorch.patch(force_non_lazy_backward_lowering=True):
+                run = _planned(own, inputs, settings, partitioned)
+        except InfeasibleError as error:
+            raise least if least.peak is not None else error from None
+        holds = max((most for one in loaded_since(before) for most in one.planned), default=0)
+        if holds <= budget:
+            return run
+        forget_since(before)
+        if least.peak is None or holds < least.peak:
+            text = f"no partition of the graph was found that fits {budget:,} bytes as Inductor fuses it"
+            least = InfeasibleError(f"{text}; the least found holds {holds:,} at once", capacity=budget, peak=holds)
+        target -= max(holds - budget, budget // 200)
+    raise least
+
+
+def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
 
     def inner(*args: Any, **kwargs: Any) -> Any:

@@ -43,18 +43,25 @@ def rewritten(codegen: Any, name: str, settings: Settings, by_torch: Callable[[A
     if not families:
         return False
     default = _blocks_by_default(codegen, by_torch)
-    arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, ledger.blocks, settings)]
+    given = _saved(ledger)
+    blocks = [*ledger.blocks, *given]
+    arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
     texts: dict[str, list[str]] = {}
     for number, arena in enumerate(arenas):
         of_arena = [nodes[block.name] for block in arena.blocks]
         texts.update(zip(arena.plan.problem.names, _texts(codegen, f"arena{number}", arena, of_arena), strict=True))
     cuts = {at: texts[block.name] for at, block in ledger.allocated.items() if block.name in texts}
-    figures = {device: _figures(device, arenas, ledger.blocks, default) for device, _ in families}
+    figures = {device: _figures(device, arenas, blocks, [*default, *given]) for device, _ in families}
     said = Loaded(name, figures, [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas])
     codegen.lines = [line for position, kept in enumerate(lines) for line in cuts.get(position, [kept])]
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
     return True
+
+
+def _saved(ledger: Ledger) -> list[Block]:
+    """What forward has saved, as long as backward holds it; inputs of the network stay with the caller."""
+    return [block for block in ledger.given if V.graph.is_backward and not block.name.startswith("primals")]
 
 
 def _families(blocks: list[Block], nodes: dict[str, Any]) -> dict[tuple[str, Any], dict[str, int]]:

@@ -1,0 +1,126 @@
+"""The most bytes that a step of compiled forward and backward graphs holds, by the sizes of their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch.partitioners import pointwise_ops
+from torch._inductor.fx_utils import get_storage
+from torch.fx.experimental.symbolic_shapes import optimization_hint
+
+from ...importers.torch.effects import flat_tensors
+
+_HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
+
+
+def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int) -> int:
+    """The most bytes that a step holds at one op, without weights and inputs of the network.
+
+    Forward and backward follow each other. What forward saves is held from its op in forward to its last use in
+    backward. The first `outputs` of what forward returns, and all that backward returns, are held to the end. Gradients
+    that backward is given are held from its beginning.
+    """
+    timeline = _Timeline(forward)
+    timeline.run(forward)
+    returned: Any = forward.graph.output_node().args[0]
+    timeline.keep(node for node in returned[:outputs] if isinstance(node, fx.Node))
+    timeline.run(backward)
+    timeline.keep(backward.graph.output_node().all_input_nodes)
+    return timeline.most()
+
+
+class _Timeline:
+    """When storages live, over graphs that run one after another."""
+
+    def __init__(self, first: fx.GraphModule) -> None:
+        self._outside = {s for node in first.graph.find_nodes(op="placeholder") for s in storages(node)}
+        self._now: dict[int, int] = {}  # of a storage that is alive: its position in the lists
+        self._begin: list[int] = []
+        self._end: list[int] = []
+        self._size: list[int] = []
+        self._steps = 0
+        self._kept: set[int] = set()
+
+    def run(self, graph: fx.GraphModule) -> None:
+        """The ops of a graph; what it is given was made before, or comes now."""
+        nodes = [node for node in graph.graph.nodes if node.op != "output"]
+        given = {storage for node in nodes if node.op == "placeholder" for storage in storages(node)}
+        self._now = {storage: place for storage, place in self._now.items() if storage in given}
+        inside = {node for node in nodes if in_registers(node)}
+        for node in nodes:
+            if node in inside:
+                continue
+            self._meet(node)
+            for used in read_by(node, inside):
+                self._use(used)
+            self._steps += node.op != "placeholder"
+        for node in graph.graph.output_node().all_input_nodes:
+            self._use(node)
+
+    def keep(self, nodes: Iterable[fx.Node]) -> None:
+        """The tensors of nodes are held to the end."""
+        self._kept.update(self._now[s] for node in nodes for s in storages(node) if s in self._now)
+
+    def most(self) -> int:
+        """The most bytes at a step."""
+        change = [0] * (self._steps + 2)
+        for place, size in enumerate(self._size):
+            change[self._begin[place]] += size
+            change[self._steps + 1 if place in self._kept else self._end[place]] -= size
+        return max(accumulate(change))
+
+    def _meet(self, node: fx.Node) -> None:
+        for storage, size in storages(node).items():
+            if storage in self._outside or storage in self._now:
+                continue
+            self._now[storage] = len(self._size)
+            self._begin.append(self._steps)
+            self._end.append(self._steps + 1)
+            self._size.append(size)
+
+    def _use(self, node: fx.Node) -> None:
+        for storage in storages(node):
+            if storage in self._now:
+                self._end[self._now[storage]] = self._steps + 1
+
+
+def storages(node: fx.Node) -> dict[int, int]:
+    """The storages of the tensors that a node makes or shows, and their bytes."""
+    found = {}
+    for tensor in flat_tensors(node.meta.get("val")):
+        if torch._C._has_storage(tensor):
+            found[get_storage(tensor)] = hint(tensor.untyped_storage().nbytes())
+    return found
+
+
+def hint(size: Any) -> int:
+    """A size as an integer: with symbolic sizes, for those that the graph is compiled with."""
+    return int(optimization_hint(size, fallback=_HINT))
+
+
+def parts_of(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
+    """A node, and those of `inside` that are computed where it is: what it reads of them, and what these read."""
+    yield node
+    for used in node.all_input_nodes:
+        if used in inside:
+            yield from parts_of(used, inside)
+
+
+def read_by(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
+    """The nodes that a node and its parts read."""
+    for part in parts_of(node, inside):
+        yield from (used for used in part.all_input_nodes if used not in inside)
+
+
+def in_registers(node: fx.Node) -> bool:
+    """Whether Inductor fuses an op into the one that reads it: both are elementwise, and no other reads it."""
+    users = list(node.users)
+    if len(users) != 1 or node.op != "call_function":
+        return False
+    packets = [getattr(n.target, "_overloadpacket", None) for n in (node, users[0])]
+    fused = pointwise_ops()
+    return all(packet in fused for packet in packets)

@@ -1,0 +1,147 @@
+"""The joint graph of forward and backward as a graph of memplan, and what forward saves if some ops run again.
+
+Storages are the tensors. Views are not ops: who reads a view uses its storage. An elementwise op whose result one other
+reads alone, forward or backward as it is, is part of that one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch.partitioners import (  # type: ignore[attr-defined]
+    CheckpointPolicy,
+    NodeInfo,
+    get_default_op_list,
+    must_recompute,
+)
+
+from ... import _core
+from ...importers.torch.touched import cost_of
+from .holding import hint, in_registers, parts_of, read_by, storages
+
+
+class Joint:
+    """A joint graph.
+
+    Attributes
+    ----------
+    graph : Graph
+        Its storages and ops; ops have the names of their nodes.
+    cost : list of float
+        Of each op: floating-point operations, and bytes that it touches.
+    again : list of str
+        What running each op again does, as for `fit_graph`: ops of backward do not.
+    """
+
+    def __init__(self, nodes: fx.Graph, info: NodeInfo) -> None:
+        self._nodes, self._info = nodes, info
+        self._types = get_default_op_list()
+        self._outside = {s for node in info.inputs for s in storages(node)}
+        self._backward = self._of_backward()
+        self._inside = {node for node in nodes.nodes if self._is_part(node)}
+        self.cost: list[float] = []
+        self.again: list[str] = []
+        ops: list[_core.Op] = []
+        size: dict[int, int] = {}
+        for node in sorted(nodes.nodes, key=lambda node: node.name in self._backward):
+            made = {s: bytes for s, bytes in storages(node).items() if s not in size and s not in self._outside}
+            if node.op == "output" or node in self._inside or node in info.inputs:
+                continue
+            read = dict.fromkeys(s for used in read_by(node, self._inside) for s in storages(used) if s in size)
+            if not made and not _changes(node):
+                continue
+            size.update(made)
+            ops.append(_core.Op(node.name, str(node.target), [f"s{s}" for s in read], [f"s{s}" for s in made]))
+            self.cost.append(sum(cost_of_node(part) for part in parts_of(node, self._inside)))
+            self.again.append("same" if self._may_run_again(node) else "never")
+        kept = {s for node in nodes.output_node().all_input_nodes for s in storages(node)}
+        tensors = [_core.Tensor(f"s{s}", bytes) for s, bytes in size.items()]
+        self.graph = _core.Graph(tensors, ops, [f"s{s}" for s in size if s in kept])
+
+    def saved(self, again: Collection[str]) -> list[fx.Node]:
+        """What forward saves, if backward runs these of its ops again, and views."""
+        found: dict[fx.Node, None] = {}
+        seen: set[fx.Node] = set()
+        waiting = list(self._needed())
+        while waiting:
+            node = waiting.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            maker: Any = node.args[0] if node.target is operator.getitem else node
+            if node in self._info.inputs or not (maker.name in again or self._is_free(node)):
+                found[node] = None
+            else:
+                waiting += node.all_input_nodes
+        return [node for node in self._nodes.nodes if node in found]
+
+    def is_backward(self, name: str) -> bool:
+        """Whether an op of the graph runs in backward."""
+        return name in self._backward
+
+    def _of_backward(self) -> set[str]:
+        """Ops that follow gradients, and ops among them that forward does not need."""
+        found: set[str] = set()
+        for node in self._nodes.nodes:
+            if node.op == "placeholder":
+                continue
+            if node in self._info.tangents_closure or (found and not self._info.is_required_fw(node)):
+                found.add(node.name)
+        return found | {node.name for node in self._info.tangents_closure}
+
+    def _needed(self) -> Iterator[fx.Node]:
+        """What backward reads of forward."""
+        for node in self._nodes.nodes:
+            if node.op == "output" or node in self._info.tangents_closure or node not in self._info.required_bw_nodes:
+                continue
+            yield node  # a gradient that forward makes
+        for node in self._info.tangents_closure:
+            yield from (used for used in node.all_input_nodes if used not in self._info.tangents_closure)
+
+    def _is_free(self, node: fx.Node) -> bool:
+        """Whether a node is never saved: views, what is no tensor, parts of others, and where one asks for that."""
+        if must_recompute(node) or node in self._inside or not isinstance(node.meta.get("val"), torch.Tensor):
+            return True
+        return node.name in self._backward or (_is_view(node) and not _saved(node))
+
+    def _is_part(self, node: fx.Node) -> bool:
+        if not in_registers(node):
+            return False
+        (user,) = node.users
+        return (node.name in self._backward) == (user.name in self._backward) and not _saved(node)
+
+    def _may_run_again(self, node: fx.Node) -> bool:
+        if node.name in self._backward or node.op != "call_function":
+            return False
+        parts = list(parts_of(node, self._inside))
+        return not any(_saved(part) or self._types.is_random(part) or _changes(part) for part in parts)
+
+
+def cost_of_node(node: fx.Node) -> float:
+    """Operations and bytes of a node, for the sizes that the graph is compiled with."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return 0.0
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda given: given.meta.get("val"))
+    return float(hint(cost_of(node.target, args, kwargs, node.meta["val"])))
+
+
+def _is_view(node: fx.Node) -> bool:
+    """Whether a node shows tensors that it reads; not those of an op that makes several."""
+    read = {storage for used in node.all_input_nodes for storage in storages(used)}
+    return node.target is not operator.getitem and not _changes(node) and storages(node).keys() <= read
+
+
+def _saved(node: fx.Node) -> bool:
+    """Whether it has to be saved: it has effects, or one asks for it."""
+    return bool(node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE)
+
+
+def _changes(node: fx.Node) -> bool:
+    target: Any = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return bool(target._schema.is_mutable)
+    return node.op == "call_function" and isinstance(target, torch._ops.HigherOrderOperator)
