@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import Any
 
-FIXED = ("pins", "reserved", "together", "layouts")
+FIXED = ("pins", "reserved", "together", "layouts", "branches", "branched")
 KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures", *FIXED)
+REFUTED = KINDS[:-2]  # kinds that refute takes
 OPEN = 2**40  # beyond every difference
 
 Interval = tuple[int, int]
@@ -35,10 +36,11 @@ class Case:
     pins: dict[int, int] = field(default_factory=dict)
     reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
     together: list[tuple[int, int, int]] = field(default_factory=list)  # rows (a, b, offset of b less that of a)
+    branches: list[str] = field(default_factory=list)
 
     @property
     def is_fixed(self) -> bool:
-        return bool(self.pins or self.reserved or self.together)
+        return bool(self.pins or self.reserved or self.together or any(self.branches))
 
     def arguments(self) -> dict[str, Any]:
         """What memplan.Problem takes."""
@@ -57,6 +59,7 @@ class Case:
             "pins": [self.pins.get(i, -1) for i in range(len(self.size))] if self.pins else None,
             "reserved": self.reserved or None,
             "together": self.together or None,
+            "branches": self.branches or None,
         }
 
     def forbidden(self) -> dict[Interval, list[Interval]]:
@@ -66,6 +69,9 @@ class Case:
         found: dict[Interval, list[Interval]] = {}
         for i, j in combinations(range(len(self.size)), 2):
             ranges = [(1 - self.size[j], self.size[i] - 1)] if (i, j) in apart else []
+            if self.exclusive(i, j):
+                found[i, j] = ranges
+                continue
             ranges += [
                 (b1 + 1 - e2, e1 - 1 - b2)
                 for b1, e1, f1, l1 in used[i]
@@ -78,6 +84,18 @@ class Case:
             i, j, d = (a, b, distance) if a < b else (b, a, -distance)
             found[i, j] = [*found.get((i, j), []), (-OPEN, d - 1), (d + 1, OPEN)]
         return found
+
+    def exclusive(self, i: int, j: int) -> bool:
+        """Whether some switch takes one branch for the one, and another for the other."""
+        if not self.branches:
+            return False
+        taken: list[
+            dict[str, str]
+        ] = []  # per buffer, the branch of each switch, which is named by all that is around it
+        for path in (self.branches[i], self.branches[j]):
+            words = path.split("/") if path else []
+            taken.append({"/".join(words[: k + 1]): words[k + 1] for k in range(0, len(words), 2)})
+        return any(switch in taken[1] and taken[1][switch] != branch for switch, branch in taken[0].items())
 
     def places(self, i: int, end: int) -> list[int]:
         """Offsets that end at or below `end` and that buffer i may have by itself."""
@@ -106,7 +124,7 @@ class Case:
         return own or [(0, self.size[i], self.first[i], self.last[i])]
 
     def _apart(self) -> set[Interval]:
-        """Pairs that conflict with all their bytes."""
+        """Pairs that conflict with all their bytes, in whatever branches they are."""
         apart = {(min(pair), max(pair)) for pair in self.conflicts}
         if self.happens_before is None and self.clock is None:
             return apart
@@ -162,7 +180,12 @@ def case(kind: str, seed: int, least: int = 5, most: int = 12) -> Case:
 
 def _fixed(chance: random.Random, made: Case, kind: str) -> Case:
     """Pins, reserved bytes and distances, of which some plan exists."""
-    mixed = kind == "layouts"
+    mixed = kind in ("layouts", "branched")
+    if kind.startswith("branch"):
+        paths = _paths(chance, "s", chance.randint(1, 3), chance.choice([1, 1, 2]))
+        made.branches = [chance.choice(paths) if chance.random() < 0.8 else "" for _ in made.size]
+    if kind == "branches":
+        return made
     if mixed and chance.random() < 0.4:
         made.parts = [part for i in range(len(made.size)) if chance.random() < 0.5 for part in shape(chance, made, i)]
     if mixed and chance.random() < 0.4:
@@ -193,6 +216,18 @@ def _fixed(chance: random.Random, made: Case, kind: str) -> Case:
             if i not in grouped and not meets and chance.random() < 0.4 and pin in made.places(i, pin + made.size[i]):
                 made.pins[i] = pin
     return made
+
+
+def _paths(chance: random.Random, name: str, switches: int, depth: int, outside: str = "") -> list[str]:
+    """Branches of some switches, and of switches inside of these."""
+    found = []
+    for switch in range(switches):
+        for branch in range(chance.randint(2, 3)):
+            path = f"{outside}/{name}{switch}/{branch}".removeprefix("/")
+            found.append(path)
+            if depth > 1 and chance.random() < 0.5:
+                found += _paths(chance, "t", 1, depth - 1, path)
+    return found
 
 
 def join(chance: random.Random, made: Case, grouped: dict[int, dict[int, int]]) -> None:

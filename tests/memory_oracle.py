@@ -150,8 +150,7 @@ def _pin(chance: random.Random, made: PooledCase) -> None:
         pins = made.pins | {j: (p, offset + d) for j, d in whole[i].items()}
         members = [j for j, (q, _) in pins.items() if q == p]
         if all(made.takes[j][p] for j in members):
-            tried = replace(made, pins=pins)
-            if not tried.inside(p, members).faults([pins[j][1] for j in members]):
+            if not made.inside(p, members).faults([pins[j][1] for j in members]):
                 made.pins[i] = (p, offset)
 
 

@@ -97,7 +97,12 @@ def test_only_the_largest_gaps_have_arrows() -> None:
     assert len(ax.patches) == away.MOST_ARROWS
     away.draw_arrows(many, (0, 12), ax)
     assert len(ax.patches) == away.MOST_ARROWS
-    assert AGAIN.plot(plt.figure().add_subplot()).figure.axes[0].patches
+    own = AGAIN.plot(plt.figure().add_subplot())
+    assert len(own.patches) > 1
+    one = returns_of(AGAIN)[0]
+    drawn = [r for r in returns_of(AGAIN) if one.tensor in (r.left.name, r.back.name)]
+    marked = AGAIN.plot(plt.figure().add_subplot(), highlight=one.tensor)
+    assert len(marked.patches) == len(drawn) == 1
 
 
 def test_what_came_back_has_its_colour() -> None:

@@ -147,7 +147,7 @@ MALFORMED = [
     (without("outputs"), "graph has no 'outputs'"),
     (
         small() | {"nodes": []},
-        "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, exclude, ops, outputs",
+        "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, exclude, exclusive, ops, outputs",
     ),
     (changed("tensors", {}), "tensors must be a list, got dict"),
     (changed("tensors.1", "w"), "tensors[1] must be a dict with bytes, dtype, kind, name, shape, got str"),
@@ -180,7 +180,7 @@ MALFORMED = [
         "tensors[1] ('w'): dtype must be one of bool, int2",
     ),
     (changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}), "more than int64 holds"),
-    (changed("ops.1", 3), "ops[1] must be a dict with after, alias, concat"),
+    (changed("ops.1", 3), "ops[1] must be a dict with after, alias, branch, concat"),
     (without("ops.1.inputs"), "ops[1] has no 'inputs'; expected inputs, outputs"),
     (changed("ops.1.inputs", "t"), "ops[1].inputs must be a list, got str"),
     (changed("ops.1.inputs", ["t", None]), "ops[1].inputs[1] must be a string, got None"),

@@ -16,6 +16,8 @@ import memplan
 from memory_solving import solve
 from memplan import InfeasibleError, Pool
 from memplan.present import bands
+from memplan.present.memories import costs_table
+from memplan.present.tables import text as tables_text
 
 KiB = 1024
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
@@ -399,3 +401,48 @@ def test_a_notebook_names_pools() -> None:
     assert ">sram<title>sram 12 B of 14 B</title></text>" in shown
     assert shown.count('stroke-dasharray="2 4"') == 1
     assert 'stroke-dasharray="6 4"' not in shown
+
+
+# What is said of pools
+
+
+def test_an_explanation_names_what_costs_most() -> None:
+    plan = memplan.plan(LETTERS, pools=[SRAM, DRAM], accesses={"e": 2})
+    assert plan.memories is not None
+    costs = plan.memories.costs()
+    assert sum(costs.values()) == plan.memories.cost
+    assert list(costs.values()) == sorted(costs.values(), reverse=True)
+    explanation = plan.explain()
+    assert explanation.sentences[0].startswith("sram holds 12 B of 12 B; dram holds 8 B. All accesses: cost ")
+    first = plan[next(iter(costs))]
+    assert f"{first.name} in dram" in explanation.sentences[1]
+    text = str(explanation)
+    assert "What costs most" in text
+    assert "fragmentation" not in text
+    assert "makes the peak" not in text
+    assert f"and {len(costs) - 1} more" in tables_text(costs_table(plan, 1))
+
+
+def test_a_plan_without_costs_or_from_a_file_is_explained(tmp_path: Path) -> None:
+    free = memplan.plan(LETTERS, pools=[DRAM])
+    assert "What costs most" not in str(free.explain())
+    assert "All accesses: cost 0, proven to be the least." in free.explain().sentences[0]
+    plan = memplan.plan(LETTERS, pools=[SRAM, DRAM])
+    plan.to_json(tmp_path / "plan.json")
+    assert memplan.read_plan(tmp_path / "plan.json").explain().sentences[0] == plan.explain().sentences[0]
+
+
+def test_a_difference_is_one_of_pools(tmp_path: Path) -> None:
+    one, other = (memplan.plan(LETTERS, pools=[Pool("sram", room), DRAM]) for room in (12, 8))
+    diff = one.diff(other)
+    assert one.memories is not None
+    assert other.memories is not None
+    assert str(diff).startswith(f"All accesses: cost {one.memories.cost}, proven to be the least, before; ")
+    rows = {line.split("  ")[1].strip(): line.split() for line in str(diff).splitlines() if line.startswith("  ")}
+    assert rows["peak of sram"][3:5] == ["12", "B"]
+    assert rows["cost of accesses"][-1] == f"{other.memories.cost - one.memories.cost:+,}"
+    assert "sram" in "".join(line for line in str(diff).splitlines() if "→" in line)
+    assert one.diff(one).same == len(one)
+    diff.to_html(tmp_path / "diff.html")
+    assert "All accesses" in (tmp_path / "diff.html").read_text()
+    assert "The peak" in str(one.diff(memplan.plan(LETTERS)))

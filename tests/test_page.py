@@ -250,6 +250,7 @@ def test_pools_are_bands_with_names_capacities_and_costs(opened: Opened) -> None
         assert (told["pool"], told["tensor"]) == (slot.memory, slot.name)
         assert f"({slot.address:,} bytes)" in told["address"] or told["address"] == f"{slot.address} B"
         assert "offset" not in told
+        assert told["accessed"] == told["size"]
     frames = [model(page, name, "[m.inner_width, m.inner_height]")[0] for name in ("gantt0", "load0")]
     assert abs(frames[0] - frames[1]) < 3
     assert page.evaluate("memplan.inPool(70, [0, 64], [8, 1000])") == 1006

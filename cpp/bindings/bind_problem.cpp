@@ -20,23 +20,23 @@ std::vector<Bytes> alignment_column(py::handle source, std::size_t count) {
   return std::vector(count, int64_column(py::make_tuple(source), "alignment")[0]);
 }
 
-std::string name_of(py::handle name) {
+std::string text_of(py::handle name, const char* column) {
   Py_ssize_t length = 0;
   const char* text = py::isinstance<py::str>(name) ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
-    refuse("names", "hold strings that UTF-8 can hold", py::repr(name).cast<std::string>());
+    refuse(column, "hold strings that UTF-8 can hold", py::repr(name).cast<std::string>());
   }
   return {text, static_cast<std::size_t>(length)};
 }
 
-std::vector<std::string> names_of(const py::object& source) {
+std::vector<std::string> texts_of(const py::object& source, const char* column) {
   if (source.is_none()) return {};
   if (py::isinstance<py::str>(source) || !py::isinstance<py::iterable>(source))
-    refuse("names", "be a sequence of strings", py::repr(source).cast<std::string>());
-  std::vector<std::string> names;
-  for (py::handle name : source) names.push_back(name_of(name));
-  return names;
+    refuse(column, "be a sequence of strings", py::repr(source).cast<std::string>());
+  std::vector<std::string> texts;
+  for (py::handle text : source) texts.push_back(text_of(text, column));
+  return texts;
 }
 
 std::string name_at(const Problem& problem, Index buffer) {
@@ -126,9 +126,16 @@ Problem joined(const Problem& problem, const py::object& together) {
   return problem.with_together(together_of(together, problem.count()));
 }
 
+// Checked again.
+Problem branched(const Problem& problem, const py::object& branches) {
+  const Problem found = problem.with_branches(texts_of(branches, "branches"));
+  return found.with_together({problem.together().begin(), problem.together().end()});
+}
+
 Problem make_problem(py::handle size, py::handle first, py::handle last, py::handle alignment, const py::object& names,
                      const py::object& parts, const py::object& conflicts, const py::object& happens_before,
-                     const py::object& pins, const py::object& reserved, const py::object& together) {
+                     const py::object& pins, const py::object& reserved, const py::object& together,
+                     const py::object& branches) {
   std::vector<Bytes> sizes = int64_column(size, "size");
   std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
   const py::array events = array_of(first, "first");
@@ -146,7 +153,7 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
     lives.last = int64_column(last, "last");
   }
   Problem problem(std::move(sizes), std::move(lives.first), std::move(lives.last), std::move(alignments),
-                  names_of(names));
+                  texts_of(names, "names"));
   if (!parts.is_none()) problem = problem.with_shapes(parts_of(parts, problem.count()));
   if (!conflicts.is_none() || !lives.conflicts.empty()) {
     Conflicts all = conflicts_of(conflicts, problem.count());
@@ -154,6 +161,7 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
     problem = problem.with_conflicts(std::move(all));
   }
   if (!happens_before.is_none()) problem = with_happens_before(problem, happens_before_of(happens_before));
+  if (!branches.is_none()) problem = problem.with_branches(texts_of(branches, "branches"));
   if (!pins.is_none() || !reserved.is_none()) problem = pinned(problem, pins, reserved);
   return together.is_none() ? problem : joined(problem, together);
 }
@@ -195,6 +203,11 @@ std::optional<Array> reserved_table(const Problem& problem) {
   for (const Reserved& range : problem.reserved())
     rows.insert(rows.end(), {range.begin, range.end, range.first, range.last});
   return table(std::move(rows), 4);
+}
+
+std::optional<std::vector<std::string>> branches_column(const Problem& problem) {
+  if (!problem.has_branches()) return std::nullopt;
+  return problem.branches().paths();
 }
 
 std::optional<Array> together_table(const Problem& problem) {
@@ -253,14 +266,18 @@ void bind_problem(py::module_& m) {
       "    Rows (begin, end, first, last): bytes [begin, end) of the arena that no buffer may use in the steps\n"
       "    [first, last). The least and the largest int64 as steps stand for always.\n"
       "together : (m, 3) int64, optional\n"
-      "    Rows (a, b, distance): buffer b begins so many bytes after buffer a, or before it if negative.\n\n"
+      "    Rows (a, b, distance): buffer b begins so many bytes after buffer a, or before it if negative.\n"
+      "branches : sequence of str, optional\n"
+      "    Per buffer the branch in which alone it exists, such as 'if1/then', or 'if1/then/if2/else' for a switch\n"
+      "    inside of it; '' where it exists in every run. Buffers of two branches of one switch may share bytes\n"
+      "    whatever their lifetimes.\n\n"
       "Raises\n------\n"
       "ProblemError\n    Naming column and row: unequal lengths, size < 0, last <= first, alignment < 1, or sizes\n"
       "    that add up to more than int64.")
       .def(py::init(&make_problem), py::arg("size"), py::arg("first"), py::arg("last"), py::arg("alignment") = 1,
            py::arg("names") = py::none(), py::arg("parts") = py::none(), py::arg("conflicts") = py::none(),
            py::arg("happens_before") = py::none(), py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
-           py::arg("together") = py::none())
+           py::arg("together") = py::none(), py::arg("branches") = py::none())
       .def_property_readonly("size", column_property<Problem>("size", static_cast<Columns>(&Problem::size)))
       .def_property_readonly("first", column_property<Problem>("first", static_cast<Columns>(&Problem::first)))
       .def_property_readonly("last", column_property<Problem>("last", static_cast<Columns>(&Problem::last)))
@@ -276,6 +293,10 @@ void bind_problem(py::module_& m) {
       .def("with_pins", &pinned, py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
            "The same buffers, with these pins and reserved bytes instead of those that they have.")
       .def_property_readonly("together", &together_table, "(m, 3) int64, or None when no buffers lie together.")
+      .def_property_readonly("branches", &branches_column,
+                             "The branch of each buffer, '' where it exists in every run; None where all do.")
+      .def("with_branches", &branched, py::arg("branches") = py::none(),
+           "The same buffers, in these branches instead of those that they are in.")
       .def("with_conflicts", &conflicting, py::arg("conflicts") = py::none(),
            "The same buffers, with these conflicts instead of those that they have.")
       .def("with_together", &joined, py::arg("together") = py::none(),
@@ -294,10 +315,10 @@ void bind_problem(py::module_& m) {
             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
                                   parts_table(p), conflicts_table(p), pins_column(p), reserved_table(p),
-                                  together_table(p));
+                                  together_table(p), branches_column(p));
           },
           [](const py::tuple& s) {
-            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8], s[9]);
+            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8], s[9], s[10]);
           }));
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");

@@ -1,4 +1,5 @@
 #include <memory>
+#include <unordered_map>
 
 #include "arrays.hpp"
 #include "chosen.hpp"
@@ -23,18 +24,21 @@ Place place_of(const std::vector<std::string>& kinds) {
 Plan& plan_in(Plan& plan) { return plan; }
 Plan& plan_in(GraphPlan& found) { return found.plan; }
 
+using Start = std::optional<std::unordered_map<std::string, Bytes>>;
+
 // What plans are asked for with, besides the planner.
 struct Asked {
   PlanOptions options;
   Watch watch;
 
   Asked(std::optional<double> time_limit, std::uint64_t seed, int threads, std::optional<Bytes> capacity,
-        const py::object& tell, bool interruptible)
+        const py::object& tell, bool interruptible, Start start)
       : watch(tell, interruptible) {
     options.time_limit = time_limit;
     options.capacity = capacity;
     options.seed = seed;
     options.threads = threads;
+    if (start) options.earlier = std::make_shared<const std::unordered_map<std::string, Bytes>>(*std::move(start));
     if (watch.can_stop()) options.stop = [this] { return watch.stop(); };
   }
   Asked(const Asked&) = delete;
@@ -63,8 +67,8 @@ auto solved(Asked& asked, Solve&& solve) {
 
 Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
                    std::uint64_t seed, int threads, std::optional<Bytes> capacity, const py::object& tell,
-                   bool interruptible, const InPython& in_python) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+                   bool interruptible, const InPython& in_python, Start start) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
   const Chosen chosen(planner, in_python, asked.watch);
   OnPlan on_plan;
   if (asked.watch.listens()) on_plan = [&](Plan plan) { asked.watch.tell(std::move(plan)); };
@@ -74,8 +78,8 @@ Plan solve_problem(const Problem& problem, const std::string& planner, std::opti
 std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner, const StorageOptions& storage,
                                      std::optional<double> time_limit, std::uint64_t seed, int threads,
                                      std::optional<Bytes> capacity, const py::object& tell, bool interruptible,
-                                     const InPython& in_python) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible);
+                                     const InPython& in_python, Start start) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
   const Chosen chosen(planner, in_python, asked.watch);
   OnGraphPlan on_plan;
   if (asked.watch.listens())
@@ -274,14 +278,15 @@ void bind_solve(py::module_& m) {
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("in_python") = py::none(),
+        py::arg("in_python") = py::none(), py::arg("start") = py::none(),
         "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
         "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.\n"
-        "`in_python` is the planner that `planner` names, where it is written in Python.");
+        "`in_python` is the planner that `planner` names, where it is written in Python.\n"
+        "`start` has offsets by name, of an earlier plan, from which a search begins.");
   m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("in_python") = py::none(),
+        py::arg("in_python") = py::none(), py::arg("start") = py::none(),
         "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
 }
 

@@ -140,6 +140,7 @@ class Op:
         list[str],
         float | None,
         bool,
+        str,
     ]: ...
     def __init__(
         self,
@@ -157,6 +158,7 @@ class Op:
         after: collections.abc.Sequence[str] = [],
         cost: typing.SupportsFloat | typing.SupportsIndex | None = None,
         recompute: bool = True,
+        branch: str = "",
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
@@ -167,6 +169,11 @@ class Op:
         """
     @property
     def aliases(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def branch(self) -> str:
+        """
+        In which it runs, such as 'if1/then'; empty: in every run.
+        """
     @property
     def concats(self) -> list[tuple[str, str, int]]: ...
     @property
@@ -380,6 +387,10 @@ class Problem:
         [first, last). The least and the largest int64 as steps stand for always.
     together : (m, 3) int64, optional
         Rows (a, b, distance): buffer b begins so many bytes after buffer a, or before it if negative.
+    branches : sequence of str, optional
+        Per buffer the branch in which alone it exists, such as 'if1/then', or 'if1/then/if2/else' for a switch
+        inside of it; '' where it exists in every run. Buffers of two branches of one switch may share bytes
+        whatever their lifetimes.
 
     Raises
     ------
@@ -403,6 +414,7 @@ class Problem:
         numpy.typing.NDArray[numpy.int64] | None,
         numpy.typing.NDArray[numpy.int64] | None,
         numpy.typing.NDArray[numpy.int64] | None,
+        list[str] | None,
     ]: ...
     def __init__(
         self,
@@ -417,6 +429,7 @@ class Problem:
         pins: typing.Any = None,
         reserved: typing.Any = None,
         together: typing.Any = None,
+        branches: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
@@ -434,6 +447,10 @@ class Problem:
         """
         The buffer's name, or '#i' where buffers have none.
         """
+    def with_branches(self, branches: typing.Any = None) -> Problem:
+        """
+        The same buffers, in these branches instead of those that they are in.
+        """
     def with_conflicts(self, conflicts: typing.Any = None) -> Problem:
         """
         The same buffers, with these conflicts instead of those that they have.
@@ -448,6 +465,11 @@ class Problem:
         """
     @property
     def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def branches(self) -> list[str] | None:
+        """
+        The branch of each buffer, '' where it exists in every run; None where all do.
+        """
     @property
     def conflicts(self) -> numpy.typing.NDArray[numpy.int64] | None:
         """
@@ -1046,6 +1068,7 @@ def solve_graph(
     tell: typing.Any = None,
     interruptible: bool = False,
     in_python: PythonPlanner | None = None,
+    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
 ) -> tuple[Buffers, Solution]:
     """
     Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
@@ -1061,11 +1084,13 @@ def solve_problem(
     tell: typing.Any = None,
     interruptible: bool = False,
     in_python: PythonPlanner | None = None,
+    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
 ) -> Solution:
     """
     Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
     better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
     `in_python` is the planner that `planner` names, where it is written in Python.
+    `start` has offsets by name, of an earlier plan, from which a search begins.
     """
 
 def verify(

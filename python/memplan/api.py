@@ -29,11 +29,12 @@ from .facts.plan import Plan
 from .facts.source import Source
 from .importers import capture_source, kind_of
 from .inplace_ops import check_types
-from .keeping import settled, wishes
+from .keeping import settled, starting, wishes
 from .kinds import PLACED
 from .layouts import Asked, with_layout
 from .planning.orders import check_order
 from .pools import Pools, pools_of
+from .pricing import priced, prices_of
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
@@ -144,10 +145,13 @@ def plan(
     contiguous: Sequence[Sequence[str]] = (),
     apart: Sequence[Sequence[str]] = (),
     exclude: Collection[str] = (),
+    exclusive: Sequence[Sequence[Sequence[str]]] = (),
+    price: Sequence[tuple[str, str, int]] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
     keep: Plan | Mapping[str, int] | None = None,
     hint: Mapping[str, int | str] | None = None,
+    start: Plan | Mapping[str, int] | None = None,
     time_limit: float | None = None,
     capacity: int | str | None = None,
     on_improvement: Callable[[Plan], object] | None = None,
@@ -216,6 +220,12 @@ def plan(
     exclude
         Names of tensors that have no place in the arena: they lie where the caller has put them, with all that shows
         their bytes. They share no bytes by choice. Of a problem, buffers that are left out.
+    exclusive
+        Rows of branches, each a list of names of ops or, for a problem, of buffers: a run takes one branch of a row.
+        What two of them make may share bytes. A row inside of a branch of another comes after that.
+    price
+        Rows (a, b, price): what it costs if these two share bytes, one after the other. The plan costs as little as
+        memplan can find within the capacity, and then peaks as low. ``plan.pricing`` has the price, and what is proven.
     pools
         Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
@@ -228,6 +238,10 @@ def plan(
         memplan can lie where they did; ``plan.moved`` names the others.
     hint
         Offsets by name that buffers get if that costs nothing: if the peak stays as it is.
+    start
+        An earlier plan, or offsets by name, from which a search begins. What does not fit any more is mended first. The
+        plan found is never worse than that; if nothing better is found, its `winner` is "start". Planners that do not
+        search refuse.
     time_limit
         Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam, exhaustive,
         hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The others have no
@@ -280,8 +294,10 @@ def plan(
         boolean(zero_copy, "zero_copy"),
     )
     barriers = names(barrier, "barrier")
-    asked = Asked(pin, reserved, together, contiguous, apart, exclude)
+    asked = Asked(pin, reserved, together, contiguous, apart, exclude, exclusive)
     wished = wishes(keep, hint)
+    begin = starting(start)
+    prices = prices_of(price)
     captured = capture(
         source,
         args=args,
@@ -298,6 +314,10 @@ def plan(
     chosen = _pools(pools, accesses, capacity, on_improvement)
     if chosen is not None and wished:
         raise TypeError("options keep and hint do not go with pools")
+    if chosen is not None and begin is not None:
+        raise TypeError("option start does not go with pools")
+    if prices and (chosen is not None or wished):
+        raise TypeError("option price does not go with pools, keep or hint")
     if not isinstance(planner, str):
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
@@ -325,6 +345,7 @@ def plan(
         callback(on_improvement, "on_improvement", "a plan"),
         callback(on_order, "on_order", "an OrderProgress"),
         origin if device is None and origin.kind in HAVE_PROGRAMS else None,
+        begin,
     )
     try:
         if isinstance(captured, _core.Graph):
@@ -354,6 +375,8 @@ def plan(
         raise
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
+    if prices:
+        result = priced(result, prices, solver.capacity, time_limit)
     if keep is not None or hint is not None:
         result = settled(result, wished, hint, time_limit)
     return result if device is None else replace(result, notes=_notes(captured))
@@ -548,6 +571,7 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
         _core.Problem(
             problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
         )
+        .with_branches(problem.branches)
         .with_pins(problem.pins, problem.reserved)
         .with_together(problem.together)
     )

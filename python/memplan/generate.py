@@ -148,7 +148,7 @@ def mirrored(problem: Problem) -> Problem:
         turned = np.column_stack((reserved[:, :2], mirror(reserved[:, 3]), mirror(reserved[:, 2])))
         reserved = np.where(always[:, None], reserved, turned)
     found = Problem(*columns, problem.names or None, parts, problem.conflicts)
-    return found.with_pins(problem.pins, reserved).with_together(problem.together)
+    return found.with_branches(problem.branches).with_pins(problem.pins, reserved).with_together(problem.together)
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem:
@@ -171,7 +171,8 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem:
     if together is not None:
         together = np.column_stack((row[together[:, :2]], together[:, 2]))
     pins = None if problem.pins is None else problem.pins[order]
-    return found.with_pins(pins, problem.reserved).with_together(together)
+    branches = None if problem.branches is None else [problem.branches[i] for i in order]
+    return found.with_branches(branches).with_pins(pins, problem.reserved).with_together(together)
 
 
 class _Piece(NamedTuple):

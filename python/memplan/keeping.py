@@ -35,6 +35,16 @@ def wishes(keep: Plan | Mapping[str, int] | None, hint: Mapping[str, int | str] 
     return found | {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()}
 
 
+def starting(start: Plan | Mapping[str, int] | None) -> dict[str, int] | None:
+    """From where a search begins, by name; None: from nothing."""
+    if start is None:
+        return None
+    if not isinstance(start, (Plan, Mapping)):
+        raise TypeError(f"start must be a plan or a mapping from names to offsets, got {type(start).__name__}")
+    earlier: Mapping[str, Any] = offsets_of(start) if isinstance(start, Plan) else start
+    return {name: in_bytes(offset, f"start[{name!r}]") for name, offset in earlier.items()}
+
+
 def settled(
     plan: Plan, wished: Mapping[str, int], hinted: Mapping[str, Any] | None, time_limit: float | None = None
 ) -> Plan:

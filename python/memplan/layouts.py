@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from .ops import changed
 from .sizes import byte_range, in_bytes
 from .subsets import selected
 from .text import offer
@@ -23,6 +24,7 @@ class Asked(NamedTuple):
     contiguous: Any = ()
     apart: Any = ()
     exclude: Any = ()
+    exclusive: Any = ()
 
 
 def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
@@ -52,7 +54,11 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
         [pin for pin in old.pool_pins if pin[0] not in pinned] + new.pool_pins,
         old.pool_reserved + new.pool_reserved,
     )
-    return _core.Graph(graph.tensors, graph.ops, graph.outputs, layout)
+    ops = graph.ops
+    if asked.exclusive:
+        branch = _branches(asked.exclusive, {op.name: op.branch for op in ops}, "ops")
+        ops = [changed(op, branch=branch[op.name]) for op in ops]
+    return _core.Graph(graph.tensors, ops, graph.outputs, layout)
 
 
 def _workspaces(graph: _core.Graph, taken: set[str]) -> dict[str, int]:
@@ -69,6 +75,7 @@ def workspace_name(op: _core.Op, taken: Collection[str]) -> str:
 
 
 def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
+    problem, asked = left_of(problem, asked)
     layout = layout_of_problem(problem, asked)
     for name, pool, _ in layout.pool_pins:
         raise ValueError(f"pin[{name!r}] names pool {pool!r}, and this plan is in one arena, without pools")
@@ -96,19 +103,23 @@ def problem_with(problem: _core.Problem, layout: _core.Layout) -> _core.Problem:
         pairs = [] if problem.conflicts is None else problem.conflicts.tolist()
         problem = problem.with_conflicts(pairs + [(position[a], position[b]) for a, b in layout.apart])
     if layout.together:
-        known = [] if problem.together is None else problem.together.tolist()
-        problem = problem.with_together(known + [(position[a], position[b], by) for a, b, by in layout.together])
+        rows = [] if problem.together is None else problem.together.tolist()
+        problem = problem.with_together(rows + [(position[a], position[b], by) for a, b, by in layout.together])
     return problem
 
 
-def without_excluded(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
-    """The problem without those of its buffers that are excluded, and what is asked of the others."""
-    if not asked.exclude:
-        return problem, asked
-    position = {problem.name(b): b for b in range(len(problem))}
-    gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
-    left = [b for b in range(len(problem)) if b not in gone]
-    return selected(problem, left, named=True), asked._replace(exclude=())
+def left_of(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
+    """The problem without those of its buffers that are excluded, with its branches, and what else is asked of it."""
+    if asked.exclude:
+        position = {problem.name(b): b for b in range(len(problem))}
+        gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
+        problem = selected(problem, [b for b in range(len(problem)) if b not in gone], named=True)
+    if asked.exclusive:
+        names = [problem.name(b) for b in range(len(problem))]
+        known = problem.branches or [""] * len(problem)
+        branch = _branches(asked.exclusive, dict(zip(names, known, strict=True)), "buffers")
+        problem = problem.with_branches(list(branch.values()))
+    return problem, asked._replace(exclude=(), exclusive=())
 
 
 def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
@@ -158,6 +169,35 @@ def _excluded(value: Any, known: _Known) -> list[str]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Collection):
         raise TypeError(f"exclude must be a collection of names, got {value!r}")
     return [known(name, "exclude") for name in value]
+
+
+def _branches(value: Any, branch: Mapping[str, str], what: str) -> dict[str, str]:
+    """The branches of all, of which some are in one already, with these besides."""
+    found, known = dict(branch), _Known(dict.fromkeys(branch, 0), what)
+    for row, where in _rows(value, "exclusive", 'rows of branches such as (["a"], ["b", "c"])'):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) < 2:
+            raise TypeError(f"{where} must be two branches or more, each a list of names, got {row!r}")
+        outside, seen = None, set[str]()
+        for k, names in enumerate(row):
+            if isinstance(names, str) or not isinstance(names, Sequence):
+                raise TypeError(f"{where}[{k}] must be a list of names, got {names!r}")
+            for name in names:
+                if known(name, where) in seen:
+                    raise ValueError(f"{where} names {name!r} twice; it is in one branch")
+                seen.add(name)
+                outside = found[name] if outside is None else outside
+                if found[name] != outside:
+                    raise ValueError(
+                        f"{where}: {name!r} is in branch {found[name]!r}, and others are in {outside!r}; branches of a "
+                        "row lie in one branch of the rows before it, or in none"
+                    )
+        switch = where
+        while any(switch in path.split("/") for path in branch.values()):
+            switch += "_"
+        for k, names in enumerate(row):
+            for name in names:
+                found[name] = f"{outside}/{switch}/{k}".removeprefix("/")
+    return found
 
 
 def _rows(value: Any, option: str, example: str) -> Iterator[tuple[Any, str]]:

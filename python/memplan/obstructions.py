@@ -39,7 +39,7 @@ class Obstruction:
     problem : Problem
         The buffers of the set, for `plan` and `refute`.
     proof : Refutation, PairRefutation or None
-        That no plan of this problem fits, to be kept and checked; None if it would be too large.
+        That no plan of this problem fits, to be kept and checked; None if it would be too large, or has branches.
     lower_bound, peak : int
         Of the whole problem: the smallest capacity that is proven to be needed, and the one of the best plan found.
     without : tuple of str
@@ -130,7 +130,7 @@ class _Deletion:
             tuple(self._problem.name(b) for b in left),
             all(answer == "fits" for answer in answers.values()),
             found,
-            refuted(found, self._capacity, self._effort),
+            None if found.branches is not None else refuted(found, self._capacity, self._effort),
             int(best.lower_bound),
             int(best.peak),
             tuple(self._enough_alone(left, everything)),

@@ -19,7 +19,7 @@ from .facts.plan import Plan
 from .fixed_in_pools import Fixed, SpreadOut, pins_in, reserved_in, stacked_problem
 from .inplace_ops import matches
 from .kinds import KINDS, kind_of
-from .layouts import Asked, layout_of_problem, problem_with, without_excluded, workspace_name
+from .layouts import Asked, layout_of_problem, left_of, problem_with, workspace_name
 from .planning.registry import plan_memories
 from .solving import Solver
 from .text import offer
@@ -36,7 +36,7 @@ class Pools:
 
     def problem(self, solver: Solver, problem: _core.Problem, asked: Asked) -> Plan:
         """The plan of a problem, of which this is asked besides."""
-        problem, asked = without_excluded(problem, asked)
+        problem, asked = left_of(problem, asked)
         takes = np.array([[_takes_buffer(pool, problem, b) for pool in self.pools] for b in range(len(problem))])
         takes = takes.reshape(len(problem), len(self.pools))
         counts = counts_of_problem(problem, self.accesses)
@@ -242,7 +242,7 @@ def _stacked(
         )
     offsets.flags.writeable = False
     again = fixed.asked(asked.pools, problem)
-    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, again), offsets
+    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, accessed, again), offsets
 
 
 # What pools take

@@ -27,6 +27,7 @@ class Solver:
     on_improvement: Callable[[Plan], object] | None
     on_order: Callable[[_core.OrderProgress], object] | None
     source: Source | None
+    start: dict[str, int] | None = None  # from where a search begins
 
     def problem(self, problem: _core.Problem) -> Plan:
         """The plan of a problem."""
@@ -35,7 +36,7 @@ class Solver:
             return Plan.of(solution, problem, source=self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            return (solve_problem(problem, self.planner, *self._options, tell),)
+            return (solve_problem(problem, self.planner, *self._options, tell, self.start),)
 
         return self._plan(solved, plan_of, lambda: problem)
 
@@ -46,7 +47,7 @@ class Solver:
             return Plan.of(solution, buffers.problem, graph, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            return solve_graph(graph, self.planner, storage, *self._options, tell)
+            return solve_graph(graph, self.planner, storage, *self._options, tell, self.start)
 
         return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 

@@ -29,7 +29,8 @@ def selected(problem: _core.Problem, buffers: Sequence[int], *, named: bool = Fa
     size, first, last, alignment = (column[rows] for column in columns)
     found = _core.Problem(size, first, last, alignment, names, parts, conflicts)
     pins = None if problem.pins is None else problem.pins[rows]
-    return found.with_pins(pins, problem.reserved).with_together(_together(problem, position))
+    branches = None if problem.branches is None else [problem.branches[b] for b in buffers]
+    return found.with_branches(branches).with_pins(pins, problem.reserved).with_together(_together(problem, position))
 
 
 def _together(problem: _core.Problem, position: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[list[int]]:

@@ -3,7 +3,8 @@
 Run: ``python tests/benchmarks/exact_small.py [--problems 10000] [--kinds conflicts,shapes] [--seed 0]``. Problems of 5
 to 12 buffers, with alignments: conflicts; shapes, among them steps of a life in which a buffer is not needed; partial
 orders, by pairs and by vector clocks; and all of them together. Then pins; reserved bytes; buffers at fixed distances;
-and all three together, with shapes and conflicts. A plan is at the optimum if CP-SAT, asked in a way of
+and all three together, with shapes and conflicts. And buffers in exclusive
+branches, alone and with all of that. A plan is at the optimum if CP-SAT, asked in a way of
 its own, finds none below. Where that is cheap, every offset is tried besides, and where CP-SAT does not end, the proof
 of `refute` is checked. Times are of the CPU.
 """

@@ -1,4 +1,4 @@
-"""``memplan plan --pool``."""
+"""``--pool`` of ``memplan plan`` and ``memplan explain``."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def test_pools_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     sram, dram = json.loads(target.read_text())["memories"]
     assert (sram["capacity"], sram["alignment"], sram["base"], sram["cost_per_byte"]) == (2**20, 64, 128, 0.5)
     assert (dram["capacity"], dram["cost_per_byte"]) == (None, 2)
+
+
+def test_pools_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "example:gpt2_infer", "--pool", "sram=1MiB", "--pool", "dram"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("sram holds ")
+    assert "What costs most" in shown
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memplan/branches.hpp"
 #include "memplan/layout.hpp"
 #include "memplan/units.hpp"
 
@@ -64,7 +65,8 @@ struct BasicOp {
   std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, which show it; else a copy
   std::vector<Ref> after = {};               // ops that must have run before, besides those that it reads from
   std::optional<double> cost = {};           // of running it, in any unit; finite, >= 0
-  bool recompute = true;  // it may run again: it draws no random numbers, and changes nothing but what it overwrites
+  bool recompute = true;    // it may run again: it draws no random numbers, and changes nothing but what it overwrites
+  std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
 
   bool operator==(const BasicOp&) const = default;
 };
@@ -83,8 +85,9 @@ struct GraphSpec {
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a
-  // tensor written twice or never, a use before its producer, cycles, views outside their root, reads of
-  // bytes that an overwrite has destroyed. An intermediate listed in `outputs` becomes an output.
+  // tensor written twice or never, a branch that is none, an op that no run has together with all that it reads, a use
+  // before its producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An
+  // intermediate listed in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
@@ -99,6 +102,8 @@ class Graph {
   Index op_count() const { return static_cast<Index>(ops_.size()); }
   const Tensor& tensor(Index t) const { return tensors_[at(t)]; }
   const Op& op(Index k) const { return ops_[at(k)]; }
+  // Per op; nothing where all of them run in every run.
+  const std::optional<Branches>& branches() const { return branches_; }
 
   std::optional<Index> find(std::string_view tensor_name) const;
 
@@ -109,6 +114,7 @@ class Graph {
   std::vector<Op> ops_;
   std::vector<Index> outputs_;
   Layout layout_;
+  std::optional<Branches> branches_;
   std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
 };
 

@@ -3,6 +3,7 @@
 
 #include "memplan/again.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/branches.hpp"
 #include "memplan/buffers.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/conflicts.hpp"

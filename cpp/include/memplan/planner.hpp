@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "memplan/parameters.hpp"
@@ -33,6 +35,10 @@ struct PlanOptions {
   std::uint64_t seed = 0;                                           // for planners that use chance
   int threads = 1;                                                  // for planners that can use several
   Settings set = {};                                                // parameters by name
+  // Where buffers began in an earlier plan, by name; solve() makes `warm` of it, per buffer, with kNowhere for those
+  // that are not there. A search begins with these offsets, mended where they hold no more.
+  std::shared_ptr<const std::unordered_map<std::string, Bytes>> earlier = {};
+  std::vector<Bytes> warm = {};
   // Both are called on the thread that called the planner, the second by planners that search:
   std::function<bool()> stop = {};                        // asked every few milliseconds; true: end
   std::function<void(const Improvement&)> improved = {};  // told of each better plan
@@ -45,15 +51,18 @@ struct PlanOptions {
   }
 };
 
-// What a problem may ask of a planner beyond sizes and lifetimes; bits of PlannerInfo::supports.
+// What may be asked of a planner beyond sizes and lifetimes, by a problem or, kStart, by options; bits of
+// PlannerInfo::supports.
 enum Feature : unsigned {
   kAlignment = 1u << 0,
   kShapes = 1u << 1,
   kConflicts = 1u << 2,
   kPins = 1u << 3,
   kReserved = 1u << 4,
+  kBranches = 1u << 5,
+  kStart = 1u << 6,
 };
-inline constexpr Feature kFeatures[] = {kAlignment, kShapes, kConflicts, kPins, kReserved};
+inline constexpr Feature kFeatures[] = {kAlignment, kShapes, kConflicts, kPins, kReserved, kBranches, kStart};
 
 // The names of the features in `features`, in a fixed order.
 std::vector<std::string_view> feature_names(unsigned features);

@@ -22,6 +22,9 @@
 // Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them. Some may
 // have to lie together, at fixed distances; problem/fold.hpp says how these are placed.
 //
+// Some may exist only where a switch takes one of its branches (branches.hpp). Of two buffers that no run has both of,
+// lives do not matter.
+//
 // A Problem is checked when it is made and cannot change after that. Copies share its columns.
 #pragma once
 
@@ -30,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "memplan/branches.hpp"
 #include "memplan/conflicts.hpp"
 #include "memplan/layout.hpp"
 #include "memplan/units.hpp"
@@ -76,6 +80,11 @@ class Problem {
   // again when pins, shapes or conflicts change.
   Problem with_together(std::vector<Together> together) const;
 
+  // The same buffers, each of which exists only in a branch, as these paths say instead of those that they have; one
+  // per buffer, or none at all. Throws ProblemError for a path that is none, and where pins of two that some run has
+  // both of overlap.
+  Problem with_branches(std::vector<std::string> branches) const;
+
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
   Problem without_shapes() const;
 
@@ -117,6 +126,12 @@ class Problem {
   std::span<const Reserved> reserved() const {
     return fixed_ == nullptr ? std::span<const Reserved>() : fixed_->reserved;
   }
+  bool has_branches() const { return branches_ != nullptr; }
+  // Where there are some.
+  const Branches& branches() const { return *branches_; }
+  std::string_view branch(Index i) const { return has_branches() ? branches_->paths()[at(i)] : std::string_view(); }
+  // Whether some run has both buffers.
+  bool coexist(Index a, Index b) const { return !has_branches() || branches_->coexist(a, b); }
   std::span<const Together> together() const { return together_ == nullptr ? std::span<const Together>() : *together_; }
 
   // The buffer's name, or "#i" where buffers have none.
@@ -148,6 +163,7 @@ class Problem {
   std::shared_ptr<const Conflicts> conflicts_;
   std::shared_ptr<const Fixed> fixed_;
   std::shared_ptr<const std::vector<Together>> together_;
+  std::shared_ptr<const Branches> branches_;
 };
 
 }  // namespace memplan

@@ -28,14 +28,37 @@ struct Piece {
   Mark value;
 };
 
-// A region, as ranges of bytes with the mark of their last writer; bytes never written have no range.
+// A region, as ranges of bytes with the mark of their last writer; bytes never written have no range. Where ops are in
+// branches, not every run has the last writer, and those before it have marks too.
 class Shadow {
  public:
-  void write(Bytes begin, Bytes end, Mark mark) {
+  struct Range {
+    Bytes end;
+    Mark mark;
+    std::vector<Mark> before = {};  // the oldest first
+  };
+
+  // Of the marks that are there, those stay for which `stays` says so.
+  template <class Stays>
+  void write(Bytes begin, Bytes end, Mark mark, Stays&& stays) {
+    if (begin == end) return;
     split_at(begin);
     split_at(end);
-    ranges_.erase(ranges_.lower_bound(begin), ranges_.lower_bound(end));
-    ranges_[begin] = {end, mark};
+    std::vector<std::pair<Bytes, Range>> staying;
+    const auto last = ranges_.lower_bound(end);
+    for (auto it = ranges_.lower_bound(begin); it != last; it = ranges_.erase(it)) {
+      Range& range = it->second;
+      std::erase_if(range.before, [&](const Mark& old) { return !stays(old); });
+      if (stays(range.mark)) range.before.push_back(range.mark);
+      range.mark = mark;
+      if (!range.before.empty()) staying.emplace_back(it->first, std::move(range));
+    }
+    for (auto& [from, range] : staying) {
+      if (begin < from) ranges_[begin] = {from, mark};
+      begin = range.end;
+      ranges_[from] = std::move(range);
+    }
+    if (begin < end) ranges_[begin] = {end, mark};
   }
 
   struct Mismatch {
@@ -44,32 +67,29 @@ class Shadow {
     std::optional<Mark> found;  // nothing where the bytes were never written
   };
 
-  // The first bytes in [begin, end) whose mark is not allowed.
-  template <class Allowed>
-  std::optional<Mismatch> mismatch(Bytes begin, Bytes end, Allowed&& allowed) const {
+  // The first bytes in [begin, end) that are not as they should be: wrong(range) gives a mark that should not be there,
+  // or none (Mark{}) where one is missing, or nothing.
+  template <class Wrong>
+  std::optional<Mismatch> mismatch(Bytes begin, Bytes end, Wrong&& wrong) const {
     auto it = ranges_.upper_bound(begin);
     if (it != ranges_.begin() && std::prev(it)->second.end > begin) --it;
     for (; begin < end; ++it) {
       if (it == ranges_.end() || it->first >= end) return Mismatch{begin, end, std::nullopt};
       if (it->first > begin) return Mismatch{begin, it->first, std::nullopt};
-      if (!allowed(it->second.mark)) return Mismatch{begin, std::min(end, it->second.end), it->second.mark};
+      if (const std::optional<std::optional<Mark>> found = wrong(it->second))
+        return Mismatch{begin, std::min(end, it->second.end), *found};
       begin = it->second.end;
     }
     return std::nullopt;
   }
 
  private:
-  struct Range {
-    Bytes end;
-    Mark mark;
-  };
-
   void split_at(Bytes address) {
     auto it = ranges_.lower_bound(address);
     if (it == ranges_.begin()) return;
     Range& before = std::prev(it)->second;
     if (before.end <= address) return;
-    ranges_.emplace_hint(it, address, Range{before.end, before.mark});
+    ranges_.emplace_hint(it, address, before);
     before.end = address;
   }
 
@@ -85,8 +105,11 @@ class Replay {
         content_(graph.tensors().size()),
         reads_left_(graph.tensors().size(), 0),
         root_(graph.tensors().size()),
-        overwriting_(graph.tensors().size(), false) {
+        overwriting_(graph.tensors().size(), false),
+        writer_(graph.tensors().size(), kNone) {
     find_overwrites();
+    for (Index k = 0; k < graph_.op_count(); ++k)
+      for (Index t : graph_.op(k).outputs) writer_[at(t)] = k;
     for (Index t = 0; t < graph_.tensor_count(); ++t) content_[at(t)] = {{0, graph_.tensor(t).bytes, {t, kNone}}};
     for (const Op& op : graph_.ops())
       for (Index t : op.inputs) ++reads_left_[at(t)];
@@ -132,13 +155,45 @@ class Replay {
     return region(inside) == region(whole) && begin(inside) == saturated_add(begin(whole), offset);
   }
 
+  // The op that wrote a mark; kNone: the caller, or whoever reserved the bytes.
+  Index writer_of(const Mark& mark) const { return mark.tensor == kNone ? mark.op : writer_[at(mark.tensor)]; }
+  // Whether some run has both ops; kNone stands for what every run has.
+  bool coexist(Index a, Index b) const {
+    return !graph_.branches() || a == kNone || b == kNone || graph_.branches()->coexist(a, b);
+  }
+  // Whether every run that has b has a too.
+  bool covers(Index a, Index b) const {
+    if (!graph_.branches() || a == kNone || a == b) return true;
+    return b == kNone ? graph_.op(a).branch.empty() : graph_.branches()->covers(a, b);
+  }
+
+  void mark(Index region, Bytes begin, Bytes end, const Mark& mark) {
+    const Index writer = writer_of(mark);
+    shadows_[region].write(begin, end, mark, [&](const Mark& old) { return !covers(writer, writer_of(old)); });
+  }
+
+  // What op `reader` (kNone: the caller) finds in a range in some run in which it reads a value, and should not.
+  template <class Allowed>
+  std::optional<std::optional<Mark>> wrong(const Shadow::Range& range, Index reader, const Mark& value,
+                                           Allowed&& allowed) const {
+    const Index made = writer_of(value);
+    for (std::size_t k = range.before.size() + 1; k-- > 0;) {
+      const Mark& found = k == range.before.size() ? range.mark : range.before[k];
+      const Index by = writer_of(found);
+      if (!coexist(by, reader) || !coexist(by, made)) continue;
+      if (found == value) return std::nullopt;
+      if (!allowed(found)) return std::optional<Mark>(found);
+      if (covers(by, made) || covers(by, reader)) return std::nullopt;
+    }
+    return std::optional<std::optional<Mark>>(std::in_place, std::nullopt);
+  }
+
   // Writes what a tensor shows that is its own; what it shows of others is there already.
   void write(Index t) {
     if (!has_bytes(t)) return;
     for (const Piece& piece : content_[at(t)])
       if (piece.value.tensor == t)
-        shadows_[region(t)].write(saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end),
-                                  piece.value);
+        mark(region(t), saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end), piece.value);
   }
 
   std::string describe(const Shadow::Mismatch& mismatch) const {
@@ -153,12 +208,14 @@ class Replay {
   template <class Allowed>
   void check(Index step, Index t, const std::string& who, Allowed&& allowed) {
     if (!has_bytes(t)) return;
+    const Index reader = step == graph_.op_count() ? kNone : step;
     for (const Piece& piece : content_[at(t)]) {
-      const auto wrong =
+      if (!coexist(reader, writer_of(piece.value))) continue;
+      const auto mismatch =
           shadows_[region(t)].mismatch(saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end),
-                                       [&](const Mark& mark) { return mark == piece.value || allowed(mark); });
-      if (!wrong) continue;
-      fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin(t)) + ", but " + describe(*wrong));
+                                       [&](const auto& range) { return wrong(range, reader, piece.value, allowed); });
+      if (!mismatch) continue;
+      fault(step, t, who + tensor_label(t) + " at offset " + std::to_string(begin(t)) + ", but " + describe(*mismatch));
       return;
     }
   }
@@ -219,7 +276,7 @@ class Replay {
   // Others write what is reserved in this step.
   void write_reserved(Index k) {
     for (const Reserved& range : graph_.layout().reserved)
-      if (is_reserved(range, k)) shadows_[kNone].write(range.begin, range.end, {kNone, kNone});
+      if (is_reserved(range, k)) mark(kNone, range.begin, range.end, {kNone, kNone});
   }
 
   void check_reserved(Index k) {
@@ -239,17 +296,18 @@ class Replay {
   void write_workspace(Index k) {
     const Bytes offset = addresses_.workspace[at(k)];
     if (offset != kNotPlaced && graph_.op(k).workspace > 0)
-      shadows_[kNone].write(offset, saturated_add(offset, graph_.op(k).workspace), {kNone, k});
+      mark(kNone, offset, saturated_add(offset, graph_.op(k).workspace), {kNone, k});
   }
 
   void check_workspace(Index k) {
     const Bytes offset = addresses_.workspace[at(k)];
     if (offset == kNotPlaced || graph_.op(k).workspace == 0) return;
-    const auto wrong = shadows_[kNone].mismatch(offset, saturated_add(offset, graph_.op(k).workspace),
-                                                [&](const Mark& mark) { return mark == Mark{kNone, k}; });
-    if (wrong)
+    const auto mismatch = shadows_[kNone].mismatch(
+        offset, saturated_add(offset, graph_.op(k).workspace),
+        [&](const auto& range) { return wrong(range, k, Mark{kNone, k}, [](const Mark&) { return false; }); });
+    if (mismatch)
       fault(k, kNone,
-            op_label(k) + " uses its workspace at offset " + std::to_string(offset) + ", but " + describe(*wrong));
+            op_label(k) + " uses its workspace at offset " + std::to_string(offset) + ", but " + describe(*mismatch));
   }
 
   void execute(Index k) {
@@ -362,6 +420,7 @@ class Replay {
   std::unordered_map<Index, Shadow> shadows_;  // per region
   std::vector<Index> root_;                    // per tensor: whose bytes it must lie in
   std::vector<bool> overwriting_;              // per tensor: whether it must be written over another
+  std::vector<Index> writer_;                  // per tensor: the op that writes it
   std::vector<ReplayFault> faults_;
 };
 

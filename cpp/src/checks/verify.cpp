@@ -277,7 +277,7 @@ class Check {
                            rank_[at(r)] = static_cast<Index>(by_offset_.size());
                            by_offset_.push_back({begin, high(r), r});
                          });
-    if (!are_apart()) list_overlaps();
+    if (problem_.has_branches() || !are_apart()) list_overlaps();
   }
 
   // Runs through time: born(rank) is called for what is born, after dead(rank) for what has died by then, until born
@@ -326,6 +326,7 @@ class Check {
     if (rectangles_.buffer(x) > rectangles_.buffer(y)) std::swap(x, y);
     const Index a = rectangles_.buffer(x), b = rectangles_.buffer(y);
     if (a == b) return;  // the parts of a shape are apart among themselves
+    if (!problem_.coexist(a, b)) return;
     const std::string bytes = half_open(std::max(low(x), low(y)), std::min(high(x), high(y)));
     const std::string steps = half_open(std::max(rectangles_.first(x), rectangles_.first(y)),
                                         std::min(rectangles_.last(x), rectangles_.last(y)));
@@ -341,7 +342,7 @@ class Check {
         const Bytes shared = std::max(begin(a), begin(b));
         if (b < a || problem_.size(a) == 0 || problem_.size(b) == 0 || shared >= std::min(end(a), end(b))) return;
         const bool in_time = problem_.first(a) < problem_.last(b) && problem_.first(b) < problem_.last(a);
-        if (in_time && !problem_.has_shapes()) return;  // check_pairs has found it
+        if (in_time && !problem_.has_shapes() && problem_.coexist(a, b)) return;  // check_pairs has found it
         add(ViolationKind::overlap, a, b,
             label(a) + " at bytes " + half_open(begin(a), end(a)) + " and " + label(b) + " at bytes " +
                 half_open(begin(b), end(b)) + " share bytes " + half_open(shared, std::min(end(a), end(b))) +

@@ -65,6 +65,7 @@ class Fitter {
       throw UnsupportedError(
           "fit does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this graph "
           "asks for");
+    if (graph_.branches()) throw UnsupportedError("fit does not support branches, which this graph has");
     if (!has_contents_model(graph_))
       throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
     const FitModel bounding(graph_, facts_, storage_, ways(true));

@@ -90,6 +90,7 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.stream = spec.stream;
   op.cost = spec.cost;
   op.recompute = spec.recompute;
+  op.branch = std::move(spec.branch);
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -132,6 +133,14 @@ Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)), layout_(std::m
   for (Index t = 0; t < tensor_count(); ++t)
     if (tensor(t).kind == TensorKind::output) add_output(t);
 
+  std::vector<std::string> branches;
+  for (const Op& op : ops_) {
+    if (const std::string wrong = wrong_branch(op.branch); !wrong.empty())
+      throw GraphError("op " + quoted(op.name) + ": branch " + wrong);
+    branches.push_back(op.branch);
+  }
+  if (std::ranges::any_of(branches, [](const std::string& branch) { return !branch.empty(); }))
+    branches_.emplace(std::move(branches));
   check_graph(*this);
 }
 
@@ -162,7 +171,7 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
   return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
           op.stream,    views(op.slices),  views(op.concats),  std::move(after),
-          op.cost,      op.recompute};
+          op.cost,      op.recompute,      op.branch};
 }
 
 std::optional<Bytes> total_bytes(const Graph& graph) {

@@ -110,6 +110,16 @@ void check_order(const Graph& graph, const std::vector<Index>& producer) {
   }
 }
 
+// An op reads a tensor that is not there in any of its runs: only such as merge branches read what not all runs have.
+void check_branches(const Graph& graph, const std::vector<Index>& producer) {
+  if (!graph.branches()) return;
+  for (Index k = 0; k < graph.op_count(); ++k)
+    for (Index t : graph.op(k).inputs)
+      if (const Index writer = producer[at(t)]; writer != kNone && !graph.branches()->coexist(writer, k))
+        throw GraphError(op_name(graph, k) + " of branch " + quoted(graph.op(k).branch) + " reads " +
+                         tensor_name(graph, t) + ", which exists only in branch " + quoted(graph.op(writer).branch));
+}
+
 void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
@@ -292,6 +302,7 @@ void check_graph(const Graph& graph) {
   const std::vector<Index> producer = producers_of(graph);
   check_produced(graph, producer);
   check_order(graph, producer);
+  check_branches(graph, producer);
   check_workspaces(graph, producer);
   ViewChecker(graph).run();
 }

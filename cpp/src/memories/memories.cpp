@@ -29,6 +29,7 @@ void check_request(const MemoryRequest& request) {
   if (fixed != 0)
     throw ProblemError("the problem has " + listed(feature_names(fixed), [](std::string_view name) { return name; }) +
                        ", which must say in which pool");
+  if (features_of(request.problem) & kBranches) throw UnsupportedError("pools do not support branches");
   Bytes sum = 0;
   for (Index i = 0; i < request.problem.count(); ++i) {
     std::int64_t most = kRefused;
@@ -70,7 +71,7 @@ void require_room(const MemoryRequest& request, const Wholes& wholes, const std:
     if (!elsewhere) left.push_back(i);
   }
   if (left.empty()) return;
-  const Problem problem = part_of(request.problem.with_together({}), left);
+  const Problem problem = selection_of(request.problem.with_together({}), left);
   const Bytes needed = load(problem);
   if (needed <= capacity) return;
   const InfeasibleError error = infeasible(problem, capacity, needed);
@@ -99,7 +100,7 @@ InfeasibleError nothing_found(const MemoryRequest& request, bool proven) {
   for (const MemoryPool& pool : request.pools) limited.push_back(pool.capacity.has_value());
   std::vector<Index> all(at(request.problem.count()));
   std::iota(all.begin(), all.end(), 0);
-  const Problem problem = part_of(request.problem.with_together({}), all);
+  const Problem problem = selection_of(request.problem.with_together({}), all);
   const InfeasibleError error = infeasible(problem, capacity, load(problem));
   const std::string what = error.what();
   InfeasibleError told = retold(error, std::string(proven ? "no plan fits" : "no plan was found that fits") + " into " +
@@ -142,7 +143,7 @@ Plan plan_of_pool(const MemoryRequest& request, const std::vector<Index>& pool, 
 }  // namespace
 
 Problem memory_problem(const MemoryRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
-  return part_of(problem_in(request, pool), buffers);
+  return selection_of(problem_in(request, pool), buffers);
 }
 
 MemoryPlan solve_memories(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {

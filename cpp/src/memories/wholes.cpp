@@ -155,7 +155,7 @@ Problem problem_in(const MemoryRequest& request, std::size_t pool) {
   }
 }
 
-Problem part_of(const Problem& whole, const std::vector<Index>& buffers) {
+Problem selection_of(const Problem& whole, const std::vector<Index>& buffers) {
   std::vector<Bytes> size, alignment, pins;
   std::vector<Step> first, last;
   std::vector<std::string> names;

@@ -45,6 +45,6 @@ class Wholes {
 Problem problem_in(const MemoryRequest& request, std::size_t pool);
 
 // Some buffers of a problem, in their order, with all that is asked of them.
-Problem part_of(const Problem& problem, const std::vector<Index>& buffers);
+Problem selection_of(const Problem& problem, const std::vector<Index>& buffers);
 
 }  // namespace memplan

@@ -29,7 +29,7 @@ struct Showing {
 
 bool has_contents_model(const Graph& graph) {
   const Bytes sum = total_bytes(graph).value_or(kMaxBytes);
-  return graph.op_count() > 0 && on_one_stream(graph) && sum < kMaxBytes / 16;
+  return graph.op_count() > 0 && on_one_stream(graph) && !graph.branches() && sum < kMaxBytes / 16;
 }
 
 ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)

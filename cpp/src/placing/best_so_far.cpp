@@ -1,6 +1,7 @@
 #include "placing/best_so_far.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "placing/in_order.hpp"
 #include "placing/simulation.hpp"
@@ -26,7 +27,55 @@ void put_the_rest_on_top(const Problem& problem, std::vector<Bytes>& offsets) {
   }
 }
 
+// In the order of their earlier offsets, and those that had none by birth.
+std::vector<Index> as_before(const Problem& problem, std::span<const Bytes> warm) {
+  std::vector<Index> order = by_birth(problem);
+  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+    const auto key = [&](Index i) { return warm[at(i)] == kNowhere ? kMaxBytes : warm[at(i)]; };
+    return key(a) < key(b);
+  });
+  return order;
+}
+
+// Each where it was, if nothing is in the way; the others after that, as low as they can.
+void stay(const Problem& problem, std::span<const Bytes> warm, const Deadline& deadline, std::vector<Bytes>& offsets) {
+  Placed placed(problem, deadline);
+  const auto put = [&](Index i, Bytes offset) {
+    placed.add(i, offset);
+    offsets[at(i)] = offset;
+  };
+  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i)
+    if (problem.pin(i) != kNowhere) offsets[at(i)] = problem.pin(i);
+  std::vector<Index> others;
+  for (const Index i : as_before(problem, warm)) {
+    if (problem.pin(i) != kNowhere) continue;
+    const Bytes was = warm[at(i)];
+    const auto fits = [&](const OffsetRange& range) { return range.lowest <= was && was <= range.highest; };
+    const bool aligned = was != kNowhere && was % problem.alignment(i) == 0;
+    if (aligned && std::ranges::any_of(placed.room(i), fits)) {
+      put(i, was);
+    } else {
+      others.push_back(i);
+    }
+  }
+  for (const Index i : others) put(i, lowest_fit(placed.room(i), problem.alignment(i)));
+}
+
 }  // namespace
+
+Placement warm_plan(const Problem& problem, const PlanOptions& options, const Deadline& deadline) {
+  Placement stays, packed;
+  stays.winner = packed.winner = "start";
+  stays.offsets.assign(problem.size().size(), kNowhere);
+  packed.offsets = stays.offsets;
+  try {
+    stay(problem, options.warm, deadline, stays.offsets);
+    place_in_order(problem, as_before(problem, options.warm), deadline, packed.offsets, lowest_fit);
+  } catch (const EndedError&) {
+  }
+  for (Placement* placement : {&stays, &packed}) put_the_rest_on_top(problem, placement->offsets);
+  return peak_of(problem, packed.offsets) < peak_of(problem, stays.offsets) ? packed : stays;
+}
 
 Placement first_plan(const Problem& problem, const Deadline& deadline) {
   Placement placement;

@@ -12,6 +12,7 @@
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"
 #include "problem/fold.hpp"
+#include "problem/unbranched.hpp"
 
 namespace memplan {
 
@@ -35,6 +36,14 @@ Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, con
   }
 }
 
+// Where the buffers of a problem begin by these names; kNowhere for those that are not among them.
+std::vector<Bytes> offsets_in(const Problem& problem, const std::unordered_map<std::string, Bytes>& by_name) {
+  std::vector<Bytes> offsets(at(problem.count()), kNowhere);
+  for (Index i = 0; i < problem.count(); ++i)
+    if (const auto found = by_name.find(problem.name(i)); found != by_name.end()) offsets[at(i)] = found->second;
+  return offsets;
+}
+
 }  // namespace
 
 void check_options(const PlanOptions& options) {
@@ -49,6 +58,8 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
   check_options(options);
   PlanOptions settings = options;
   settings.set.insert(settings.set.begin(), planner.set.begin(), planner.set.end());
+
+  if (options.earlier != nullptr) settings.warm = offsets_in(problem, *options.earlier);
 
   const auto start = std::chrono::steady_clock::now();
   settings.start = start;
@@ -75,6 +86,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 }
 
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
+  if (problem.has_branches()) return std::max(load(problem), bound_of(without_branches(problem), options));
   if (!problem.together().empty()) return bound_of(Fold(problem).problem(), options);
   const Bytes pinned = end_of_pins(problem);
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(pinned, load(problem));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/branch_runs.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/registry.hpp"
@@ -50,9 +51,19 @@ class GraphSolver {
     const HappensBefore order(graph_);
     possible_ = possible_sharing(graph_, order, storage_);
     one_choice_ = possible_.empty();
-    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : sharing_bound(graph_, order, storage_, possible_);
+    bound_ = one_choice_ ? bound_of(buffers.problem, options_) : bound_of_sharing(order);
     for (const auto& [name, pin] : graph_.layout().pins)
       if (const auto t = graph_.find(name)) bound_ = std::max(bound_, saturated_add(pin, graph_.tensor(*t).bytes));
+  }
+
+  Bytes bound_of_sharing(const HappensBefore& order) const {
+    if (!graph_.branches()) return sharing_bound(graph_, order, storage_, possible_);
+    Bytes bound = 0;  // of runs alone: a plan holds for each
+    for (const Graph& run : runs_of(graph_)) {
+      const HappensBefore within(run);
+      bound = std::max(bound, sharing_bound(run, within, storage_, possible_sharing(run, within, storage_)));
+    }
+    return bound;
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may

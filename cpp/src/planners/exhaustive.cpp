@@ -283,7 +283,9 @@ Placement exhaustive(const Problem& problem, const PlanOptions& options) {
   const std::vector<std::vector<Index>> trees = connected(problem);
   refuse_large(trees);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
-    best = greedy_by_size_until(problem, deadline);
+    Placement greedy = greedy_by_size_until(problem, deadline);
+    const bool warm = !options.warm.empty() && peak_of(problem, best.offsets) < peak_of(problem, greedy.offsets);
+    if (!warm) best = std::move(greedy);
     std::vector<Component> components = components_of(problem, trees, deadline);
     const auto tell = [&] {
       if (!options.improved) return;

@@ -5,6 +5,7 @@
 
 #include "memplan/errors.hpp"
 #include "problem/fold.hpp"
+#include "problem/unbranched.hpp"
 
 namespace memplan {
 
@@ -15,6 +16,8 @@ std::vector<std::string_view> feature_names(unsigned features) {
   if (features & kConflicts) names.push_back("conflicts");
   if (features & kPins) names.push_back("pins");
   if (features & kReserved) names.push_back("reserved");
+  if (features & kBranches) names.push_back("branches");
+  if (features & kStart) names.push_back("start");
   return names;
 }
 
@@ -31,6 +34,7 @@ unsigned features_of(const Problem& problem) {
   if (problem.conflicts() != nullptr) features |= kConflicts;
   if (problem.has_pins()) features |= kPins;
   if (!problem.reserved().empty()) features |= kReserved;
+  if (problem.has_branches()) features |= kBranches;
   return features;
 }
 
@@ -39,6 +43,7 @@ namespace {
 // Plans what lies together as one.
 Placement run_folded(const PlannerInfo& planner, const Fold& fold, const PlanOptions& options) {
   PlanOptions of_fold = options;
+  if (!options.warm.empty()) of_fold.warm = fold.folded(options.warm);
   if (options.improved)
     of_fold.improved = [&](Improvement better) {
       const std::vector<Bytes> offsets = fold.unfolded(better.offsets);
@@ -59,6 +64,9 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
     for (std::string_view name : feature_names(refused)) list += (list.empty() ? "" : ", ") + std::string(name);
     throw UnsupportedError(label(planner) + " does not support " + list + ", which this problem asks for");
   }
+  if (!options.warm.empty() && !(planner.supports & kStart))
+    throw UnsupportedError(label(planner) + " does not support start: it does not search from an earlier plan");
+  if (problem.has_branches()) return run(planner, without_branches(problem), options);
   if (!problem.together().empty()) return run_folded(planner, Fold(problem), options);
   if (!(missing & kShapes)) return planner.run(problem, options);
   PlanOptions of_rectangles = options;

@@ -73,6 +73,7 @@ PlanOptions options_within(PlanOptions options, const Deadline& deadline) {
   options.start = {};
   options.stop = [&deadline] { return deadline.passed(); };
   options.improved = {};
+  options.warm.clear();
   return options;
 }
 
@@ -93,7 +94,7 @@ class Portfolio {
         options_(options),
         best_{best, peak_of(problem, best.offsets)},
         bound_(std::max(options.lower_bound, least_peak(problem))) {
-    best.winner = "first_fit";
+    if (best.winner.empty()) best.winner = "first_fit";
     best.lower_bound = bound_;
     const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
                                         [](const auto& set) { return set.first == kPortfolio[0].name; });

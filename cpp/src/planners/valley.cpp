@@ -23,8 +23,9 @@ Placement valley(const Problem& problem, const PlanOptions& options) {
   const std::int64_t work = options.get(kValley[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
     Placement greedy = greedy_by_size_until(problem, deadline);
-    Bytes peak = peak_of(problem, greedy.offsets);
-    best = std::move(greedy);
+    const bool warm = !options.warm.empty() && peak_of(problem, best.offsets) < peak_of(problem, greedy.offsets);
+    if (!warm) best = std::move(greedy);
+    Bytes peak = peak_of(problem, best.offsets);
     const Sections sections(problem, deadline);
     best.lower_bound = sections.highest_load();
     Squeeze squeeze(problem, sections, best.lower_bound, options.seed, deadline, 2, use);

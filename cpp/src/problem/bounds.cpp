@@ -14,28 +14,57 @@ struct Lives {
   std::span<const Step> last;
 };
 
+// The bytes of one run: of all buffers, or where these are in branches, of the branches that need most.
+class Alive {
+ public:
+  Alive(const Problem& problem, std::vector<Index> nodes)
+      : problem_(problem),
+        nodes_(std::move(nodes)),
+        of_node_(problem.has_branches() ? problem.branches().nodes() : 1) {}
+
+  void add(Index rectangle, Bytes bytes) { of_node_[nodes_.empty() ? 0 : at(nodes_[at(rectangle)])] += bytes; }
+  Bytes bytes() const { return problem_.has_branches() ? problem_.branches().heaviest(of_node_) : of_node_[0]; }
+
+ private:
+  const Problem& problem_;
+  std::vector<Index> nodes_;  // per rectangle; empty where there are no branches
+  std::vector<Bytes> of_node_;
+};
+
 // Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
 // before what is born there comes.
 template <class Visit>
-void sweep(const Lives& rectangles, Visit&& visit) {
+void sweep(const Lives& rectangles, Alive alive, Visit&& visit) {
   const auto& [size, first, last] = rectangles;
   const std::vector<Index> births = sorted_by(first);
   const std::vector<Index> deaths = sorted_by(last);
   const auto entry = [](auto column, Index i) { return column[at(i)]; };
-  Bytes alive = 0;
   std::size_t born = 0;
   for (std::size_t dead = 0; dead < deaths.size();) {
     Step step = entry(last, deaths[dead]);
     if (born < births.size()) step = std::min(step, entry(first, births[born]));
-    while (dead < deaths.size() && entry(last, deaths[dead]) == step) alive -= entry(size, deaths[dead++]);
-    while (born < births.size() && entry(first, births[born]) == step) alive += entry(size, births[born++]);
-    visit(step, alive);
+    while (dead < deaths.size() && entry(last, deaths[dead]) == step) {
+      alive.add(deaths[dead], -entry(size, deaths[dead]));
+      ++dead;
+    }
+    while (born < births.size() && entry(first, births[born]) == step) {
+      alive.add(births[born], entry(size, births[born]));
+      ++born;
+    }
+    visit(step, alive.bytes());
   }
 }
 
 template <class Visit>
 void sweep(const Problem& problem, Visit&& visit) {
-  if (!problem.has_shapes()) return sweep(Lives{problem.size(), problem.first(), problem.last()}, visit);
+  std::vector<Index> nodes;
+  const auto add_node = [&](Index i) {
+    if (problem.has_branches()) nodes.push_back(problem.branches().node_of(i));
+  };
+  if (!problem.has_shapes()) {
+    for (Index i = 0; i < problem.count(); ++i) add_node(i);
+    return sweep(Lives{problem.size(), problem.first(), problem.last()}, Alive(problem, std::move(nodes)), visit);
+  }
   std::vector<Bytes> size;
   std::vector<Step> first, last;
   for (Index i = 0; i < problem.count(); ++i) {
@@ -43,9 +72,10 @@ void sweep(const Problem& problem, Visit&& visit) {
       size.push_back(part.end - part.begin);
       first.push_back(part.first);
       last.push_back(part.last);
+      add_node(i);
     });
   }
-  sweep(Lives{size, first, last}, visit);
+  sweep(Lives{size, first, last}, Alive(problem, std::move(nodes)), visit);
 }
 
 }  // namespace
@@ -83,12 +113,18 @@ TightestStep tightest_step(const Problem& problem) {
   sweep(problem, [&](Step step, Bytes alive) {
     if (alive > tightest.bytes) tightest = {step, alive, {}};
   });
+  std::vector<Bytes> of_node(problem.has_branches() ? problem.branches().nodes() : 0);
   for (Index i = 0; i < problem.count(); ++i) {
     Bytes bytes = 0;
     problem.for_each_part(i, [&](const Part& part) {
       if (part.first <= tightest.step && tightest.step < part.last) bytes += part.end - part.begin;
     });
     if (bytes > 0) tightest.users.push_back({i, bytes});
+    if (problem.has_branches()) of_node[at(problem.branches().node_of(i))] += bytes;
+  }
+  if (problem.has_branches()) {
+    const std::vector<bool> runs = problem.branches().heaviest_run(of_node);
+    std::erase_if(tightest.users, [&](const auto& user) { return !runs[at(problem.branches().node_of(user.buffer))]; });
   }
   std::stable_sort(tightest.users.begin(), tightest.users.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

@@ -12,6 +12,7 @@
 #include "problem/antichain.hpp"
 #include "problem/clique_search.hpp"
 #include "problem/order_rows.hpp"
+#include "problem/unbranched.hpp"
 
 namespace memplan {
 
@@ -230,8 +231,9 @@ Clique sorted(Clique clique) {
 
 }  // namespace
 
-Clique heaviest_clique(const Problem& problem, const PlanOptions& options, std::int64_t work) {
-  Clique best = clique_of_load(problem);
+Clique heaviest_clique(const Problem& asked, const PlanOptions& options, std::int64_t work) {
+  Clique best = clique_of_load(asked);
+  const Problem problem = without_branches(asked);
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return sorted(std::move(best));
   const Deadline deadline(options);
   try {

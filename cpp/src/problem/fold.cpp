@@ -5,6 +5,7 @@
 #include <string>
 
 #include "memplan/errors.hpp"
+#include "problem/unbranched.hpp"
 #include "storage/groups.hpp"
 
 namespace memplan {
@@ -280,8 +281,9 @@ std::vector<Bytes> Fold::unfolded(std::span<const Bytes> offsets) const {
 }
 
 std::vector<Bytes> Fold::folded(std::span<const Bytes> offsets) const {
-  std::vector<Bytes> all(at(folded_->count()));
-  for (std::size_t i = 0; i < whole_of_.size(); ++i) all[at(whole_of_[i])] = offsets[i] - inside_of_[i];
+  std::vector<Bytes> all(at(folded_->count()), kNowhere);
+  for (std::size_t i = 0; i < whole_of_.size(); ++i)
+    if (offsets[i] >= inside_of_[i]) all[at(whole_of_[i])] = offsets[i] - inside_of_[i];
   return all;
 }
 
@@ -293,7 +295,7 @@ Problem Problem::with_together(std::vector<Together> together) const {
                            std::to_string(i));
   Problem problem = *this;
   problem.together_ = together.empty() ? nullptr : std::make_shared<const std::vector<Together>>(std::move(together));
-  if (problem.together_ != nullptr) const Fold checked(problem);
+  if (problem.together_ != nullptr) const Fold checked(memplan::without_branches(problem));
   return problem;
 }
 

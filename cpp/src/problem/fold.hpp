@@ -1,5 +1,5 @@
 // Fold: buffers that lie together as one. A group at fixed distances moves as a rigid whole, so it is one buffer with a
-// shape: the rectangles of its members.
+// shape: the rectangles of its members. Problems with branches are unbranched first.
 //
 //     a   ┌────┐                  ┌────┐        distance 64 from a to b; the whole is placed, and a and b lie
 //         └────┘    + 64 + b  ─▶  └────┘──┐     where it lies, plus what they are in it
@@ -28,7 +28,7 @@ class Fold {
   Index first_of(Index whole) const { return first_of_[at(whole)]; }
   // The offsets of the buffers, from those of the folded problem.
   std::vector<Bytes> unfolded(std::span<const Bytes> offsets) const;
-  // The offsets of the folded problem, from those of a plan of the buffers.
+  // The offsets of the folded problem, from some of the buffers; kNowhere where none is known.
   std::vector<Bytes> folded(std::span<const Bytes> offsets) const;
 
  private:

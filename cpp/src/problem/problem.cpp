@@ -117,6 +117,7 @@ void check_fixed_apart(const Problem& problem, std::vector<FixedPart> parts) {
       const FixedPart &x = parts[a], &y = parts[b];
       const Step first = std::max(x.first, y.first), last = std::min(x.last, y.last);
       if (first >= last || (x.buffer == y.buffer && x.buffer != kNone)) continue;
+      if (x.buffer != kNone && y.buffer != kNone && !problem.coexist(x.buffer, y.buffer)) continue;
       throw ProblemError("pins: " + label(problem, x) + " and " + label(problem, y) + " share bytes " +
                          span_of(y.begin, std::min(x.end, y.end)) +
                          (x.buffer == kNone && y.buffer == kNone ? "" : " in steps " + span_of(first, last)));
@@ -181,6 +182,7 @@ Problem Problem::with_conflicts(Conflicts conflicts) const {
                        std::to_string(conflicts.count()));
   Problem problem = *this;
   problem.conflicts_ = conflicts.empty() ? nullptr : std::make_shared<const Conflicts>(std::move(conflicts));
+  check_conflicts_apart(problem);
   return problem;
 }
 
@@ -228,6 +230,20 @@ Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserv
   return problem;
 }
 
+Problem Problem::with_branches(std::vector<std::string> branches) const {
+  if (!branches.empty() && branches.size() != size().size())
+    throw ProblemError("branches must have one entry per buffer: size has " + std::to_string(count()) +
+                       ", branches has " + std::to_string(branches.size()));
+  for (Index i = 0; i < static_cast<Index>(branches.size()); ++i)
+    if (const std::string wrong = wrong_branch(branches[at(i)]); !wrong.empty())
+      throw ProblemError(cell("branches", i, *this) + " " + wrong);
+  const bool none = std::all_of(branches.begin(), branches.end(), [](const std::string& b) { return b.empty(); });
+  Problem problem = *this;
+  problem.branches_ = none ? nullptr : std::make_shared<const Branches>(std::move(branches));
+  if (fixed_ != nullptr) problem = problem.with_pins(fixed_->pins, fixed_->reserved);  // checked again
+  return problem;
+}
+
 Problem Problem::without_shapes() const {
   Problem problem = *this;
   problem.shapes_ = nullptr;
@@ -243,7 +259,8 @@ bool Problem::operator==(const Problem& other) const {
          (conflicts_ == nullptr) == (other.conflicts_ == nullptr) &&
          (conflicts_ == nullptr || *conflicts_ == *other.conflicts_) &&
          (fixed_ == nullptr) == (other.fixed_ == nullptr) && (fixed_ == nullptr || *fixed_ == *other.fixed_) &&
-         same(together(), other.together());
+         same(together(), other.together()) && has_branches() == other.has_branches() &&
+         (!has_branches() || branches() == other.branches());
 }
 
 }  // namespace memplan

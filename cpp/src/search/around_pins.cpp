@@ -6,6 +6,7 @@
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
+#include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "search/ground.hpp"
@@ -51,6 +52,10 @@ class Search {
     best_.winner = "naive";
     peak_ = peak_of(problem_, best_.offsets);
     try {
+      if (!options_.warm.empty()) {
+        const Placement start = warm_plan(problem_, options_, deadline_);
+        keep(start.winner, start.offsets);
+      }
       keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
       keep("first_fit", place_in_order(problem_, by_birth(problem_), deadline_, lowest_fit).offsets);
       improve();
@@ -96,6 +101,7 @@ class Search {
     within.decide = true;
     within.lower_bound = 0;
     within.improved = {};
+    within.warm.clear();
     const bool given = std::any_of(options_.set.begin(), options_.set.end(),
                                    [&](const auto& setting) { return setting.first == effort_.name; });
     const std::int64_t share = options_.get(effort_) / kShares;

@@ -17,7 +17,8 @@ void require_plain(const Problem& problem) {
   for (std::string_view name : feature_names(features)) list += (list.empty() ? "" : ", ") + std::string(name);
   if (!problem.together().empty()) list += std::string(list.empty() ? "" : ", ") + "distances";
   if (list.empty()) return;
-  throw UnsupportedError("refute does not support " + list + ", which this problem asks for; refute_pairs does");
+  throw UnsupportedError("refute does not support " + list + ", which this problem asks for" +
+                         (problem.has_branches() ? "" : "; refute_pairs does"));
 }
 
 // Per section, the step that it is: the last birth there.

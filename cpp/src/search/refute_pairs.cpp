@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memplan/bounds.hpp"
+#include "memplan/errors.hpp"
 #include "problem/fold.hpp"
 #include "search/ground.hpp"
 #include "search/pair_search.hpp"
@@ -111,6 +112,7 @@ std::optional<PairRefutation> prove(const Problem& problem, Bytes capacity, std:
 
 std::optional<PairRefutation> refute_pairs(const Problem& problem, Bytes capacity, std::int64_t work,
                                            const PlanOptions& options) {
+  if (problem.has_branches()) throw UnsupportedError("refute does not support branches, which this problem asks for");
   try {
     if (problem.together().empty()) return prove(problem, capacity, work, options);
     const Fold fold(problem);

@@ -20,7 +20,7 @@ struct Start {
   Fit fit;
 };
 
-constexpr std::array<Start, SqueakySearch::kStarts> kStart = {{
+constexpr std::array<Start, SqueakySearch::kStarts> kBeginning = {{
     {Order::kLoadLength, Fit::kTightest},
     {Order::kLoadLength, Fit::kLowest},
     {Order::kLoadSize, Fit::kLowest},
@@ -68,7 +68,7 @@ std::vector<Rank> SqueakySearch::ranks_of(std::size_t start, const Deadline& dea
     deadline.tick();
     const Bytes size = problem_.size()[i];
     const std::int64_t length = lives_.end[i] - lives_.begin[i];
-    switch (kStart[start].order) {
+    switch (kBeginning[start].order) {
       case Order::kLoadLength: keys[i] = {-covered[i], -length, -size}; break;
       case Order::kLoadSize: keys[i] = {-covered[i], -size, -length}; break;
       case Order::kSize: keys[i] = {-size, -length, 0}; break;
@@ -102,7 +102,7 @@ std::int64_t SqueakySearch::patience() const {
 bool SqueakySearch::start(std::size_t k, const Deadline& deadline) {
   patience_[k] = patience_[k] == 0 ? patience() : std::min(2 * patience_[k], kMostDoubling * patience());
   Attempt attempt{
-      std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k, deadline), {}, bound_, kStart[k].fit};
+      std::vector<Bytes>(problem_.size().size(), kNowhere), ranks_of(k, deadline), {}, bound_, kBeginning[k].fit};
   active_ = false;
   const bool placed = place(attempt, patience_[k], deadline);
   if (!placed) return false;

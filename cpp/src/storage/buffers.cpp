@@ -77,6 +77,27 @@ std::vector<StorageUses> uses_of(const Graph& graph, const Buffers& buffers) {
   return uses;
 }
 
+// In which branch each buffer exists: where all that write it run, or in every run if the caller brings it.
+std::vector<std::string> branches_of(const Graph& graph, const Buffers& buffers) {
+  std::vector<std::string> branches(at(buffers.problem.count()));
+  std::vector<bool> known(branches.size(), false);
+  const auto exists = [&](Index buffer, const std::string& branch) {
+    if (buffer == kNone) return;
+    branches[at(buffer)] = known[at(buffer)] ? common_branch(branches[at(buffer)], branch) : branch;
+    known[at(buffer)] = true;
+  };
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const TensorKind kind = graph.tensor(t).kind;
+    if (kind == TensorKind::input || kind == TensorKind::weight) exists(buffers.buffer_of_tensor[at(t)], {});
+  }
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
+    for (Index t : op.outputs) exists(buffers.buffer_of_tensor[at(t)], op.branch);
+    exists(buffers.buffer_of_workspace[at(k)], op.branch);
+  }
+  return branches;
+}
+
 // Whether all that uses one buffer ends before anything writes the other.
 bool ends_before(const StorageUses& one, const StorageUses& other, const HappensBefore& order) {
   for (Index writer : other.writers)
@@ -133,6 +154,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
                   storages.unshared};
   for (Index b : buffers.buffer_of_workspace)
     if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
+  if (graph.branches()) buffers.problem = buffers.problem.with_branches(branches_of(graph, buffers));
   if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
   return buffers;
 }

@@ -158,6 +158,17 @@ def _add_placing(group: Group) -> None:
         help="b begins N bytes after a, or where a does if N is left out; may be repeated",
     )
     group.add_argument(
+        "--price",
+        type=_price,
+        action="append",
+        default=[],
+        metavar="A,B,N",
+        help="what it costs if these two share bytes; may be repeated",
+    )
+    group.add_argument(
+        "--start", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, from which a search begins"
+    )
+    group.add_argument(
         "--keep", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, of whose offsets few shall change"
     )
     group.add_argument(
@@ -221,6 +232,13 @@ def _pin(text: str) -> tuple[str, int | tuple[str, int]]:
         raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, or NAME=POOL:N, got {text!r}")
     pool, colon, offset = place.rpartition(":")
     return name, (pool, size(offset)) if colon else size(offset)
+
+
+def _price(text: str) -> tuple[str, str, int]:
+    row = _together(text)
+    if len(row) != 3:
+        raise argparse.ArgumentTypeError(f"takes A,B,N, got {text!r}")
+    return str(row[0]), str(row[1]), int(row[2])
 
 
 def _together(text: str) -> tuple[str | int, ...]:
@@ -308,12 +326,16 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     }
     layout = {"pin": dict(options.pin), "reserved": options.reserve}
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
-    layout["exclude"] = options.exclude
+    layout |= {"exclude": options.exclude, "price": options.price}
     layout["hint"] = dict(options.hint)
     if options.keep is not None:
         from ..importers.plan_files import read_plan
 
         layout["keep"] = read_plan(options.keep)
+    if options.start is not None:
+        from ..importers.plan_files import read_plan
+
+        layout["start"] = read_plan(options.start)
     return given | {name: value for name, value in layout.items() if value}
 
 

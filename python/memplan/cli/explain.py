@@ -18,11 +18,13 @@ from .arguments import (
     planning,
     search_group,
 )
+from .pools import add_pools
 from .terminal import OK, Progress, interrupted, readers_may_leave, waiting
 
 EXAMPLES = """
 memplan explain example:resnet50_train --html resnet50.html
 memplan explain model.onnx --dims batch=8 --planner first_fit --json explanation.json
+memplan explain model.onnx --pool sram=512KiB --pool dram
 """
 
 
@@ -33,6 +35,7 @@ def add(commands: Commands) -> None:
     add_source(command)
     search = search_group(command)
     add_planner(search)
+    add_pools(search)
     add_search(search)
     files = command.add_argument_group("files to write")
     files.add_argument("--html", type=Path, metavar="F", help="the explanation as a page")
@@ -48,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
     progress = Progress()
-    told: dict[str, Any] = {"on_improvement": progress.show, "on_order": progress.show_order}
+    told: dict[str, Any] = {"on_improvement": None if options.pool else progress.show, "on_order": progress.show_order}
     told = told if sys.stderr.isatty() else {}
     with waiting(progress):
-        found = plan(source, options.planner, order=options.order, **told, **planning(options))
+        found = plan(source, options.planner, order=options.order, pools=options.pool, **told, **planning(options))
     with waiting("explaining"):
         explanation = found.explain()
     if options.json is not None:

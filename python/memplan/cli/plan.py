@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import InfeasibleError
-from ..facts.memories import Pool
 from ..text import printable
 from .arguments import (
     Commands,
@@ -26,6 +25,7 @@ from .arguments import (
     size,
 )
 from .pictures import add_picture, of_page, picture
+from .pools import add_pools
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
 
 if TYPE_CHECKING:
@@ -58,16 +58,7 @@ def add(commands: Commands) -> None:
     search.add_argument(
         "--capacity", type=size, metavar="N", help="end with the first plan that fits so many bytes, such as 1.5GiB"
     )
-    search.add_argument(
-        "--pool",
-        type=_pool,
-        action="append",
-        default=[],
-        metavar="NAME=N,…",
-        help="a memory that tensors may lie in, such as sram=512KiB,align=16, or dram for one without a capacity; "
-        "those given first cost less, unless cost=X says else; base=N is its address, and accepts=weight+Conv says "
-        "what may lie there; may be repeated",
-    )
+    add_pools(search)
     add_search(search)
     _add_files(command.add_argument_group("files to write"))
     add_picture(command.add_argument_group("the picture of --plot, and what the page of --html shows first"))
@@ -95,30 +86,6 @@ def _add_files(group: Group) -> None:
     )
     group.add_argument("--chrome-trace", type=Path, metavar="F", help="a trace for ui.perfetto.dev, as JSON")
     group.add_argument("--memory-viz", type=Path, metavar="F", help="a snapshot for pytorch.org/memory_viz")
-
-
-def _pool(text: str) -> Pool:
-    """A pool: "sram=512KiB,align=16" or "dram"."""
-    first, *others = text.split(",")
-    name, equals, capacity = first.partition("=")
-    given: dict[str, Any] = {"capacity": capacity} if equals else {}
-    for other in others:
-        key, _, value = other.partition("=")
-        if key == "cost":
-            try:
-                given[key] = float(value) if not value.isdecimal() else int(value)
-            except ValueError:
-                raise argparse.ArgumentTypeError(f"cost must be a number, got {value!r}") from None
-        elif key == "accepts":
-            given[key] = value.split("+")
-        elif key in ("align", "base"):
-            given["alignment" if key == "align" else key] = value
-        else:
-            raise argparse.ArgumentTypeError(f"must be NAME=N and align=N, base=N, cost=X, accepts=A+B, got {other!r}")
-    try:
-        return Pool(name, **given)
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(options: argparse.Namespace) -> int:

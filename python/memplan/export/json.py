@@ -91,6 +91,9 @@ def _buffers(plan: Plan) -> list[dict[str, Any]]:
         for buffer, pin in enumerate(plan.problem.pins.tolist()):
             if pin >= 0:
                 entries[buffer]["pinned"] = True
+    for entry, branch in zip(entries, plan.problem.branches or [], strict=False):
+        if branch:
+            entry["branch"] = branch
     if plan.memories is not None:
         for entry, slot in zip(entries, plan, strict=True):
             entry |= {"memory": slot.memory, "address": slot.address}

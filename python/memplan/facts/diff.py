@@ -23,8 +23,8 @@ class Change:
     """A tensor or buffer that differs: its slots in both plans, None where it is not.
 
     ``kinds`` are those of `CHANGES` that apply: a life is longer or shorter by its number of steps, and what moved lies
-    at another offset. ``bytes`` is how many it takes more, or fewer, while it is alive in one plan only or larger in
-    one; 0 where it only moved.
+    at another offset, or in another pool. ``bytes`` is how many it takes more, or fewer, while it is alive in one plan
+    only or larger in one; 0 where it only moved.
     """
 
     name: str
@@ -155,7 +155,7 @@ def _change(name: str, before: Slot | None, after: Slot | None) -> Change:
         "shrank": grown < 0,
         "longer": longer > 0,
         "shorter": longer < 0,
-        "moved": before.offset != after.offset,
+        "moved": (before.memory, before.address) != (after.memory, after.address),
     }
     size = max(before.bytes, after.bytes) if longer else abs(grown)
     return Change(name, before, after, tuple(kind for kind, yes in applies.items() if yes), size)

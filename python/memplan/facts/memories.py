@@ -193,6 +193,8 @@ class Memories(Mapping[str, Memory]):
         No plan of ``plan.problem`` in these pools costs less.
     of_buffer : (n,) int64
         Per buffer the position of its pool; read-only.
+    accessed : tuple of int
+        Per buffer the bytes that are written to it and read from it; () for a plan from a file.
     asked, accesses, fixed
         What `memplan.plan` was given as `pools` and `accesses`, and what was asked as `pin` and `reserved`; (), None
         and {} for a plan from a file.
@@ -206,10 +208,11 @@ class Memories(Mapping[str, Memory]):
         takes: npt.NDArray[np.bool_] | None = None,
         asked: tuple[Pool, ...] = (),
         accesses: Any = None,
+        accessed: Collection[int] = (),
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
         self._pools, self.of_buffer, self.cost_bound = tuple(pools), of_buffer, cost_bound
-        self.asked, self.accesses, self.fixed = asked, accesses, dict(fixed or {})
+        self.asked, self.accesses, self.accessed, self.fixed = asked, accesses, tuple(accessed), dict(fixed or {})
         self.of_buffer.flags.writeable = False
         self.cost = number(sum((exact(pool.cost_per_byte) * pool.accessed for pool in self._pools), Fraction(0)))
         self._takes = takes
@@ -234,6 +237,11 @@ class Memories(Mapping[str, Memory]):
     def of(self, buffer: int) -> Memory:
         """The pool of a buffer, by its position."""
         return self._pools[int(self.of_buffer[buffer])]
+
+    def costs(self) -> dict[int, float]:
+        """Per buffer that costs something, the cost of all that is written to it and read from it, the most first."""
+        found = {b: number(exact(self.of(b).cost_per_byte) * bytes_) for b, bytes_ in enumerate(self.accessed)}
+        return {b: cost for b, cost in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) if cost}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Memories):

@@ -20,6 +20,7 @@ from ..errors import LISTED, invalid_plan
 from .fitting import Change, Fitting
 from .later import later
 from .memories import Memories
+from .pricing import Pricing
 from .slots import Sharing, Slot, Slots
 from .source import Source
 
@@ -101,6 +102,8 @@ class Plan:
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
     moved : tuple of str or None
         For a plan that was to keep offsets, by ``keep`` or ``hint``: the buffers that lie elsewhere.
+    pricing : Pricing or None
+        For a plan with ``price``: what it pays for pairs that share bytes, and what every plan pays at least.
     memories : Memories or None
         The pools of a plan in several pools, by name. `offsets`, `peak` and the bounds then count all pools as one
         arena, one behind the other; ``plan["x"].memory`` and ``plan["x"].address`` say where a tensor lies.
@@ -131,6 +134,7 @@ class Plan:
     fitting: Fitting | None = None
     moved: tuple[str, ...] | None = None
     memories: Memories | None = None
+    pricing: Pricing | None = None
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:

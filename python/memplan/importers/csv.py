@@ -2,8 +2,8 @@
 
 ``id,lower,upper,size[,alignment][,hint][,gaps][,offset]`` (minimalloc, idealloc, OmniMalloc) and
 ``tensor_name,size,offset,start_time,end_time[,alignment]``. Columns may come in any order. The first form also has
-memplan's own columns ``together`` ("a+64": it begins 64 bytes after a) and ``apart`` ("b c": it shares bytes with
-neither).
+memplan's own columns ``together`` ("a+64": it begins 64 bytes after a), ``apart`` ("b c": it shares bytes with
+neither) and ``branch`` ("if1/then": it exists only there).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORMS = (
     {"name": "tensor_name", "first": "start_time", "last": "end_time", "size": "size"},
 )
 _OPTIONAL = ("alignment", "offset")
-_OF_MINIMALLOC = ("hint", "gaps", "together", "apart")
+_OF_MINIMALLOC = ("hint", "gaps", "together", "apart", "branch")
 _DISTANCE = re.compile(r"(.+?)(?:([+-])([0-9]+))?")
 _FREE = -1  # the pin of a buffer that has none
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -37,7 +37,8 @@ _GAP = re.compile(r"([+-]?[0-9]+)-([+-]?[0-9]+)(?:@([0-9]+):([0-9]+))?")  # step
 class Rows:
     """The columns of a file: names, and int columns of equal length; `offset` is empty without that column.
 
-    `parts` (buffer, begin, end, first, last), `conflicts`, `pins`, `reserved` and `together` are as for a Problem.
+    `parts` (buffer, begin, end, first, last), `conflicts`, `pins`, `reserved`, `together` and `branches` are as for a
+    Problem.
     """
 
     name: list[str] = field(default_factory=list)
@@ -51,6 +52,7 @@ class Rows:
     pins: list[int] = field(default_factory=list)
     reserved: list[tuple[int, int, int, int]] = field(default_factory=list)
     together: list[tuple[int, int, int]] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
 
     def problem(self) -> _core.Problem:
         """The buffers, without their offsets."""
@@ -58,6 +60,7 @@ class Rows:
             np.array(column, dtype=np.int64) for column in (self.size, self.first, self.last, self.alignment)
         )
         found = _core.Problem(size, first, last, alignment, self.name, self.parts or None, self.conflicts or None)
+        found = found.with_branches(self.branches or None)
         found = found.with_pins(self.pins or None, self.reserved or None) if self.pins or self.reserved else found
         return found.with_together(self.together) if self.together else found
 
@@ -166,7 +169,9 @@ class _Reader:
             raise self._error(f"duplicate id {name!r}, first on line {seen[name]}", column_of["name"] + 1)
         seen[name] = self.line
         rows.name.append(name)
-        left_out = ["name", "gaps", "together", "apart"]
+        left_out = ["name", "gaps", "together", "apart", "branch"]
+        if "branch" in column_of:
+            rows.branches.append(cells[column_of["branch"]].strip())
         for role in ("together", "apart"):
             if role in column_of and (cell := cells[column_of[role]].strip()):
                 self.links.append((self.line, len(rows.size), cell, column_of[role]))

@@ -61,6 +61,7 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
         for column, key in zip(columns, _KEYS, strict=True):
             column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))
         rows.parts += _parts(entry, i, f"{path}: buffers[{i}].parts")
+        rows.branches.append(_text(entry.get("branch", ""), f"{path}: buffers[{i}].branch", "a branch"))
         rows.pins.append(rows.offset[-1] if _flag(entry, "pinned", f"{path}: buffers[{i}].pinned") else -1)
     for name, times in Counter(rows.name).items():
         if times > 1:

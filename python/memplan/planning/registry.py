@@ -130,14 +130,15 @@ def solve_problem(
     threads: int = 1,
     capacity: int | None = None,
     tell: Callable[[_core.Solution], None] | None = None,
+    start: dict[str, int] | None = None,
 ) -> _core.Solution:
     """Plans a problem with any planner of the registry and verifies the result.
 
-    `tell` is called with each plan that is found and peaks below all before it. The `plan` of an InfeasibleError is
-    what would have been returned.
+    `tell` is called with each plan that is found and peaks below all before it. A search begins with the offsets by
+    name of `start`. The `plan` of an InfeasibleError is what would have been returned.
     """
     options = (time_limit, seed, threads, capacity, tell, True)
-    return _core.solve_problem(problem, planner, *options, _in_python(planner))
+    return _core.solve_problem(problem, planner, *options, _in_python(planner), start)
 
 
 def plan_memories(
@@ -169,7 +170,8 @@ def solve_graph(
     threads: int = 1,
     capacity: int | None = None,
     tell: Callable[[_core.Buffers, _core.Solution], None] | None = None,
+    start: dict[str, int] | None = None,
 ) -> tuple[_core.Buffers, _core.Solution]:
     """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
     options = (time_limit, seed, threads, capacity, tell, True)
-    return _core.solve_graph(graph, planner, storage, *options, _in_python(planner))
+    return _core.solve_graph(graph, planner, storage, *options, _in_python(planner), start)

@@ -57,7 +57,7 @@ def spaced(plan: Plan) -> Plan:
         pools.append(replace(memory, begin=begin))
         begin += _room(memory)
     offsets = plan.offsets + shift[plan.memories.of_buffer]
-    drawn = Memories(pools, plan.memories.of_buffer, plan.memories.cost_bound)
+    drawn = Memories(pools, plan.memories.of_buffer, plan.memories.cost_bound, accessed=plan.memories.accessed)
     return replace(plan, offsets=offsets, peak=begin, memories=drawn)
 
 

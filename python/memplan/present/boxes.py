@@ -73,7 +73,8 @@ def draw(
             _draw_inside(mark, colours.colours[mark.buffer], ax)
     _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
     if returns := returns_of(plan):
-        draw_arrows(returns, steps, ax)
+        marked = {name for mark in found for name in (mark.slot.name, problem.name(mark.buffer))}
+        draw_arrows([one for one in returns if not found or {one.left.name, one.back.name} & marked], steps, ax)
         if panels.away is not None:
             own = colours_of(plan, returns, colours.colours)
             draw_away(returns, own, steps, panels.away_bytes, panels.away)

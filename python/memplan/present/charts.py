@@ -261,6 +261,7 @@ def _box_tips(boxes: Mapping[str, Any], drawn: Any) -> Any:
         ("pool", "@pool", "pool"),
         ("address" if "pool" in boxes else "offset", f"@{offset}{{custom}}", offset),
         ("size", "@bytes{custom}", "bytes"),
+        ("accessed", "@accessed{custom}", "accessed"),
         ("lives in steps", f"[@{first}, @{last})", first),
         ("also in its bytes", "@tenants", "tenants"),
         ("given up", "@away", "away"),
@@ -268,7 +269,7 @@ def _box_tips(boxes: Mapping[str, Any], drawn: Any) -> Any:
     return HoverTool(
         renderers=[drawn],
         tooltips=_tip([(label, text) for label, text, at in rows if at in boxes]),
-        formatters={f"@{offset}": formatter, "@bytes": formatter},
+        formatters={f"@{offset}": formatter, "@bytes": formatter, "@accessed": formatter},
         point_policy="follow_mouse",
     )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..facts.memories import exact, number
 from .gantt import plans_picture
+from .memories import cost_text
 from .tables import Report, Table, html_image, report_page
 from .units import counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
     from ..facts.diff import Change, Figures, PlanDiff
+    from ..facts.memories import Memories
     from ..facts.slots import Slot
 
 LISTED = 20  # rows of a table; the others are counted
@@ -23,6 +26,8 @@ def diff_page(diff: PlanDiff) -> str:
     if diff.plans is not None:
         figures = (("before", diff.before), ("after", diff.after))
         titles = [f"{when}: {of.planner}, {format_bytes(of.peak)}, {_state(of)}" for when, of in figures]
+        if pools := _pools(diff):
+            titles = [f"{when}: {cost_text(of)}" for when, of in zip(("before", "after"), pools, strict=True)]
         picture = html_image(plans_picture(diff.plans, titles), "both plans side by side, on the same axes")
     return report_page(diff_report(diff, None), picture)
 
@@ -34,7 +39,16 @@ def diff_report(diff: PlanDiff, most: int | None = LISTED) -> Report:
     return Report("From one plan to another", sentences, tables)
 
 
+def _pools(diff: PlanDiff) -> tuple[Memories, Memories] | None:
+    """Those of both plans, if both are in several pools."""
+    one, other = (plan.memories for plan in diff.plans) if diff.plans is not None else (None, None)
+    return None if one is None or other is None else (one, other)
+
+
 def _peaks(diff: PlanDiff) -> str:
+    if pools := _pools(diff):
+        one, other = pools
+        return f"All accesses: {cost_text(one)}, before; {cost_text(other)}, after."
     text = _moves("The peak", diff.before.peak, diff.after.peak)
     was, now = _state(diff.before), _state(diff.after)
     if was == now == _OPTIMAL:
@@ -85,10 +99,23 @@ def _figures(diff: PlanDiff) -> Table:
         rows.append(
             ("share bytes by choice", f"{one.shared:,}", f"{other.shared:,}", f"{other.shared - one.shared:+,}")
         )
+    pools = _pools(diff)
     for name, field in (("naive", "naive"), ("load", "load"), ("lower bound", "lower_bound"), ("peak", "peak")):
-        before, after = getattr(one, field), getattr(other, field)
-        rows.append((name, format_bytes(before), format_bytes(after), _signed(after - before)))
+        if pools is None or field in ("naive", "load"):
+            before, after = getattr(one, field), getattr(other, field)
+            rows.append((name, format_bytes(before), format_bytes(after), _signed(after - before)))
+    rows += [] if pools is None else _pool_figures(*pools)
     return Table("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
+
+
+def _pool_figures(one: Memories, other: Memories) -> list[tuple[str, str, str, str]]:
+    """The peaks of the pools, and what accesses cost."""
+    rows = []
+    for name in dict.fromkeys([*one, *other]):
+        before, after = (pools[name].peak if name in pools else 0 for pools in (one, other))
+        rows.append((f"peak of {name}", format_bytes(before), format_bytes(after), _signed(after - before)))
+    change = number(exact(other.cost) - exact(one.cost))
+    return [*rows, ("cost of accesses", f"{one.cost:,}", f"{other.cost:,}", f"{change:+,}")]
 
 
 def _at_load(diff: PlanDiff, most: int | None) -> Table:
@@ -132,7 +159,7 @@ def _cells(change: Change) -> tuple[str, str, str]:
     return (
         both([format_bytes(slot.bytes) for slot in slots]),
         both([_steps(slot) for slot in slots]),
-        both([f"{slot.offset:,}" for slot in slots]),
+        both([f"{slot.memory} {slot.address:,}".lstrip() for slot in slots]),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
+from .memories import costs_table, memories_table, pools_sentences
 from .tables import Report, Table, report_text
 from .units import SHARES, counted, format_bytes, op_label, percent
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ..facts.explain.explanation import Explanation, Moment
     from ..facts.explain.orders import Orders
     from ..facts.explain.reuse import Reuse
+    from ..facts.memories import Memories
+    from ..facts.plan import Plan
     from ..facts.slots import Slot
 
 LISTED = 12  # rows of a table; the others are summed up
@@ -31,6 +34,8 @@ def explanation_report(e: Explanation) -> Report:
     title = f"{e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
     if e.peak_step is None or e.load_step is None:
         return Report(title, ("No buffer has bytes: there is nothing to place.",))
+    if e.plan is not None and e.plan.memories is not None:
+        return _in_pools(e, e.plan, e.plan.memories)
     tables = [
         _alive_table(e, e.alive, f"In use at {_at(e.peak_step)}, which makes the peak"),
         _types_table(e, e.alive),
@@ -51,6 +56,16 @@ def explanation_report(e: Explanation) -> Report:
         _chains_table(e),
     ]
     return Report(title, (_what(e), _how_far(e), _what_helps(e), *_other_orders(e)), tuple(tables))
+
+
+def _in_pools(e: Explanation, plan: Plan, memories: Memories) -> Report:
+    """Of a plan in several pools: what accesses cost, and what would lower the load; its peak is that of no memory."""
+    assert e.load_step is not None
+    title = f"{e.planner}: {counted(e.buffers, 'buffers')} in {counted(len(memories), 'pools')}"
+    load = f"Most bytes, {format_bytes(e.load)} of all pools, are in use at {_at(e.load_step)}. {_what_helps(e)}"
+    tables = [memories_table(memories), costs_table(plan, LISTED), _advice_table(e, e.load_step), _orders_table(e)]
+    sentences = (*pools_sentences(plan, _things(e)), load, *_other_orders(e))
+    return Report(title, sentences, (*tables, _idle_table(e), _blocked_table(e)))
 
 
 # Sentences

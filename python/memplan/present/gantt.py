@@ -97,7 +97,7 @@ def _plot(
     draw(drawn, own, colours, found, steps, max(drawn.peak, 1))
     scale_bands([drawn], ax)
     legend(ax, colours)
-    changed = f", {changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
+    changed = f"\n{changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
     shown = title if title is not None else _title(plan, ", ") + changed
     ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
     return ax

@@ -135,6 +135,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         *_memories(plan),
+        ("price", _price(plan)),
         ("proof", _proof(plan) if plan.memories is None else ""),
         ("changes", _changes(plan)),
         ("order", _order(plan)),
@@ -167,6 +168,15 @@ def _memories(plan: Plan) -> list[tuple[str, str]]:
         state = "optimal for what lies in it" if pool.optimal else f"gap {pool.gap:.3%} at most"
         rows.append((pool.name, f"{format_bytes(pool.peak)}{room} ({state}), {counted(pool.buffers, 'buffers')}"))
     return [*rows, ("accesses", cost_text(plan.memories))]
+
+
+def _price(plan: Plan) -> str:
+    """What a plan pays for pairs that share bytes; empty where nothing has a price."""
+    if plan.pricing is None:
+        return ""
+    least = plan.pricing.price_bound == plan.pricing.price
+    proven = "the least there is" if least else f"at least {plan.pricing.price_bound:,} in every plan"
+    return f"{plan.pricing.price:,} for pairs that share bytes, {proven}"
 
 
 def _changes(plan: Plan) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .tables import Table
-from .units import format_bytes
+from .units import counted, format_bytes, percent
 
 if TYPE_CHECKING:
     from ..facts.memories import Memories
+    from ..facts.plan import Plan
+    from ..facts.slots import Slot
+
+_NAMED = 3
 
 
 def memories_table(memories: Memories) -> Table:
@@ -27,6 +31,43 @@ def memories_table(memories: Memories) -> Table:
     )
     header = ("pool", "capacity", "peak", "gap", "buffers", "accessed", "cost")
     return Table(f"{len(memories)} pools", header, rows, frozenset(header[1:]), (cost_text(memories),), {"pool": None})
+
+
+def costs_table(plan: Plan, most: int) -> Table:
+    """The buffers whose accesses cost most, and the cost of the others."""
+    memories = plan.memories
+    costs = {} if memories is None else memories.costs()
+    total = sum(costs.values())
+    rows = tuple(_cost_row(plan[b], cost, total) for b, cost in list(costs.items())[:most])
+    rest = list(costs.values())[most:]
+    notes = (f"and {len(rest):,} more: {sum(rest):,}, {percent(sum(rest) / total)}",) if rest else ()
+    header = ("tensor" if plan.graph is not None else "buffer", "pool", "size", "steps", "cost", "of all")
+    return Table("What costs most", header, rows, frozenset(header[2:]), notes, {header[0]: 44})
+
+
+def _cost_row(slot: Slot, cost: float, total: float) -> tuple[str, ...]:
+    steps = f"{slot.first}-{slot.last - 1}"
+    return slot.name, slot.memory, format_bytes(slot.bytes), steps, f"{cost:,}", f"{cost / total:.1%}"
+
+
+def pools_sentences(plan: Plan, things: str) -> list[str]:
+    """How full the pools are, what accesses cost, and which buffers make that cost."""
+    memories = plan.memories
+    assert memories is not None
+    full = [
+        f"{pool.name} holds {format_bytes(pool.peak)}"
+        + ("" if pool.capacity is None else f" of {format_bytes(pool.capacity)}")
+        for pool in memories.values()
+    ]
+    said = [f"{'; '.join(full)}. All accesses: {cost_text(memories)}."]
+    costs = memories.costs()
+    if costs:
+        total = sum(costs.values())
+        largest = [
+            f"{plan[b].name} in {plan[b].memory} ({cost / total:.1%})" for b, cost in list(costs.items())[:_NAMED]
+        ]
+        said.append(f"{counted(len(costs), things)} cost something; the largest: {', '.join(largest)}.")
+    return said
 
 
 def cost_text(memories: Memories) -> str:

@@ -312,6 +312,8 @@ def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.ND
     if plan.memories is not None:
         pools = [plan.memories.of(b) for b in buffer.tolist()]
         columns["pool"] = [printable(pool.name) for pool in pools]
+        if plan.memories.accessed:
+            columns["accessed"] = np.array([plan.memories.accessed[b] for b in buffer.tolist()], dtype=float)
         columns["address"] = np.array([pool.base - pool.begin for pool in pools], dtype=float) + offset
     told = {"type": _type, "made_by": _made_by, "last_read": _last_read, "tenants": _tenants}
     texts = {name: [say(info) for info in infos] for name, say in told.items()}

@@ -1,0 +1,17 @@
+// Unbranched: a problem with branches as one without. Of two buffers that no run has both of, but that live at one
+// time, one moves to a step of its own after the last; it conflicts with all that it may meet in some run.
+//
+//     then  ┌────┐                ┌────┐
+//     else  └┌───┴┐    ─▶         └────┘   ┌──┐   else: a step of its own; not in conflict with then
+//     x   ┌──┴────┴─┐           ┌─────────┐└──┘   x conflicts with both
+//         └─────────┘           └─────────┘
+#pragma once
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The same buffers, with the same plans. Its load is that of one run. O(buffers^2), and parts of shapes that meet.
+Problem without_branches(const Problem& problem);
+
+}  // namespace memplan
