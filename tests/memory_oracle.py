@@ -149,9 +149,9 @@ def _pin(chance: random.Random, made: PooledCase) -> None:
         offset = chance.randrange(max(1, (spec.capacity or 2 * sum(made.case.size) // 3) - size + 1)) // unit * unit
         pins = made.pins | {j: (p, offset + d) for j, d in whole[i].items()}
         members = [j for j, (q, _) in pins.items() if q == p]
-        if all(made.takes[j][p] for j in members):
-            if not made.inside(p, members).faults([pins[j][1] for j in members]):
-                made.pins[i] = (p, offset)
+        taken = all(made.takes[j][p] for j in members)
+        if taken and not made.inside(p, members).faults([pins[j][1] for j in members]):
+            made.pins[i] = (p, offset)
 
 
 def _groups(case: Case) -> list[dict[int, int]]:

@@ -60,9 +60,9 @@ class Instance:
 
 
 def instance(seed: int) -> Instance:
-    """4 to 7 buffers of few bytes, some pairs with prices, and a capacity from the load on."""
+    """4 to 6 buffers of few bytes, some pairs with prices, and a capacity from the load on."""
     chance = random.Random(seed)
-    count, steps = chance.randint(4, 7), chance.randint(3, 7)
+    count, steps = chance.randint(4, 6), chance.randint(3, 7)
     buffers = []
     for _ in range(count):
         first = chance.randrange(steps)
@@ -70,4 +70,4 @@ def instance(seed: int) -> Instance:
     load = max(sum(size for size, first, last in buffers if first <= step < last) for step in range(2 * steps))
     density = chance.choice([0.3, 0.6, 1.0])
     price = {pair: chance.randint(1, 9) for pair in combinations(range(count), 2) if chance.random() < density}
-    return Instance(tuple(buffers), price, min(load + chance.choice([0, 0, 1, 2, 4]), 14))
+    return Instance(tuple(buffers), price, min(load + chance.choice([0, 0, 1, 2, 4]), max(load, 11)))

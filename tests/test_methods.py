@@ -61,7 +61,7 @@ def test_what_stays_lies_at_one_place_and_the_rest_overlaps() -> None:
         assert [(s.how, s.output, s.input) for s in plan.sharing if s.input == "cache"] == [("inplace", "new", "cache")]
         plan.verify()
     assert (many.peak, many.lower_bound, many.optimal, many.gap) == (2 * 2048 + 512, 2 * 2048 + 512, True, 0)
-    assert many.alone == {"prefill": many.peak, "decode": 512 + 128}
+    assert {name: plan.lower_bound for name, plan in many.methods.items()} == {"prefill": many.peak, "decode": 640}
     assert many.separate == many.peak + 640
     assert len(many) == 2
     assert many.problem.load == many.peak
@@ -136,6 +136,27 @@ def test_pins_reserved_bytes_and_conflicts_are_carried() -> None:
     streams = model(2)
     streams["ops"][1]["stream"] = 1
     assert memplan.plan_many({"a": streams, "b": model(2)}, shared={"c": {"a": "new", "b": "new"}}).peak > 0
+
+
+def test_branches_of_which_a_run_takes_one_are_carried() -> None:
+    graph = {
+        "tensors": [
+            {"name": "x", "bytes": 4, "kind": "input"},
+            {"name": "a", "bytes": 64},
+            {"name": "b", "bytes": 64},
+            {"name": "y", "bytes": 4},
+        ],
+        "ops": [
+            {"name": "then", "inputs": ["x"], "outputs": ["a"]},
+            {"name": "else", "inputs": ["x"], "outputs": ["b"]},
+            {"name": "join", "inputs": ["a", "b"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+    exclusive = [[["then"], ["else"]]]
+    alone = memplan.plan(graph, exclusive=exclusive)
+    many = memplan.plan_many({"one": graph, "two": graph}, shared=["y"], exclusive=exclusive)
+    assert many.peak == alone.peak == 64 + 4 < memplan.plan(graph).peak
 
 
 def test_parts_of_a_tensor_stay() -> None:
@@ -262,10 +283,20 @@ def test_a_capacity_is_that_of_the_common_arena() -> None:
     assert caught.value.problem is not None
 
 
+def test_any_planner_will_do() -> None:
+    many = memplan.plan_many(METHODS, "naive", shared=BOTH)
+    assert many.peak > many.lower_bound
+    assert not many.optimal
+    assert "above the optimum" in str(many)
+    assert "gap" in repr(many)
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.plan_many(METHODS, "naive", shared=BOTH, capacity=many.peak - 1)
+
+
 def test_a_state_of_a_problem_has_the_columns_that_methods_carry() -> None:
     """Whoever adds a column to problems has to carry it into the joint problem, or refuse it."""
     state = memplan.Problem([1], [0], [1]).__getstate__()  # type: ignore[call-arg]
-    assert len(state) == 10
+    assert len(state) == 11
 
 
 # The check across methods

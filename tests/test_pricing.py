@@ -34,6 +34,15 @@ def test_the_least_price_within_a_capacity() -> None:
         assert (found.peak, found.pricing.peak_bound) == (peak, peak), capacity
 
 
+def test_no_price_is_worth_more_than_the_capacity() -> None:
+    """One byte more would save two: the search for the lowest peak sees such plans, and takes none."""
+    buffers = [(4, 1, 2), (4, 0, 3), (4, 3, 4), (4, 1, 2), (1, 4, 5), (4, 4, 5), (2, 2, 5)]
+    of_pairs = [3, 5, 5, 2, 6, 6, 7, 5, 6, 4, 7, 4, 1, 2, 8, 1, 3, 3, 9, 1, 7]
+    rows = [(f"#{a}", f"#{b}", of_pairs.pop(0)) for a in range(7) for b in range(a + 1, 7)]
+    found = memplan.plan(memplan.Problem(*map(list, zip(*buffers, strict=True))), price=rows, capacity=14)
+    assert (found.peak, found.pricing.price, found.pricing.price_bound, found.pricing.peak_bound) == (14, 10, 10, 14)
+
+
 def test_prices_without_a_choice() -> None:
     found = plan(4, ("a", "b", 2), ("b", "a", 3))  # rows add up
     assert (found.pricing.price, found.pricing.sharing) == (5, (("a", "b"),))
@@ -135,9 +144,9 @@ def check(seeds: range) -> tuple[int, int, int]:
 
 
 def test_random_prices() -> None:
-    planned, cost, proven = check(range(120))
-    assert planned > 90
-    assert cost > 20
+    planned, cost, proven = check(range(40))
+    assert planned > 30
+    assert cost > 10
     assert proven == planned
 
 

@@ -34,6 +34,7 @@ from .facts.memories import Memories, Memory, Pool
 from .facts.methods import MethodsPlan
 from .facts.pareto import Pareto, ParetoPoint
 from .facts.plan import Plan
+from .facts.ranged import AtSize, Ranged
 from .facts.slots import Sharing, Slot
 from .facts.tensors import Tensors
 from .fitting.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
@@ -58,6 +59,7 @@ from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
+from .ranges import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
 from .run.plans import seconds_of as _seconds_of  # noqa: F401  what fit calls
@@ -65,6 +67,7 @@ from .verifying import verify
 
 __all__ = [
     "INPLACE_OPS",
+    "AtSize",
     "Change",
     "Clique",
     "CliqueError",
@@ -105,6 +108,7 @@ __all__ = [
     "PoolUse",
     "Problem",
     "ProblemError",
+    "Ranged",
     "Refutation",
     "RefutationError",
     "Reuse",

@@ -24,6 +24,7 @@ from .checks import (
     storage_options,
 )
 from .errors import InfeasibleError
+from .facts.later import later
 from .facts.memories import Pool
 from .facts.plan import Plan
 from .facts.source import Source
@@ -112,6 +113,9 @@ def capture(
     """
     if device not in (None, "cuda"):
         raise ValueError(f"device must be 'cuda' or None, got {device!r}")
+    for name, size in (dims or {}).items():
+        if isinstance(size, (tuple, list)):
+            raise TypeError(f"dims[{name!r}] must be a size here, got {size!r}: memplan.plan alone takes ranges")
     return capture_source(
         source,
         args=args,
@@ -162,7 +166,7 @@ def plan(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     train: bool = False,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, Any] | None = None,
     inclusive: bool = False,
     inplace_ops: Collection[str] = (),
     trust: bool = False,
@@ -175,7 +179,8 @@ def plan(
     Parameters
     ----------
     source, args, kwargs, train, dims, inclusive, inplace_ops, trust, device, optimizer, keep_gradients
-        What to plan; see `capture`.
+        What to plan; see `capture`. A size in `dims` may be a range, as ``{"batch": (1, 64)}``: the offsets then hold
+        for all sizes in it, ``plan.at(batch=8)`` is the plan of one, and `Plan.ranged` has the peaks. docs/methods.md.
     planner
         A name from `planners()`, with parameters as in "cp_sat:seconds=10" where it takes some.
     alignment
@@ -286,6 +291,10 @@ def plan(
     PlannerError
         A planner of another package cannot be used, or does not do what a planner has to.
     """
+    given = dict(locals())
+    if isinstance(dims, Mapping) and any(isinstance(size, (tuple, list)) for size in dims.values()):
+        ranged: Plan = later("plan_range")(given)
+        return ranged
     kinds = checked_place(place)
     storage = (
         boolean(inplace, "inplace"),

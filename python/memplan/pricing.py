@@ -165,6 +165,8 @@ class _Search:
         if offsets is None:
             return
         price, peak = self._paid(offsets), _core.peak_of(self._problem, offsets)
+        if self._capacity is not None and peak > self._capacity:
+            return  # what more bytes would save
         if (price, peak) < (self.price, self._peak):
             self.offsets, self.price, self._peak = offsets, price, peak
 

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/prices_small.py --count 10000
 
-Each has 4 to 7 buffers, prices for some pairs, a capacity from the load on, and a seed of its own.
+Each has 4 to 6 buffers, prices for some pairs, a capacity from the load on, and a seed of its own.
 """
 
 from __future__ import annotations

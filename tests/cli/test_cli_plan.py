@@ -216,7 +216,10 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         (["model.txt"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle, got 'model.txt'"),
         (["model"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle"),
         (["example:nothing"], "there is no example 'nothing'; there are gpt2_infer"),
-        ([LIFETIMES, "--dims", "batch"], "--dims takes NAME=N with N >= 0, such as batch=8, got 'batch'"),
+        (
+            [LIFETIMES, "--dims", "batch"],
+            "--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got 'batch'",
+        ),
         ([LIFETIMES, "--dims", "batch=x"], "got 'batch=x'"),
         ([LIFETIMES, "--dims", "=8"], "got '=8'"),
         ([LIFETIMES, "--dims", "batch=8"], "option dims does not apply to a source of kind .csv"),

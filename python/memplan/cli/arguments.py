@@ -68,7 +68,7 @@ def add_reading(group: Group) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="the size of a symbolic dimension, such as batch=8; may be repeated",
+        help="the size of a symbolic dimension, such as batch=8, or a range such as batch=1:64; may be repeated",
     )
     group.add_argument(
         "--train", action="store_true", help="of a .pt2 file: plan the forward and the backward pass together"
@@ -398,13 +398,26 @@ def _order(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _dims(pairs: list[str]) -> dict[str, int]:
-    dims = {}
+def has_range(options: argparse.Namespace) -> bool:
+    """Whether a size is given as a range, as batch=1:64."""
+    return any(isinstance(size, tuple) for size in _dims(options.dims).values())
+
+
+def largest_of(pairs: list[str]) -> list[str]:
+    """The sizes as they were given, of a range the largest."""
+    return [f"{name}={size[1] if isinstance(size, tuple) else size}" for name, size in _dims(pairs).items()]
+
+
+def _dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
+    dims: dict[str, int | tuple[int, int]] = {}
     for pair in pairs:
         name, equals, size = pair.rpartition("=")
-        if not equals or not name or not size.isdecimal():
-            raise ValueError(f"--dims takes NAME=N with N >= 0, such as batch=8, got {pair!r}")
-        dims[name] = int(size)
+        sizes = size.split(":")
+        if not equals or not name or len(sizes) > 2 or not all(each.isdecimal() for each in sizes):
+            raise ValueError(
+                f"--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got {pair!r}"
+            )
+        dims[name] = int(size) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
     return dims
 
 

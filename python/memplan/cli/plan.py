@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InfeasibleError
 from ..text import printable
@@ -19,6 +20,8 @@ from .arguments import (
     capturing,
     check_picture,
     check_targets,
+    has_range,
+    largest_of,
     new_command,
     planning,
     search_group,
@@ -96,16 +99,20 @@ def run(options: argparse.Namespace) -> int:
     plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with waiting(f"reading {options.source}"):
         snapshot = _snapshot(options.source)
+        ranged = capturing(options) if has_range(options) else {}
+        options.dims = largest_of(options.dims)
         source = captured(options, options.source if snapshot is None else snapshot)
     _check_picture(options, source)
     try:
-        result = _planned(options, source)
+        result = _planned(options, options.source if ranged else source, ranged)
     except InfeasibleError as error:
         return _infeasible(error)
     with waiting("writing"):
         _write(options, result)
     with readers_may_leave():
         _print_summary(options.source, result)
+        if result.ranged is not None:
+            print(result.ranged)
         if snapshot is not None:
             console().print(str(snapshot.report(result)), soft_wrap=True)
     if result.interrupted:
@@ -129,7 +136,8 @@ def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None
         check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
 
 
-def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
+def _planned(options: argparse.Namespace, source: str | Graph | Problem, ranged: Mapping[str, Any]) -> Plan:
+    """The plan of what was read; or, for sizes in a range, of the file with what it is read with."""
     from ..api import plan
 
     progress = Progress()
@@ -138,11 +146,12 @@ def _planned(options: argparse.Namespace, source: Graph | Problem) -> Plan:
             source,
             options.planner,
             pools=options.pool,
-            on_improvement=progress.show if sys.stderr.isatty() and not options.pool else None,
+            on_improvement=progress.show if sys.stderr.isatty() and not options.pool and not ranged else None,
             on_order=progress.show_order if sys.stderr.isatty() else None,
             capacity=options.capacity,
             order=options.order,
             **planning(options),
+            **ranged,
         )
 
 

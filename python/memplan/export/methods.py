@@ -32,7 +32,6 @@ def methods_dict(plan: MethodsPlan) -> dict[str, Any]:
         "lower_bound": plan.lower_bound,
         "optimal": plan.optimal,
         "seconds": plan.seconds,
-        "alone": dict(plan.alone),
         "shared": [
             {
                 "name": stays.name,

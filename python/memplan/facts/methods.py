@@ -32,8 +32,6 @@ class MethodsPlan:
         The plan of each method. Its offsets are in the common arena; `peak` is the highest end of its own buffers.
     shared : tuple of Staying
         What stays between methods: name, offset, bytes, and the tensor's names in each method.
-    alone : mapping of str to int
-        Bytes of an arena for each method alone, with what it shares.
     lower_bound : int
         No arena for all methods is smaller, in their orders of ops, whichever of their tensors share bytes.
     seconds : float
@@ -43,7 +41,6 @@ class MethodsPlan:
     whole: Plan
     methods: Mapping[str, Plan]
     shared: tuple[Staying, ...]
-    alone: Mapping[str, int]
     lower_bound: int
     seconds: float
 
@@ -74,8 +71,8 @@ class MethodsPlan:
 
     @property
     def separate(self) -> int:
-        """Bytes of an arena per method, each with what it shares."""
-        return sum(self.alone.values())
+        """Bytes that an arena for each method, with what it shares, would need at least, all added up."""
+        return sum(plan.lower_bound for plan in self.methods.values())
 
     def __len__(self) -> int:
         return len(self.methods)

@@ -21,6 +21,7 @@ from .fitting import Change, Fitting
 from .later import later
 from .memories import Memories
 from .pricing import Pricing
+from .ranged import Ranged
 from .slots import Sharing, Slot, Slots
 from .source import Source
 
@@ -107,6 +108,9 @@ class Plan:
     memories : Memories or None
         The pools of a plan in several pools, by name. `offsets`, `peak` and the bounds then count all pools as one
         arena, one behind the other; ``plan["x"].memory`` and ``plan["x"].address`` say where a tensor lies.
+    ranged : Ranged or None
+        For a plan with ``dims`` in a range: what it needs at each size. The plan is that of the largest sizes, and its
+        offsets hold for all.
     """
 
     problem: _core.Problem
@@ -134,6 +138,7 @@ class Plan:
     fitting: Fitting | None = None
     moved: tuple[str, ...] | None = None
     memories: Memories | None = None
+    ranged: Ranged | None = None
     pricing: Pricing | None = None
 
     def __post_init__(self) -> None:
@@ -294,6 +299,23 @@ class Plan:
     def buffer_of(self, key: str | int) -> int:
         """The position of a buffer, or of the buffer in which a tensor lies. `key` is as in `plan[key]`."""
         return self._slots.buffer_named(key) if isinstance(key, str) else range(len(self))[operator.index(key)]
+
+    def at(self, **sizes: int) -> Plan:
+        """The plan at one size, for a plan with `dims` in a range: ``plan.at(batch=8)``.
+
+        Each buffer begins where the highest of those ends that lie below it in this plan. The result is an ordinary
+        plan, verified at this size; `ranged` has its peak for the sizes that were looked at.
+
+        Raises
+        ------
+        ValueError
+            The plan has no range, or the sizes are not in it.
+        UnsupportedError
+            The network has other ops at this size.
+        """
+        if self.ranged is None:
+            raise ValueError("the plan is for one size: plan with dims={'batch': (1, 64)} for a range")
+        return self.ranged.at(sizes)
 
     def reuse(self, key: str | int) -> Reuse:
         """Who has the bytes of a tensor or buffer before and after it, and what shares them with it by choice.

@@ -19,6 +19,7 @@ from typing import Any
 from .. import _core
 from ..errors import GraphError
 from ..facts.plan import Plan
+from ..ops import changed
 from .sharing import Asked
 
 View = tuple[str, str, int]  # output, input, and the first byte of the one in the other
@@ -155,11 +156,11 @@ class _Change:
         over = {root: name for name, root in before.items()}
         ops = [self._changed(op, over) for op in graph.ops]
         try:
-            changed = _core.Graph(tensors, ops, graph.outputs, layout)
+            made = _core.Graph(tensors, ops, graph.outputs, layout)
         except GraphError as error:
             names_ = ", ".join(repr(name) for name, *_ in self._stays)
             raise GraphError(f"method {self._method!r}: {names_} cannot stay where it is: {error}") from error
-        return Prepared(graph, changed, list(dict.fromkeys([*place, "weight"])), before, self._taken)
+        return Prepared(graph, made, list(dict.fromkeys([*place, "weight"])), before, self._taken)
 
     def _require_apart(self) -> None:
         for k, (name, root, begin, end) in enumerate(self._stays):
@@ -178,21 +179,13 @@ class _Change:
         def chosen(views: Sequence[View]) -> list[View]:
             return [view for view in views if view[0] not in fixed]
 
-        return _core.Op(
-            op.name,
-            op.type,
-            [*op.inputs, *(source for _, source, _ in first)],
-            op.outputs,
-            op.workspace,
-            op.aliases,
-            chosen(op.inplace),
-            [*op.overwrites, *taken, *first],
-            op.stream,
-            chosen(op.slices),
-            chosen(op.concats),
-            op.after,
-            op.cost,
-            op.recompute,
+        return changed(
+            op,
+            inputs=[*op.inputs, *(source for _, source, _ in first)],
+            inplace=chosen(op.inplace),
+            overwrites=[*op.overwrites, *taken, *first],
+            slices=chosen(op.slices),
+            concats=chosen(op.concats),
         )
 
     def _root(self, name: str) -> tuple[str, int]:

@@ -81,6 +81,7 @@ class _Joining:
         self._first, self._last = [0] * count, [1] * count
         self._alignment, self._pins = [1] * count, [-1] * count
         self._names = [asked.name for asked in shared]
+        self._branches = [""] * count  # methods are alive at different steps, so their branches never meet
         self._pinned_by: list[str] = [""] * count
         self._parts: list[list[int]] = []
         self._together: list[list[int]] = []
@@ -99,6 +100,8 @@ class _Joining:
         problem = _core.Problem(*columns, self._parts or None, self._conflicts or None)
         if self._reserved or any(pin >= 0 for pin in self._pins):
             problem = problem.with_pins(self._pins, [list(row) for row in self._reserved])
+        if any(self._branches):
+            problem = problem.with_branches(self._branches)
         if self._together:
             problem = problem.with_together(self._together)
         return Joined(problem, self._buffers, self._inside)
@@ -151,6 +154,7 @@ class _Joining:
         self._alignment.append(int(problem.alignment[b]))
         self._pins.append(-1 if problem.pins is None else int(problem.pins[b]))
         self._names.append(f"{method}/{problem.name(b)}")
+        self._branches.append("" if problem.branches is None else problem.branches[b])
         for low, high, first, last in parts or ():
             self._parts.append([at, low, high, begin + first, begin + last])
         return at

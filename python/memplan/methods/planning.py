@@ -97,16 +97,19 @@ def plan_many(
     }
     captured = {name: _captured(name, source, own[name]) for name, source in methods.items()}
     stays = asked(shared, captured)
-    found = {
-        name: _alone(name, source, captured[name], stays, planner, {**own[name], **searching})
-        for name, source in methods.items()
-    }
-    together = joined(found, stays)
-    left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
-    bound = max((alone.lower_bound for alone in found.values()), default=0)
     most = None if capacity is None else in_bytes(capacity, "capacity")
-    whole = _whole(together, planner, left, seed, threads, most)
-    if not any(_may_choose(alone) for alone in found.values()):
+    alone = [
+        _Alone(name, source, captured[name], stays, planner, {**own[name], **searching})
+        for name, source in methods.items()
+    ]
+    found = _each(alone)
+    together = joined(found, stays)
+    enough = max(together.problem.load, *(plan.peak for plan in found.values()))
+    left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
+    how = {"planner": planner, "time_limit": left, "seed": seed, "threads": threads}
+    whole = _whole(together.problem, how, enough, most)
+    bound = max(plan.lower_bound for plan in found.values())
+    if not any(_may_choose(plan) for plan in found.values()):
         bound = max(bound, whole.lower_bound)
     result = _result(found, stays, together, whole, bound)
     result.verify()
@@ -135,26 +138,54 @@ def _captured(name: str, source: Any, options: Mapping[str, Any]) -> _core.Graph
         return with_layout(found, layout)
 
 
-def _alone(
-    name: str,
-    source: Any,
-    captured: _core.Graph | _core.Problem,
-    stays: Sequence[Asked],
-    planner: str,
-    options: Mapping[str, Any],
-) -> Plan:
-    """The plan of a method in an arena of its own, with what stays."""
-    given = {key: value for key, value in options.items() if key not in _OF_CAPTURE and key not in Layout._fields}
-    origin = _origin(source, options)
-    with _named(name):
-        if isinstance(captured, _core.Problem):
-            return replace(plan(_throughout(captured, stays, name), planner, **given), source=origin)
-        _check_donated(captured, stays, name, given.get("donate", ()))
-        ready: Prepared = prepared(captured, stays, name, checked_place(given.pop("place", PLACED)))
-        storing = {key: given[key] for key in _OF_STORAGE if key in given}
-        storage = storage_options(captured, place=options.get("place", PLACED), **storing)
-        made = plan(ready.graph, planner, place=ready.place, **given)
-        return replace(ready.plan(made, storage), source=origin)
+class _Alone:
+    """A method that is planned in an arena of its own, with what stays."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Any,
+        captured: _core.Graph | _core.Problem,
+        stays: Sequence[Asked],
+        planner: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.name, self._planner = name, planner
+        self._origin = _origin(source, options)
+        self._options = {k: v for k, v in options.items() if k not in _OF_CAPTURE and k not in Layout._fields}
+        self._ready: Prepared | None = None
+        with _named(name):
+            if isinstance(captured, _core.Problem):
+                self._source: Any = _throughout(captured, stays, name)
+                self.load = self._source.load
+                return
+            _check_donated(captured, stays, name, self._options.get("donate", ()))
+            place = checked_place(self._options.get("place", PLACED))
+            storing = {key: self._options[key] for key in _OF_STORAGE - {"place"} if key in self._options}
+            self._storage = storage_options(captured, place=place, **storing)
+            self._ready = prepared(captured, stays, name, place)
+            self._source, self._options["place"] = self._ready.graph, self._ready.place
+            storage = storage_options(self._source, place=self._ready.place, **storing)
+            self.load = _core.buffers_of(self._source, storage).problem.load
+
+    def plan(self, enough: int) -> Plan:
+        """The plan of the method. The first that peaks at or below `enough` will do, if there is one."""
+        with _named(self.name):
+            try:
+                found = plan(self._source, self._planner, capacity=enough or None, **self._options)
+            except InfeasibleError:
+                found = plan(self._source, self._planner, **self._options)
+        if self._ready is not None:
+            found = self._ready.plan(found, self._storage)
+        return replace(found, source=self._origin)
+
+
+def _each(methods: Sequence[_Alone]) -> dict[str, Plan]:
+    """A plan of each, the one that needs most first: the others have to fit where that one does."""
+    found: dict[str, Plan] = {}
+    for method in sorted(methods, key=lambda it: -it.load):
+        found[method.name] = method.plan(max((plan.peak for plan in found.values()), default=0))
+    return {method.name: found[method.name] for method in methods}
 
 
 def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
@@ -212,15 +243,18 @@ def _may_choose(plan: Plan) -> bool:
     return bool(in_place or (storage.zero_copy and any(op.slices or op.concats for op in ops)))
 
 
-def _whole(together: Joined, planner: str, limit: float | None, seed: int, threads: int, capacity: int | None) -> Plan:
-    problem = together.problem
+def _whole(problem: _core.Problem, how: Mapping[str, Any], enough: int, capacity: int | None) -> Plan:
+    """The plan of all methods. The first that peaks at or below `enough` will do: a method alone needs as much."""
     try:
-        found = solve_problem(problem, planner, limit, seed, threads, capacity)
+        found = solve_problem(problem, **how, capacity=enough if capacity is None else min(enough, capacity))
     except InfeasibleError as error:
-        if error.plan is not None:
-            error.plan = Plan.of(error.plan, problem)  # type: ignore[arg-type]
+        best: Any = error.plan
+        if best is not None:
+            error.plan = Plan.of(best, problem)
         error.problem = problem
-        raise
+        if best is None or (capacity is not None and best.peak > capacity):
+            raise
+        found = best
     return Plan.of(found, problem)
 
 
@@ -242,8 +276,7 @@ def _result(
             interrupted=alone.interrupted or whole.interrupted,
         )
     shared = tuple(Staying(each.name, each.bytes, int(whole.offsets[s]), each.tensors) for s, each in enumerate(stays))
-    peaks = {name: plan.peak for name, plan in found.items()}
-    return MethodsPlan(whole, plans, shared, peaks, bound, whole.seconds)
+    return MethodsPlan(whole, plans, shared, bound, whole.seconds)
 
 
 class _named:

@@ -19,23 +19,23 @@ _LINE: dict[str, Any] = {"color": "#555555", "linewidth": 0.8, "linestyle": "--"
 
 
 def methods_table(plan: MethodsPlan) -> Table:
-    """A row per method: what it needs alone, and of the common arena; the notes say what stays, and what is saved."""
+    """A row per method: what it needs at least, and of the common arena; the notes say what stays."""
     rows = tuple(
         (
             name,
             f"{len(method.order):,}" if method.order else "",
             f"{len(method):,}",
-            format_bytes(plan.alone[name]),
+            format_bytes(method.lower_bound),
             format_bytes(method.peak),
         )
         for name, method in plan.methods.items()
     )
-    header = ("method", "ops", "buffers", "alone", "highest end")
+    header = ("method", "ops", "buffers", "needs", "highest end")
     stays = sum(stays.bytes for stays in plan.shared)
     names = ", ".join(stays.name for stays in plan.shared[:5]) + (", …" if len(plan.shared) > 5 else "")
     notes = (
         f"stays between methods: {format_bytes(stays)}: {names}" if plan.shared else "nothing stays between methods",
-        f"an arena for each method: {format_bytes(plan.separate)}",
+        f"an arena for each method: at least {format_bytes(plan.separate)}",
     )
     state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
     title = f"{len(plan)} methods in one arena of {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
@@ -68,7 +68,7 @@ def plot_methods(plan: MethodsPlan, ax: Axes | None = None, *, title: str | None
 
 def _title(plan: MethodsPlan) -> str:
     state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
-    return f"{len(plan)} methods in {format_bytes(plan.peak)}, {state}; {format_bytes(plan.separate)} apart"
+    return f"{len(plan)} methods in {format_bytes(plan.peak)}, {state}; at least {format_bytes(plan.separate)} apart"
 
 
 def _steps(plan: MethodsPlan) -> list[tuple[int, int]]:
