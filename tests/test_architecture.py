@@ -130,6 +130,7 @@ UPSTREAM: dict[str, set[str]] = {
     "search/band_member": {"placing/orders", "search/member", "search/bands"},
     "planners/squeaky_wheel": {"bounds", "planners/planners", "placing/best_so_far", "search/squeaky_search"},
     "planners/valley": {"plan", "planners/planners", "placing/best_so_far", "search/squeeze"},
+    "near": {"problem", "placing/orders", "placing/placed"},
     "search/ground": {"problem"},
     "search/around_pins": {
         "bounds",

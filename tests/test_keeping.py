@@ -12,7 +12,7 @@ import pytest
 import memplan
 from commands import run
 from exactness import case
-from memplan import keeping
+from memplan import _core, keeping
 
 ALIVE: dict[str, Any] = {"size": [4, 4, 4], "first": [0, 0, 2], "last": [2, 4, 4], "names": ["a", "b", "c"]}
 
@@ -89,10 +89,34 @@ def test_few_move_beside_all_subsets() -> None:
 
 def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = memplan.Problem(**ALIVE)
-    monkeypatch.setattr(keeping, "_MOST_TRIES", 0)
-    assert memplan.plan(problem, hint={"a": 4, "b": 0, "c": 4}).peak == 8
+    monkeypatch.setattr(keeping, "_MOST_TRIES", dict.fromkeys(keeping._MOST_TRIES, 0))
+    assert memplan.plan(problem, hint={"a": 4, "b": 4, "c": 4}).peak == 8
     plan = memplan.plan(problem)
-    assert keeping.settled(plan, {"a": 4}, None, 1e-9).offsets.tolist() == plan.offsets.tolist()
+    assert keeping.settled(plan, {"a": 4, "b": 4}, None, 1e-9).offsets.tolist() == plan.offsets.tolist()
+
+
+def test_what_grows_pushes_up_what_lies_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pile, without any try: what is below what has grown stays."""
+    monkeypatch.setattr(keeping, "_MOST_TRIES", dict.fromkeys(keeping._MOST_TRIES, 0))
+    names = ["a", "b", "c", "d", "e"]
+    earlier = {name: 4 * k for k, name in enumerate(names)}
+    problem = memplan.Problem([4, 4, 5, 4, 0], [0] * 5, [2, 2, 2, 2, 1], names=names)
+    plan = memplan.plan(problem, keep=earlier)
+    assert (plan.peak, plan.moved) == (17, ("d",))
+    assert plan["d"].offset == 13
+    together = memplan.plan(problem.with_together([(0, 2, 8)]), keep=earlier)
+    assert together.peak == 17
+
+
+def test_places_near_wishes() -> None:
+    """Wishes in their order, multiples of alignments, in what pins and reserved bytes leave; the others lowest."""
+    problem = memplan.Problem(
+        [4, 4, 4, 4], [0] * 4, [1] * 4, [1, 4, 1, 1], pins=[-1, -1, 8, -1], reserved=[(2, 4, 0, 1)]
+    )
+    assert _core.placed_near(problem, [1, 3, -1, -1]).tolist() == [4, 12, 8, 16]
+    assert _core.placed_near(problem, [-1, 4, 8, 30]).tolist() == [12, 4, 8, 30]
+    with pytest.raises(ValueError, match="must have one entry per buffer"):
+        _core.placed_near(problem, [1])
 
 
 @pytest.mark.parametrize(

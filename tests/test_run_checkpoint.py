@@ -141,7 +141,13 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     least = caught.value.peak
     assert least is not None
     assert not any("forward" in vars(part) for part in model.modules())
-    assert caught.value.lower_bound == memplan.estimate(model, args=(x,), train=True).kept
+    gradients = sum(p.nbytes for p in model.parameters())
+    assert caught.value.lower_bound == memplan.estimate(model, args=(x,), train=True).kept + gradients
+    assert caught.value.proven
+    assert "gradients are 436,736 bytes, all held when" in str(caught.value)
+    with pytest.raises(memplan.InfeasibleError, match="no modules were found with which a step fits") as above:
+        getattr(memplan.run, way)(model, caught.value.lower_bound + 1, args=(x,))
+    assert not above.value.proven
     found = getattr(memplan.run, way)(model, least, args=(x,))
     assert found.after.total <= least
     found.remove()

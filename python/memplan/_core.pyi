@@ -44,6 +44,7 @@ __all__: list[str] = [
     "order_of",
     "orders",
     "peak_of",
+    "placed_near",
     "plan_memories",
     "planners",
     "refute",
@@ -941,6 +942,11 @@ def orders() -> list[OrderInfo]:
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
     """
     The highest offset + size, in bytes.
+    """
+
+def placed_near(problem: Problem, wishes: typing.Any) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.
     """
 
 def plan_memories(

@@ -16,6 +16,7 @@
 #include "memplan/liveness.hpp"
 #include "memplan/memories.hpp"
 #include "memplan/occupancy.hpp"
+#include "memplan/near.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"
 #include "memplan/order_info.hpp"

@@ -104,7 +104,8 @@ class Portfolio {
 
   void run(const Deadline& deadline) {
     begin(deadline);
-    for (std::int64_t slice = kFirstSlice; !is_over(deadline); slice = std::min(2 * slice, kLastSlice))
+    for (std::int64_t slice = std::min(kFirstSlice, effort_); !is_over(deadline);
+         slice = std::min(2 * slice, kLastSlice))
       round(slice, deadline);
   }
 

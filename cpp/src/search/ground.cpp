@@ -16,6 +16,13 @@ Ground::Ground(const Problem& problem)
     begin_ = std::min(begin_, problem.first(i));
     end_ = std::max(end_, problem.last(i));
   }
+  std::vector<Index> by_birth = free_;
+  std::sort(by_birth.begin(), by_birth.end(), [&](Index a, Index b) { return problem.first(a) < problem.first(b); });
+  Step death = std::numeric_limits<Step>::min();
+  for (const Index i : by_birth) {
+    births_.push_back(problem.first(i));
+    deaths_.push_back(death = std::max(death, problem.last(i)));
+  }
 }
 
 Problem Ground::at(Bytes capacity) const {
@@ -67,18 +74,27 @@ std::vector<Bytes> Ground::offsets(std::span<const Bytes> of_free) const {
 std::vector<Part> Ground::fixed_parts(Bytes capacity) const {
   const Index ground = static_cast<Index>(free_.size());
   std::vector<Part> parts;
+  const auto add = [&](Bytes begin, Bytes end, Step first, Step last) {
+    if (meets_free(first, last)) parts.push_back({ground, begin, end, first, last});
+  };
   for (Index i = 0; i < problem_.count(); ++i) {
     if (problem_.pin(i) == kNowhere || problem_.size(i) == 0) continue;
-    problem_.for_each_part(i, [&](const Part& part) {
-      parts.push_back({ground, problem_.pin(i) + part.begin, problem_.pin(i) + part.end, part.first, part.last});
-    });
+    const Bytes pin = problem_.pin(i);
+    problem_.for_each_part(i, [&](const Part& p) { add(pin + p.begin, pin + p.end, p.first, p.last); });
   }
   for (const Reserved& range : problem_.reserved()) {
     const Bytes end = std::min(range.end, capacity);
     const Step first = std::max(range.first, begin_), last = std::min(range.last, end_);
-    if (range.begin < end && first < last) parts.push_back({ground, range.begin, end, first, last});
+    if (range.begin < end && first < last) add(range.begin, end, first, last);
   }
   return parts;
+}
+
+// Whether a free buffer lives in some of the steps: of the last that is born before their end, and of all before it,
+// one dies after their beginning.
+bool Ground::meets_free(Step first, Step last) const {
+  const auto after = std::lower_bound(births_.begin(), births_.end(), last);
+  return after != births_.begin() && deaths_[static_cast<std::size_t>(after - births_.begin()) - 1] > first;
 }
 
 // The parts of a free buffer, by its position among them, or the one that it is.

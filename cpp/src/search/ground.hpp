@@ -25,7 +25,7 @@ class Ground {
   // `problem` outlives it.
   explicit Ground(const Problem& problem);
 
-  // Free buffers first, then the ground, if anything is fixed. No pin ends above the capacity.
+  // Free buffers first, then the ground, if anything is fixed where they live. No pin ends above the capacity.
   Problem at(Bytes capacity) const;
 
   // The buffers that are not pinned, and have bytes.
@@ -36,13 +36,16 @@ class Ground {
 
  private:
   std::vector<Part> fixed_parts(Bytes capacity) const;
+  bool meets_free(Step first, Step last) const;
   void append_parts(Index k, std::vector<Part>& parts) const;
   std::vector<std::pair<Index, Index>> apart() const;
   Conflicts conflicts_among(Index count) const;
 
   const Problem& problem_;
   std::vector<Index> free_;
-  Step begin_, end_;  // of all lives
+  Step begin_, end_;          // of all lives
+  std::vector<Step> births_;  // of free buffers
+  std::vector<Step> deaths_;  // the last of those born no later
 };
 
 }  // namespace memplan

@@ -153,13 +153,15 @@ def lightened(
         if after.total <= limit:
             return _made(found, chosen, before, after)
         best = min(best, after, key=lambda estimate: estimate.total)
-        target -= max(after.total - limit, limit // 1000)
+        thought = need + sum((candidate.change for candidate in chosen), np.zeros_like(need))
+        target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
     least = _least(need, before.kept, candidates)
     with applied(_in_order(found, least)):
         after = of_run(step.run(), step.device)
     if after.total <= limit:
         return _made(found, least, before, after)
-    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total))
+    gradients = sum(found.size[place] for place in found.gradient)
+    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients)
 
 
 def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Lightened:
@@ -187,9 +189,15 @@ def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate]) -
     return least
 
 
-def _infeasible(limit: int, best: Estimate) -> InfeasibleError:
-    """The error, with the least that was found, and what it holds at its worst moment."""
+def _infeasible(limit: int, best: Estimate, end: int) -> InfeasibleError:
+    """The error, with the least that was found, and what it holds at its worst moment; `end` is held after backward."""
     held = ", ".join(f"{size:,} of {name}" for name, size in best.parts.items() if size)
     text = f"no modules were found with which a step fits {limit:,} bytes; the least found is {best.total:,} bytes"
     worst = f"its worst moment is in the {best.phase} pass, at {best.at}: {held}"
-    return InfeasibleError(f"{text}; {worst}", capacity=limit, lower_bound=best.kept, peak=best.total)
+    if end > limit:
+        text = f"no choice of modules fits {limit:,} bytes: weights, states, inputs and gradients are {end:,} bytes"
+        text += (
+            f", all held when the backward pass ends (see update_as_you_go); the least found is {best.total:,} bytes"
+        )
+    message = f"{text}; {worst}"
+    return InfeasibleError(message, capacity=limit, lower_bound=end, peak=best.total)

@@ -1,0 +1,20 @@
+// Near: buffers where they should be, or as little above that as can be.
+//
+//     offset ▲ ┌───┐  wished   ┌───┐  near    what has grown pushes up what lies on it, and nothing else
+//            │ ├───┤    ──▶    ├───┤
+//            │ └───┘           │   │
+//            └───────▶ step    └───┘
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// Places buffers in the order of what is wished, each at its wish or at the lowest offset above that is free; those
+// without a wish, kNowhere, last and lowest. Distances do not count. O(n r log n) for r byte ranges in use at a time.
+std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes);
+
+}  // namespace memplan
