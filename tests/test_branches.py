@@ -152,6 +152,9 @@ def test_files_keep_branches(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text.replace('"if/x"', "3"))
     with pytest.raises(memplan.SourceError, match=r"buffers\[0\].branch must be the name of a branch, got 3"):
         memplan.read_plan(tmp_path / "plan.json")
+    plan.to_csv(tmp_path / "plan.csv")
+    assert memplan.read_plan(tmp_path / "plan.csv").problem.branches == plan.problem.branches
+    assert memplan.plan(tmp_path / "plan.csv").peak == plan.peak
     path = tmp_path / "l.csv"
     path.write_text("id,lower,upper,size,branch\na,0,5,10,if/x\nb,0,5,10,if/y\nc,0,5,6,if/y\nd,0,5,4,\n")
     assert memplan.read_problem(path) == problem()

@@ -31,7 +31,8 @@ def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "min
 
     A shaped buffer has a row per part, since one row would claim bytes that others use: the size, life and offset of
     the part, alignment 1, and the id "name[begin:end]" by its bytes inside the buffer, made longer by "_" where that
-    is another's id. Conflicts beyond lifetimes are not written: the plan stays right without them.
+    is another's id. Conflicts beyond lifetimes are not written: the plan stays right without them. Branches are, in the
+    first form, as a column `branch`.
 
     Parameters
     ----------
@@ -42,7 +43,12 @@ def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "min
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}, got {form!r}")
     header, row = FORMS[form]
-    write_rows(path, header, map(row, _rectangles(plan)))
+    branches = plan.problem.branches
+    if branches is None or form != "minimalloc":
+        write_rows(path, header, (row(slot) for _, slot in _rectangles(plan)))
+    else:
+        rows = ((*row(slot), branches[buffer]) for buffer, slot in _rectangles(plan))
+        write_rows(path, (*header, "branch"), rows)
 
 
 def write_rows(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -56,16 +62,16 @@ def write_rows(path: str | os.PathLike[str], header: Sequence[str], rows: Iterab
         writer.writerows(lines)
 
 
-def _rectangles(plan: Plan) -> Iterator[Slot]:
-    """The buffers, and in place of each shaped one its parts as buffers of their own."""
+def _rectangles(plan: Plan) -> Iterator[tuple[int, Slot]]:
+    """The buffers by position, and in place of each shaped one its parts as buffers of their own."""
     shapes = parts_by_buffer(plan.problem)
     taken = {plan.problem.name(b) for b in range(len(plan) if shapes else 0)}
     for buffer, slot in enumerate(plan):
         if buffer not in shapes:
-            yield slot
+            yield buffer, slot
         for begin, end, first, last in shapes.get(buffer, []):
             name = f"{slot.name}[{begin}:{end}]"
             while name in taken:
                 name += "_"
             taken.add(name)
-            yield Slot(name, slot.offset + begin, end - begin, first, last, 1)
+            yield buffer, Slot(name, slot.offset + begin, end - begin, first, last, 1)
