@@ -16,7 +16,7 @@ from typing import Any
 FIXED = ("pins", "reserved", "together", "layouts", "branches", "branched")
 KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures", *FIXED)
 REFUTED = KINDS[:-2]  # kinds that refute takes
-_OPEN = 2**40  # beyond every difference
+OPEN = 2**40  # beyond every difference
 
 Interval = tuple[int, int]
 
@@ -82,7 +82,7 @@ class Case:
                 found[i, j] = ranges
         for a, b, distance in self.together:
             i, j, d = (a, b, distance) if a < b else (b, a, -distance)
-            found[i, j] = [*found.get((i, j), []), (-_OPEN, d - 1), (d + 1, _OPEN)]
+            found[i, j] = [*found.get((i, j), []), (-OPEN, d - 1), (d + 1, OPEN)]
         return found
 
     def exclusive(self, i: int, j: int) -> bool:
@@ -166,7 +166,7 @@ def case(kind: str, seed: int, least: int = 5, most: int = 12) -> Case:
     if kind in FIXED:
         return _fixed(chance, made, kind)
     if kind == "shapes" or (mixed and chance.random() < 0.7):
-        made.parts = [part for i in range(count) if chance.random() < 0.7 for part in _shape(chance, made, i)]
+        made.parts = [part for i in range(count) if chance.random() < 0.7 for part in shape(chance, made, i)]
     if kind == "conflicts" or (mixed and chance.random() < 0.7):
         density = chance.choice([0.1, 0.3, 0.6])
         made.conflicts = [pair for pair in combinations(range(count), 2) if chance.random() < density]
@@ -187,7 +187,7 @@ def _fixed(chance: random.Random, made: Case, kind: str) -> Case:
     if kind == "branches":
         return made
     if mixed and chance.random() < 0.4:
-        made.parts = [part for i in range(len(made.size)) if chance.random() < 0.5 for part in _shape(chance, made, i)]
+        made.parts = [part for i in range(len(made.size)) if chance.random() < 0.5 for part in shape(chance, made, i)]
     if mixed and chance.random() < 0.4:
         made.conflicts = [pair for pair in combinations(range(len(made.size)), 2) if chance.random() < 0.2]
     high = max(1, sum(made.size) * 2 // 3)
@@ -203,7 +203,7 @@ def _fixed(chance: random.Random, made: Case, kind: str) -> Case:
     grouped: dict[int, dict[int, int]] = {}  # per buffer, its group: members and where they lie
     if kind == "together" or (mixed and chance.random() < 0.7):
         for _ in range(chance.randint(1, max(1, len(made.size) // 2))):
-            _join(chance, made, grouped)
+            join(chance, made, grouped)
     if kind == "pins" or (mixed and chance.random() < 0.7):
         pairs = made.forbidden()
         for i in range(len(made.size)):
@@ -230,7 +230,7 @@ def _paths(chance: random.Random, name: str, switches: int, depth: int, outside:
     return found
 
 
-def _join(chance: random.Random, made: Case, grouped: dict[int, dict[int, int]]) -> None:
+def join(chance: random.Random, made: Case, grouped: dict[int, dict[int, int]]) -> None:
     """Two buffers at a distance that all members of their groups allow."""
     a, b = chance.sample(range(len(made.size)), 2)
     ours, others = grouped.get(a, {a: 0}), grouped.get(b, {b: 0})
@@ -251,7 +251,7 @@ def _join(chance: random.Random, made: Case, grouped: dict[int, dict[int, int]])
     grouped.update(dict.fromkeys(joined, joined))
 
 
-def _shape(chance: random.Random, made: Case, i: int) -> list[tuple[int, int, int, int, int]]:
+def shape(chance: random.Random, made: Case, i: int) -> list[tuple[int, int, int, int, int]]:
     """Strips of bytes with lives of their own, or all bytes with steps in between in which they are not needed."""
     size, first, last = made.size[i], made.first[i], made.last[i]
     cuts = sorted({0, size, *(chance.randrange(size) for _ in range(chance.choice([0, 0, 1, 2])))})
@@ -323,7 +323,7 @@ def fits_by_cp_sat(case: Case, capacity: int, seconds: float = 60) -> bool | Non
         if i in case.pins or case.reserved:
             model.add_linear_expression_in_domain(offset[i], cp_model.Domain.from_values(case.places(i, capacity)))
     for (i, j), ranges in case.forbidden().items():
-        allowed = cp_model.Domain(-_OPEN, _OPEN)
+        allowed = cp_model.Domain(-OPEN, OPEN)
         for low, high in ranges:
             if low <= high:
                 allowed = allowed.intersection_with(cp_model.Domain(low, high).complement())

@@ -87,6 +87,8 @@ using PinRows = std::vector<std::pair<std::string, Bytes>>;
 using ReservedRows = std::vector<std::tuple<Bytes, Bytes, Step, Step>>;
 using TogetherRows = std::vector<std::tuple<std::string, std::string, Bytes>>;
 using ApartRows = std::vector<std::pair<std::string, std::string>>;
+using PoolPinRows = std::vector<std::tuple<std::string, std::string, Bytes>>;
+using PoolReservedRows = std::vector<std::tuple<std::string, Bytes, Bytes, Step, Step>>;
 
 ReservedRows reserved_rows(const Layout& layout) {
   ReservedRows rows;
@@ -100,11 +102,27 @@ TogetherRows together_rows(const Layout& layout) {
   return rows;
 }
 
+PoolPinRows pool_pin_rows(const Layout& layout) {
+  PoolPinRows rows;
+  for (const PoolPin& pin : layout.pool_pins) rows.emplace_back(pin.name, pin.pool, pin.offset);
+  return rows;
+}
+
+PoolReservedRows pool_reserved_rows(const Layout& layout) {
+  PoolReservedRows rows;
+  for (const auto& [pool, r] : layout.pool_reserved) rows.emplace_back(pool, r.begin, r.end, r.first, r.last);
+  return rows;
+}
+
 Layout make_layout(PinRows pins, const ReservedRows& reserved, const TogetherRows& together, ApartRows apart,
-                   std::vector<std::string> exclude) {
+                   std::vector<std::string> exclude, const PoolPinRows& pool_pins,
+                   const PoolReservedRows& pool_reserved) {
   Layout layout{std::move(pins), {}, {}, std::move(apart), std::move(exclude)};
   for (const auto& [begin, end, first, last] : reserved) layout.reserved.push_back({begin, end, first, last});
   for (const auto& [a, b, distance] : together) layout.together.push_back({a, b, distance});
+  for (const auto& [name, pool, offset] : pool_pins) layout.pool_pins.push_back({name, pool, offset});
+  for (const auto& [pool, begin, end, first, last] : pool_reserved)
+    layout.pool_reserved.push_back({pool, {begin, end, first, last}});
   return layout;
 }
 
@@ -113,21 +131,26 @@ void bind_layout(py::module_& m) {
                      "What is asked of where the tensors and workspaces of a graph lie, by name; see memplan.plan.")
       .def(py::init(&make_layout), py::arg("pins") = PinRows{}, py::arg("reserved") = ReservedRows{},
            py::arg("together") = TogetherRows{}, py::arg("apart") = ApartRows{},
-           py::arg("exclude") = std::vector<std::string>{})
+           py::arg("exclude") = std::vector<std::string>{}, py::arg("pool_pins") = PoolPinRows{},
+           py::arg("pool_reserved") = PoolReservedRows{})
       .def_readonly("pins", &Layout::pins, "(name, offset).")
       .def_property_readonly("reserved", &reserved_rows, "(begin, end, first, last).")
       .def_property_readonly("together", &together_rows, "(a, b, distance): b begins so many bytes after a.")
       .def_readonly("apart", &Layout::apart, "Pairs that never share bytes.")
       .def_readonly("exclude", &Layout::exclude, "Tensors that have no place in the arena.")
+      .def_property_readonly("pool_pins", &pool_pin_rows, "(name, pool, offset there).")
+      .def_property_readonly("pool_reserved", &pool_reserved_rows, "(pool, begin, end, first, last).")
       .def("__bool__", [](const Layout& layout) { return !layout.empty(); })
       .def("__eq__", &equal<Layout>, py::arg("other"))
       .def(py::pickle(
           [](const Layout& l) {
-            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude);
+            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude, pool_pin_rows(l),
+                                  pool_reserved_rows(l));
           },
           [](const py::tuple& s) {
             return make_layout(s[0].cast<PinRows>(), s[1].cast<ReservedRows>(), s[2].cast<TogetherRows>(),
-                               s[3].cast<ApartRows>(), s[4].cast<std::vector<std::string>>());
+                               s[3].cast<ApartRows>(), s[4].cast<std::vector<std::string>>(), s[5].cast<PoolPinRows>(),
+                               s[6].cast<PoolReservedRows>());
           }));
 }
 
@@ -135,10 +158,16 @@ void bind_layout(py::module_& m) {
 void add_layout(const Layout& layout, py::dict& dict) {
   py::dict pins;
   for (const auto& [name, pin] : layout.pins) pins[py::str(name)] = pin;
+  for (const auto& [name, pool, offset] : layout.pool_pins) pins[py::str(name)] = py::make_tuple(pool, offset);
   py::list reserved;
   for (const Reserved& range : layout.reserved) reserved.append(row_of(range));
-  if (!layout.pins.empty()) dict["pin"] = std::move(pins);
-  if (!layout.reserved.empty()) dict["reserved"] = std::move(reserved);
+  for (const auto& [pool, range] : layout.pool_reserved) {
+    py::list row = py::cast(row_of(range));
+    row.insert(0, pool);
+    reserved.append(std::move(row));
+  }
+  if (!pins.empty()) dict["pin"] = std::move(pins);
+  if (!reserved.empty()) dict["reserved"] = std::move(reserved);
   if (!layout.together.empty()) dict["together"] = together_rows(layout);
   if (!layout.apart.empty()) dict["apart"] = layout.apart;
   if (!layout.exclude.empty()) dict["exclude"] = layout.exclude;

@@ -222,6 +222,8 @@ class Layout:
         list[tuple[str, str, int]],
         list[tuple[str, str]],
         list[str],
+        list[tuple[str, str, int]],
+        list[tuple[str, int, int, int, int]],
     ]: ...
     def __init__(
         self,
@@ -237,6 +239,16 @@ class Layout:
         together: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
         apart: collections.abc.Sequence[tuple[str, str]] = [],
         exclude: collections.abc.Sequence[str] = [],
+        pool_pins: collections.abc.Sequence[tuple[str, str, typing.SupportsInt | typing.SupportsIndex]] = [],
+        pool_reserved: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
     ) -> None: ...
     def __setstate__(self, arg0: tuple) -> None: ...
     @property
@@ -253,6 +265,16 @@ class Layout:
     def pins(self) -> list[tuple[str, int]]:
         """
         (name, offset).
+        """
+    @property
+    def pool_pins(self) -> list[tuple[str, str, int]]:
+        """
+        (name, pool, offset there).
+        """
+    @property
+    def pool_reserved(self) -> list[tuple[str, int, int, int, int]]:
+        """
+        (pool, begin, end, first, last).
         """
     @property
     def reserved(self) -> list[tuple[int, int, int, int]]:
@@ -939,10 +961,27 @@ def plan_memories(
     threads: typing.SupportsInt | typing.SupportsIndex = 1,
     interruptible: bool = False,
     in_python: PythonPlanner | None = None,
+    pins: collections.abc.Sequence[
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ] = [],
+    reserved: collections.abc.Sequence[
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ] = [],
 ) -> MemoryPlan:
     """
     Plans a problem in several pools: (name, capacity, alignment). `cost` has a number per buffer and pool, one
-    buffer after another, and -1 where the pool does not take the buffer.
+    buffer after another, and -1 where the pool does not take the buffer. Rows of `pins` are (buffer, pool,
+    offset there), those of `reserved` (pool, begin, end, first, last); pools by position.
     """
 
 def planners() -> list[PlannerInfo]:

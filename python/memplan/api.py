@@ -370,9 +370,13 @@ def plan(
             )
         else:
             check_for_problems(kinds, disable_inplace_ops, donate, order, barriers)
-            captured = with_layout(_aligned(captured, alignment), asked)
-            assert isinstance(captured, _core.Problem)
-            result = solver.problem(captured) if chosen is None else chosen.problem(solver, captured)
+            captured = _aligned(captured, alignment)
+            if chosen is None:
+                captured = with_layout(captured, asked)
+                assert isinstance(captured, _core.Problem)
+                result = solver.problem(captured)
+            else:
+                result = chosen.problem(solver, captured, asked)
     except InfeasibleError as error:
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error

@@ -10,11 +10,9 @@ import numpy as np
 
 from . import _core
 from .ops import changed
-from .sizes import in_bytes
+from .sizes import byte_range, in_bytes
 from .subsets import selected
 from .text import offer
-
-_ALWAYS = (-(2**63), 2**63 - 1)
 
 
 class Asked(NamedTuple):
@@ -46,13 +44,15 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
     sizes = {tensor.name: tensor.bytes for tensor in graph.tensors}
     sizes |= _workspaces(graph, set(sizes))
     new, old = layout_of(asked, sizes, "tensors"), graph.layout
-    pins = dict(old.pins) | dict(new.pins)
+    pinned = {name for name, _ in new.pins} | {name for name, *_ in new.pool_pins}
     layout = _core.Layout(
-        list(pins.items()),
+        [pin for pin in old.pins if pin[0] not in pinned] + new.pins,
         old.reserved + new.reserved,
         old.together + new.together,
         old.apart + new.apart,
         list(dict.fromkeys(old.exclude + new.exclude)),
+        [pin for pin in old.pool_pins if pin[0] not in pinned] + new.pool_pins,
+        old.pool_reserved + new.pool_reserved,
     )
     ops = graph.ops
     if asked.exclusive:
@@ -63,28 +63,40 @@ def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
 
 def _workspaces(graph: _core.Graph, taken: set[str]) -> dict[str, int]:
     """Bytes of the ops' workspaces, by the names that their buffers have."""
-    found = {}
-    for op in graph.ops:
-        name = f"{op.name}.workspace"
-        while name in taken:
-            name += "_"
-        if op.workspace > 0:
-            found[name] = op.workspace
-    return found
+    return {workspace_name(op, taken): op.workspace for op in graph.ops if op.workspace > 0}
+
+
+def workspace_name(op: _core.Op, taken: Collection[str]) -> str:
+    """What the buffer of an op's workspace is called, in a graph whose tensors have these names."""
+    name = f"{op.name}.workspace"
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
-    problem, asked = _without(problem, asked)
+    problem, asked = left_of(problem, asked)
+    layout = layout_of_problem(problem, asked)
+    for name, pool, _ in layout.pool_pins:
+        raise ValueError(f"pin[{name!r}] names pool {pool!r}, and this plan is in one arena, without pools")
+    for pool, *_ in layout.pool_reserved:
+        raise ValueError(f"reserved names pool {pool!r}, and this plan is in one arena, without pools")
+    return problem_with(problem, layout)
+
+
+def layout_of_problem(problem: _core.Problem, asked: Asked) -> _core.Layout:
+    """What is asked of the buffers of a problem, by name."""
+    names = [problem.name(b) for b in range(len(problem))]
+    return layout_of(asked, dict(zip(names, problem.size.tolist(), strict=True)), "buffers")
+
+
+def problem_with(problem: _core.Problem, layout: _core.Layout) -> _core.Problem:
+    """The problem of which this is asked besides, but for what names pools."""
     position = {problem.name(b): b for b in range(len(problem))}
-    layout = layout_of(asked, dict(zip(position, problem.size.tolist(), strict=True)), "buffers")
     pins = np.full(len(problem), -1, dtype=np.int64) if problem.pins is None else problem.pins.copy()
     for name, offset in layout.pins:
         pins[position[name]] = offset
     rows = [] if problem.reserved is None else problem.reserved.tolist()
-    if asked.exclusive:
-        known = problem.branches or [""] * len(problem)
-        branch = _branches(asked.exclusive, dict(zip(position, known, strict=True)), "buffers")
-        problem = problem.with_branches(list(branch.values()))
     if layout.pins or layout.reserved:
         problem = problem.with_pins(pins, rows + layout.reserved)
     if layout.apart:
@@ -96,14 +108,18 @@ def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
     return problem
 
 
-def _without(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
-    """The problem without those of its buffers that are excluded, and what is asked of the others."""
-    if not asked.exclude:
-        return problem, asked
-    position = {problem.name(b): b for b in range(len(problem))}
-    gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
-    left = [b for b in range(len(problem)) if b not in gone]
-    return selected(problem, left, named=True), asked._replace(exclude=())
+def left_of(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
+    """The problem without those of its buffers that are excluded, with its branches, and what else is asked of it."""
+    if asked.exclude:
+        position = {problem.name(b): b for b in range(len(problem))}
+        gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
+        problem = selected(problem, [b for b in range(len(problem)) if b not in gone], named=True)
+    if asked.exclusive:
+        names = [problem.name(b) for b in range(len(problem))]
+        known = problem.branches or [""] * len(problem)
+        branch = _branches(asked.exclusive, dict(zip(names, known, strict=True)), "buffers")
+        problem = problem.with_branches(list(branch.values()))
+    return problem, asked._replace(exclude=(), exclusive=())
 
 
 def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
@@ -111,16 +127,29 @@ def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout
     known = _Known(sizes, what)
     if asked.pin is not None and not isinstance(asked.pin, Mapping):
         raise TypeError(f"pin must be a mapping from names of {what} to offsets, got {type(asked.pin).__name__}")
-    pins = [(known(name, "pin"), in_bytes(offset, f"pin[{name!r}]")) for name, offset in (asked.pin or {}).items()]
-    example = "a list of ranges such as (0, 4096)"
-    reserved = [_range(row, where) for row, where in _rows(asked.reserved, "reserved", example)]
+    pins: list[tuple[str, int]] = []
+    pool_pins: list[tuple[str, str, int]] = []
+    for name, pin in (asked.pin or {}).items():
+        where = f"pin[{name!r}]"
+        if isinstance(pin, Sequence) and not isinstance(pin, str):
+            pool_pins.append((known(name, "pin"), *in_pool(pin, where)))
+        else:
+            pins.append((known(name, "pin"), in_bytes(pin, where)))
+    reserved: list[tuple[int, int, int, int]] = []
+    pool_reserved: list[tuple[str, int, int, int, int]] = []
+    for row, where in _rows(asked.reserved, "reserved", "a list of ranges such as (0, 4096)"):
+        if isinstance(row, Sequence) and not isinstance(row, str) and len(row) in (3, 5) and isinstance(row[0], str):
+            pool_reserved.append((row[0], *byte_range(row[1:], where)))
+        else:
+            reserved.append(byte_range(row, where))
     together = [_together(row, where, known) for row, where in _rows(asked.together, "together", 'rows ("a", "b", 64)')]
     for row, where in _rows(asked.contiguous, "contiguous", 'lists of names such as ("a", "b", "c")'):
         together += [(a, b, sizes[a]) for a, b in pairwise(_names(row, where, known))]
     apart: list[tuple[str, str]] = []
     for row, where in _rows(asked.apart, "apart", 'lists of names such as ("a", "b")'):
         apart += combinations(_names(row, where, known), 2)
-    return _core.Layout(pins, reserved, together, apart, _excluded(asked.exclude, known))
+    excluded = _excluded(asked.exclude, known)
+    return _core.Layout(pins, reserved, together, apart, excluded, pool_pins, pool_reserved)
 
 
 class _Known(NamedTuple):
@@ -187,6 +216,13 @@ def _names(row: Any, where: str, known: _Known) -> list[str]:
     return names
 
 
+def in_pool(value: Any, where: str) -> tuple[str, int]:
+    """The name of a pool and an offset there."""
+    if len(value) != 2 or not isinstance(value[0], str):
+        raise TypeError(f"{where} must be an offset, or the name of a pool and an offset there, got {value!r}")
+    return value[0], in_bytes(value[1], where)
+
+
 def _together(row: Any, where: str, known: _Known) -> tuple[str, str, int]:
     if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 3):
         raise TypeError(f"{where} must be (a, b, distance), or (a, b) for one address, got {row!r}")
@@ -198,13 +234,3 @@ def _distance(value: Any, where: str) -> int:
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value < 0:
         return -in_bytes(-int(value), f"{where} distance")
     return in_bytes(value, f"{where} distance")
-
-
-def _range(row: Any, where: str) -> tuple[int, int, int, int]:
-    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 4):
-        raise TypeError(f"{where} must be (begin, end) in bytes, or (begin, end, first, last), got {row!r}")
-    first, last = row[2:] or _ALWAYS
-    for step in (first, last):
-        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
-            raise TypeError(f"{where} must have steps that are integers, got {step!r}")
-    return in_bytes(row[0], f"{where} begin"), in_bytes(row[1], f"{where} end"), int(first), int(last)

@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from .accesses import accessed_of, counts_of_problem
 from .errors import GraphError, invalid_plan
 from .facts.memories import Ints, Memories, Memory, Pool, exact, number
 from .facts.plan import Plan
+from .fixed_in_pools import Fixed, SpreadOut, pins_in, reserved_in, stacked_problem
 from .inplace_ops import matches
 from .kinds import KINDS, kind_of
+from .layouts import Asked, layout_of_problem, left_of, problem_with, workspace_name
 from .planning.registry import plan_memories
 from .solving import Solver
 from .text import offer
@@ -31,34 +34,64 @@ class Pools:
     pools: tuple[Pool, ...]
     accesses: Mapping[str, int] | Sequence[int] | None = None
 
-    def problem(self, solver: Solver, problem: _core.Problem) -> Plan:
-        """The plan of a problem."""
+    def problem(self, solver: Solver, problem: _core.Problem, asked: Asked) -> Plan:
+        """The plan of a problem, of which this is asked besides."""
+        problem, asked = left_of(problem, asked)
         takes = np.array([[_takes_buffer(pool, problem, b) for pool in self.pools] for b in range(len(problem))])
-        counts = _counts_of_problem(problem, self.accesses)
+        takes = takes.reshape(len(problem), len(self.pools))
+        counts = counts_of_problem(problem, self.accesses)
         accessed = [count * size for count, size in zip(counts, problem.size.tolist(), strict=True)]
         _check_names(self.pools, problem)
-        return self._plan(solver, problem, accessed, takes.reshape(len(problem), len(self.pools)))
+        problem, fixed = self._fixed(problem, asked, takes)
+        return self._plan(solver, problem, accessed, takes, fixed)
+
+    def _fixed(self, problem: _core.Problem, asked: Asked, takes: npt.NDArray[np.bool_]) -> tuple[_core.Problem, Fixed]:
+        """The problem without pins and reserved bytes, and these as they are in pools."""
+        new = layout_of_problem(problem, asked)
+        position = {problem.name(b): b for b in range(len(problem))}
+        pins = [] if problem.pins is None else problem.pins.tolist()
+        reserved = [] if problem.reserved is None else problem.reserved.tolist()
+        pinned = {name for name, _ in new.pins} | {name for name, *_ in new.pool_pins}
+        own = [(problem.name(b), pin) for b, pin in enumerate(pins) if pin >= 0 and problem.name(b) not in pinned]
+        fixed = _core.Layout(
+            own + new.pins,
+            [tuple(row) for row in reserved] + new.reserved,
+            pool_pins=new.pool_pins,
+            pool_reserved=new.pool_reserved,
+        )
+        rows = [
+            (position[name], p, at) for name, p, at in pins_in(self.pools, fixed, lambda name: takes[position[name]])
+        ]
+        plain = problem_with(problem.with_pins(None, None), _core.Layout(together=new.together, apart=new.apart))
+        return plain, Fixed(rows, reserved_in(self.pools, fixed))
 
     def graph(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given") -> Plan:
         """The plan of a graph, its ops in the order of a rule or search; "best" never costs more than given."""
+        _check_terms(self.pools, graph)
+        terms = {names[-1]: (names, type_) for names, type_ in _terms(graph)}
+        arena = SpreadOut(
+            self.pools, graph, lambda name: [_accepts(pool, *terms[name]) for pool in self.pools], storage.alignment
+        )
+        graph = arena.graph
         if order == "given":
-            return self._in_given(solver, graph, storage)
+            return self._in_given(solver, graph, storage, arena)
         found = _core.order_of(graph, order, storage, time_limit=solver.time_limit, tell=solver.on_order)
-        plan = self._in_given(solver, _core.reordered(graph, found.ops), storage)
+        plan = self._in_given(solver, _core.reordered(graph, found.ops), storage, arena)
         if order.partition(":")[0] == "best":
-            plan = min(plan, self._in_given(solver, graph, storage), key=lambda it: (_memories(it).cost, it.peak))
+            plan = min(
+                plan, self._in_given(solver, graph, storage, arena), key=lambda it: (_memories(it).cost, it.peak)
+            )
         interrupted = plan.interrupted or found.interrupted
         return replace(plan, ordered_by=order, proven_of_orders=found.bound, interrupted=interrupted)
 
-    def _in_given(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
+    def _in_given(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, arena: SpreadOut) -> Plan:
         """The plan of a graph: with tensors sharing bytes or without, whichever costs less."""
-        _check_terms(self.pools, graph)
         apart = _core.StorageOptions(
             storage.place, storage.alignment, False, storage.disable_inplace_ops, storage.donate, False
         )
-        found = [self._of_sharing(solver, graph, storage)]
-        if _core.buffers_of(graph, storage).shared:
-            found.append(self._of_sharing(solver, graph, apart))
+        found = [self._of_sharing(solver, graph, storage, arena)]
+        if arena.buffers(graph, storage)[0].shared:
+            found.append(self._of_sharing(solver, graph, apart, arena))
         plans = [plan for plan in found if isinstance(plan, Plan)]
         if not plans:
             raise next(error for error in found[::-1] if isinstance(error, Exception))
@@ -67,14 +100,24 @@ class Pools:
         seconds = sum(plan.seconds for plan in plans)
         return replace(best, storage=storage, lower_bound=bound, optimal=best.peak == bound, seconds=seconds)
 
-    def _of_sharing(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions) -> Plan | ValueError:
+    def _of_sharing(
+        self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, arena: SpreadOut
+    ) -> Plan | ValueError:
         """The plan for one choice of tensors that share bytes; an error where no pool takes a buffer of it."""
-        buffers = _core.buffers_of(graph, storage)
-        takes, accessed = _takes_of_graph(self.pools, graph, buffers), _accessed(graph, buffers, self.accesses)
+        buffers, problem, fixed = arena.buffers(graph, storage)
+        takes, accessed = _takes_of_graph(self.pools, graph, buffers), accessed_of(graph, buffers, self.accesses)
         try:
-            return self._plan(solver, buffers.problem, accessed, takes, graph, buffers, storage)
+            plan = self._plan(solver, problem, accessed, takes, fixed)
         except ValueError as error:
             return error
+        if fixed:
+            graph = arena.stacked(graph, _memories(plan))
+            buffers = _core.buffers_of(graph, storage)
+        plan = replace(
+            plan, problem=buffers.problem, graph=graph, buffers=buffers, storage=storage, unshared=buffers.unshared
+        )
+        plan.verify()
+        return plan
 
     def _plan(
         self,
@@ -82,22 +125,22 @@ class Pools:
         problem: _core.Problem,
         accessed: list[int],
         takes: npt.NDArray[np.bool_],
-        graph: _core.Graph | None = None,
-        buffers: _core.Buffers | None = None,
-        storage: _core.StorageOptions | None = None,
+        fixed: Fixed,
     ) -> Plan:
+        """The plan of a problem, in which this is fixed."""
+        _check_pinned(self.pools, problem, takes, fixed)
         _check_taken(self.pools, problem, takes)
         _check_bases(self.pools, problem, takes)
         costs = [exact(cost) for cost in _costs(self.pools)]
         parts = math.lcm(*(cost.denominator for cost in costs))
         table = _table(problem, accessed, takes, [int(cost * parts) for cost in costs])
         rows = [(pool.name, _capacity(pool), int(pool.alignment)) for pool in self.pools]
-        options = (solver.time_limit, solver.seed, solver.threads)
+        options = (solver.time_limit, solver.seed, solver.threads, fixed.pins, fixed.reserved)
         found = plan_memories(problem, rows, table, solver.planner, *options)
-        memories, offsets = _stacked(self, problem, found, accessed, takes, Fraction(found.cost_bound, parts))
+        memories, offsets = _stacked(self, problem, found, accessed, takes, Fraction(found.cost_bound, parts), fixed)
         peak, bound = int((offsets + problem.size).max(initial=0)), problem.load
         plan = Plan(
-            problem=problem,
+            problem=stacked_problem(problem, fixed, memories),
             offsets=offsets,
             peak=peak,
             lower_bound=bound,
@@ -105,12 +148,8 @@ class Pools:
             planner=found.plans[0].planner,
             winner=", ".join(dict.fromkeys(part.winner for part in found.plans)),
             seconds=found.seconds,
-            graph=graph,
-            buffers=buffers,
             interrupted=found.interrupted,
             found_after=found.seconds,
-            storage=storage,
-            unshared=None if buffers is None else buffers.unshared,
             source=solver.source,
             memories=memories,
         )
@@ -174,6 +213,7 @@ def _stacked(
     accessed: list[int],
     takes: npt.NDArray[np.bool_],
     bound: Fraction,
+    fixed: Fixed,
 ) -> tuple[Memories, Ints]:
     """Pools as ranges of one arena, one behind the other, and where buffers lie in it."""
     of_buffer = found.pool.astype(np.int64)
@@ -201,7 +241,8 @@ def _stacked(
             )
         )
     offsets.flags.writeable = False
-    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, accessed), offsets
+    again = fixed.asked(asked.pools, problem)
+    return Memories(memories, of_buffer, number(bound), takes, asked.pools, asked.accesses, accessed, again), offsets
 
 
 # What pools take
@@ -237,27 +278,36 @@ def _check_terms(pools: Sequence[Pool], graph: _core.Graph) -> None:
                 )
 
 
+def _terms(graph: _core.Graph) -> list[tuple[tuple[str, str], str | None]]:
+    """Per tensor, then per op with its workspace: its kind and its name, and the type of the op that makes it."""
+    returned = set(graph.outputs)
+    maker = {name: op.type for op in graph.ops for name in op.outputs}
+    tensors = [((kind_of(tensor, returned), tensor.name), maker.get(tensor.name)) for tensor in graph.tensors]
+    taken = {tensor.name for tensor in graph.tensors}
+    return tensors + [(("workspace", workspace_name(op, taken)), op.type) for op in graph.ops]
+
+
+def _accepts(pool: Pool, names: tuple[str, str], type_: str | None) -> bool:
+    if pool.accepts is None or any(name in pool.accepts for name in names):
+        return True
+    return type_ is not None and matches(type_, [str(item) for item in pool.accepts])
+
+
 def _takes_of_graph(pools: Sequence[Pool], graph: _core.Graph, buffers: _core.Buffers) -> npt.NDArray[np.bool_]:
     """Per buffer and pool: whether the pool takes all tensors in it."""
     takes = np.ones((len(buffers.problem), len(pools)), dtype=np.bool_)
-    returned = set(graph.outputs)
-    maker = {name: op.type for op in graph.ops for name in op.outputs}
-    terms = [
-        (b, (kind_of(tensor, returned), tensor.name), maker.get(tensor.name))
-        for tensor, b in zip(graph.tensors, buffers.buffer_of_tensor.tolist(), strict=True)
-    ]
-    terms += [
-        (b, ("workspace", f"{op.name}.workspace"), op.type)
-        for op, b in zip(graph.ops, buffers.buffer_of_workspace.tolist(), strict=True)
-    ]
-    for p, pool in enumerate(pools):
-        if pool.accepts is None:
-            continue
-        for b, names, type_ in terms:
-            by_type = type_ is not None and matches(type_, [str(item) for item in pool.accepts])
-            if b >= 0 and not by_type and not any(name in pool.accepts for name in names):
+    places = [*buffers.buffer_of_tensor.tolist(), *buffers.buffer_of_workspace.tolist()]
+    for b, term in zip(places, _terms(graph), strict=True):
+        for p, pool in enumerate(pools):
+            if b >= 0 and not _accepts(pool, *term):
                 takes[b, p] = False
     return takes
+
+
+def _check_pinned(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArray[np.bool_], fixed: Fixed) -> None:
+    for b, p, _ in fixed.pins:
+        if not takes[b, p]:
+            raise ValueError(f"pin[{problem.name(b)!r}] names pool {pools[p].name!r}, which does not take it")
 
 
 def _check_taken(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArray[np.bool_]) -> None:
@@ -276,79 +326,3 @@ def _check_bases(pools: Sequence[Pool], problem: _core.Problem, takes: npt.NDArr
                 f"pool {pool.name!r}: base must be a multiple of the alignment {problem.alignment[b]} of buffer "
                 f"{problem.name(int(b))!r}, got {pool.base}"
             )
-
-
-# How often bytes are accessed
-
-
-def _count(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{where} must be an integer >= 0, got {value!r}")
-    return int(value)
-
-
-def _counts_of_problem(problem: _core.Problem, accesses: Mapping[str, int] | Sequence[int] | None) -> list[int]:
-    if accesses is None:
-        return [1] * len(problem)
-    if isinstance(accesses, Mapping):
-        names = [problem.name(b) for b in range(len(problem))]
-        _check_counted(accesses, names, "buffers of the problem")
-        return [_count(accesses.get(name, 1), f"accesses[{name!r}]") for name in names]
-    if len(accesses) != len(problem):
-        raise ValueError(f"accesses must have one count per buffer, {len(problem)}, got {len(accesses)}")
-    return [_count(count, f"accesses[{b}]") for b, count in enumerate(accesses)]
-
-
-def _check_counted(accesses: Mapping[str, int], names: Collection[str], what: str) -> None:
-    for name in accesses:
-        if name not in names:
-            raise ValueError(f"accesses must name {what}, got {name!r}; {offer(str(name), list(names), what)}")
-
-
-def _accessed(graph: _core.Graph, buffers: _core.Buffers, accesses: Any) -> list[int]:
-    """Bytes that ops write to and read from each buffer.
-
-    An op reads its inputs and writes its outputs once, and writes and reads its workspace. A view costs nothing, nor
-    does a slice or a part of a concatenation that is not copied.
-    """
-    if accesses is not None and not isinstance(accesses, Mapping):
-        raise TypeError(f"accesses must be counts by name for graphs, got {type(accesses).__name__}")
-    given = dict(accesses or {})
-    _check_counted(given, {tensor.name for tensor in graph.tensors}, "tensors of the graph")
-    tensors, ops = graph.tensors, graph.ops
-    index = {tensor.name: t for t, tensor in enumerate(tensors)}
-    moved = [0] * len(tensors)
-    uncopied = _uncopied(buffers, tensors)
-    for k, op in enumerate(ops):
-        views = {output for output, _, _ in op.aliases}
-        outputs = [name for name in op.outputs if name not in views]
-        sliced, parts = uncopied.get(k, (set(), {}))
-        written = {index[name]: tensors[index[name]].bytes for name in outputs if index[name] not in sliced}
-        for part, whole in parts.items():
-            written[whole] = max(0, written.get(whole, 0) - tensors[part].bytes)
-        for t, bytes_ in written.items():
-            moved[t] += bytes_
-        if written or (not op.outputs and op.inputs):
-            for name in dict.fromkeys(op.inputs):
-                moved[index[name]] += 0 if index[name] in parts else tensors[index[name]].bytes
-    accessed = [0] * len(buffers.problem)
-    for t, b in enumerate(buffers.buffer_of_tensor.tolist()):
-        if b >= 0:
-            name = tensors[t].name
-            accessed[b] += tensors[t].bytes * _count(given[name], f"accesses[{name!r}]") if name in given else moved[t]
-    for op, b in zip(ops, buffers.buffer_of_workspace.tolist(), strict=True):
-        if b >= 0:
-            accessed[b] += 2 * op.workspace
-    return accessed
-
-
-def _uncopied(buffers: _core.Buffers, tensors: Sequence[_core.Tensor]) -> dict[int, tuple[set[int], dict[int, int]]]:
-    """Per op, the slices that it does not copy, and the parts of concatenations: each with its whole."""
-    found: dict[int, tuple[set[int], dict[int, int]]] = {}
-    for how, op, output, source, _ in buffers.shared:
-        sliced, parts = found.setdefault(op, (set(), {}))
-        if how == "slice":
-            sliced.add(output)
-        elif how == "concat":
-            parts[source] = output
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ _UNITS = {"b": 1} | {
 }
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 _MOST = 2**63 - 1
+_ALWAYS = (-(2**63), _MOST)  # steps
 EXPECTED = "an integer of bytes, or text with a unit such as '1.5GiB' (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)"
 
 
@@ -48,3 +50,14 @@ def _parsed(text: str, name: str) -> int:
     if size.denominator != 1:
         raise ValueError(f"{name} must be a whole number of bytes, got {text!r}, which is {float(size)}")
     return int(size)
+
+
+def byte_range(row: Any, where: str) -> tuple[int, int, int, int]:
+    """Bytes [begin, end), always or in the steps [first, last)."""
+    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 4):
+        raise TypeError(f"{where} must be (begin, end) in bytes, or (begin, end, first, last), got {row!r}")
+    first, last = row[2:] or _ALWAYS
+    for step in (first, last):
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
+            raise TypeError(f"{where} must have steps that are integers, got {step!r}")
+    return in_bytes(row[0], f"{where} begin"), in_bytes(row[1], f"{where} end"), int(first), int(last)

@@ -4,6 +4,8 @@
 //     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
 //     exclude    x has no place in the arena
 //
+// In a plan in several pools, pins and reserved bytes are those of a pool, which they name.
+//
 // A graph has one, by names of tensors and workspaces ("conv.workspace"). A Problem has the same by index: pins,
 // reserved bytes and groups as columns of their own, what is apart among its conflicts.
 #pragma once
@@ -39,15 +41,34 @@ struct BasicTogether {
 
 using Together = BasicTogether<Index>;
 
+// In a plan in several pools: the pool in which something lies, and its offset there.
+struct PoolPin {
+  std::string name;
+  std::string pool;
+  Bytes offset = 0;
+
+  bool operator==(const PoolPin&) const = default;
+};
+
+struct PoolReserved {
+  std::string pool;
+  Reserved range;
+
+  bool operator==(const PoolReserved&) const = default;
+};
+
 struct Layout {
   std::vector<std::pair<std::string, Bytes>> pins = {};
   std::vector<Reserved> reserved = {};
   std::vector<BasicTogether<std::string>> together = {};
   std::vector<std::pair<std::string, std::string>> apart = {};
   std::vector<std::string> exclude = {};
+  std::vector<PoolPin> pool_pins = {};
+  std::vector<PoolReserved> pool_reserved = {};
 
+  bool has_pools() const { return !pool_pins.empty() || !pool_reserved.empty(); }
   bool empty() const {
-    return pins.empty() && reserved.empty() && together.empty() && apart.empty() && exclude.empty();
+    return pins.empty() && reserved.empty() && together.empty() && apart.empty() && exclude.empty() && !has_pools();
   }
   bool operator==(const Layout&) const = default;
 };

@@ -24,15 +24,24 @@ namespace memplan {
 struct MemoryPool {
   std::string name;
   std::optional<Bytes> capacity = {};
-  Bytes alignment = 1;  // of all that lies in it, besides the buffers' own
+  Bytes alignment = 1;                  // of all that lies in it, besides the buffers' own
+  std::vector<Reserved> reserved = {};  // bytes of it that no buffer uses
+};
+
+// A buffer that lies in this pool, at this offset there.
+struct MemoryPin {
+  Index buffer = kNone;
+  std::size_t pool = 0;
+  Bytes offset = 0;
 };
 
 inline constexpr std::int64_t kRefused = -1;  // the cost of a buffer in a pool that does not take it
 
 struct MemoryRequest {
-  Problem problem;
+  Problem problem;  // without pins and reserved bytes, which are those of a pool
   std::vector<MemoryPool> pools;
   std::vector<std::int64_t> cost;  // of buffer i in pool p, >= 0 or kRefused: cost[i * pools.size() + p]
+  std::vector<MemoryPin> pins = {};
 
   std::int64_t cost_of(Index buffer, std::size_t pool) const { return cost[at(buffer) * pools.size() + pool]; }
 };
@@ -46,12 +55,13 @@ struct MemoryPlan {
   double seconds = 0;
 };
 
-// The problem of some buffers of a request in a pool: in their order, with the pool's alignment.
+// The problem of some buffers of a request in a pool: in their order, with the pool's alignment, pins and reserved
+// bytes. Each lies there with all that it lies together with.
 Problem memory_problem(const MemoryRequest& request, const std::vector<Index>& buffers, std::size_t pool);
 
 // Chooses pools and places. The same for any number of threads, unless a time limit or `stop` cuts it short. Throws
-// ProblemError for a request that cannot be, UnsupportedError for pins and reserved bytes, InfeasibleError where no
-// plan fits or none was found, and what solve() throws.
+// ProblemError for a request that cannot be, InfeasibleError where no plan fits or none was found, and what solve()
+// throws.
 MemoryPlan solve_memories(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options = {});
 
 }  // namespace memplan

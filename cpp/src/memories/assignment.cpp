@@ -22,13 +22,15 @@ constexpr double kSlacks[] = {0, 1. / 64, 1. / 32, 1. / 16, 1. / 8};  // of capa
 
 class AssignmentSearch {
  public:
-  AssignmentSearch(const MemoryRequest& request, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+  AssignmentSearch(const Wholes& wholes, const Demand& demand, PoolPlacer& placer, std::int64_t work,
                    const Deadline& deadline)
-      : request_(request), demand_(demand), placer_(placer), deadline_(deadline), left_(work) {
-    load_.resize(request.pools.size());
-    for (std::size_t p = 0; p < load_.size(); ++p)
-      if (request.pools[p].capacity) load_[p].assign(at(demand.sections()), 0);
-    for (const std::int64_t cost : request.cost) divisor_ = std::gcd(divisor_, std::max<std::int64_t>(cost, 0));
+      : wholes_(wholes), demand_(demand), placer_(placer), deadline_(deadline), left_(work) {
+    load_.resize(wholes.pools());
+    for (std::size_t p = 0; p < load_.size(); ++p) {
+      if (wholes.capacity(p)) load_[p].assign(at(demand.sections()), 0);
+      for (Index i = 0; i < wholes.count(); ++i)
+        divisor_ = std::gcd(divisor_, std::max<std::int64_t>(wholes.cost_of(i, p), 0));
+    }
     divisor_ = std::max<std::int64_t>(divisor_, 1);
   }
 
@@ -49,25 +51,25 @@ class AssignmentSearch {
   using Position = std::size_t;  // in order_
 
   void begin() {
-    order_.resize(at(request_.problem.count()));
+    order_.resize(at(wholes_.count()));
     std::iota(order_.begin(), order_.end(), 0);
     std::vector<double> worth(order_.size());
-    for (Index i = 0; i < request_.problem.count(); ++i) {
-      const std::vector<Index> pools = cheapest_pools(request_, i);
+    for (Index i = 0; i < wholes_.count(); ++i) {
+      const std::vector<Index> pools = cheapest_pools(wholes_, i);
       double area = 1;
       for (const SectionUse& use : demand_.of(i))
         area += static_cast<double>(use.bytes) * static_cast<double>(use.last - use.first);
       const bool only = pools.size() < 2;
       worth[at(i)] =
           only ? std::numeric_limits<double>::infinity()
-               : static_cast<double>(request_.cost_of(i, at(pools[1])) - request_.cost_of(i, at(pools[0]))) / area;
+               : static_cast<double>(wholes_.cost_of(i, at(pools[1])) - wholes_.cost_of(i, at(pools[0]))) / area;
     }
     sort_by(worth);
-    offer(insert_in_order(request_, order_, {}, {}, deadline_));
+    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
     const std::vector<Index> by_worth = order_;
     std::stable_sort(order_.begin(), order_.end(),
-                     [&](Index a, Index b) { return request_.problem.size(a) > request_.problem.size(b); });
-    offer(insert_in_order(request_, order_, {}, {}, deadline_));
+                     [&](Index a, Index b) { return wholes_.in(0).size(a) > wholes_.in(0).size(b); });
+    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
     order_ = by_worth;
   }
 
@@ -78,23 +80,23 @@ class AssignmentSearch {
 
   void price() {
     double most = 0;
-    for (Index i = 0; i < request_.problem.count(); ++i)
-      most += static_cast<double>(request_.cost_of(i, at(cheapest_pools(request_, i).back())));
+    for (Index i = 0; i < wholes_.count(); ++i)
+      most += static_cast<double>(wholes_.cost_of(i, at(cheapest_pools(wholes_, i).back())));
     const double known = best_.pool.empty() ? most : static_cast<double>(best_.cost);
-    prices_ = memory_prices(request_, demand_, std::max(known, 1.0), kPriceRounds, deadline_);
+    prices_ = memory_prices(wholes_, demand_, std::max(known, 1.0), kPriceRounds, deadline_);
     bound_ = rounded_up(0);
-    const std::size_t pools = request_.pools.size();
+    const std::size_t pools = wholes_.pools();
     std::vector<double> second(order_.size());
     choices_.resize(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const double* regret = prices_.regret.data() + i * pools;
-      choices_[i] = cheapest_pools(request_, static_cast<Index>(i));
+      choices_[i] = cheapest_pools(wholes_, static_cast<Index>(i));
       std::stable_sort(choices_[i].begin(), choices_[i].end(),
                        [&](Index a, Index b) { return regret[at(a)] < regret[at(b)]; });
       second[i] = choices_[i].size() < 2 ? std::numeric_limits<double>::infinity() : regret[at(choices_[i][1])];
     }
     sort_by(second);
-    offer(insert_in_order(request_, order_, {}, {}, deadline_));
+    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
   }
 
   // The least cost of a plan whose buffers lose that much.
@@ -116,14 +118,12 @@ class AssignmentSearch {
   void sweep() {
     for (const double slack : kSlacks) {
       if (is_proven() || left_ <= 0) break;
-      std::vector<Bytes> limit;
-      for (std::size_t p = 0; p < load_.size(); ++p) {
-        const Bytes capacity = demand_.capacity(p);
-        limit.push_back(capacity - static_cast<Bytes>(slack * static_cast<double>(capacity)));
-      }
+      std::vector<Bytes> spared;
+      for (std::size_t p = 0; p < load_.size(); ++p)
+        spared.push_back(static_cast<Bytes>(slack * static_cast<double>(wholes_.capacity(p).value_or(0))));
       const double most = best_.pool.empty() ? std::numeric_limits<double>::infinity()
                                              : static_cast<double>(best_.cost) - prices_.bound + 2 * prices_.rounding;
-      const Sweep found = sweep_pools(request_, demand_, prices_, limit, width(), most, deadline_);
+      const Sweep found = sweep_pools(wholes_, demand_, prices_, spared, width(), most, deadline_);
       left_ -= found.work;
       if (slack == 0) raise_bound(found);
       if (found.pool.empty()) break;
@@ -136,10 +136,10 @@ class AssignmentSearch {
   std::size_t width() const {
     constexpr std::int64_t kMost = 1 << 14, kLeast = 16, kPart = 10;
     std::int64_t lives = 0;
-    for (Index i = 0; i < request_.problem.count(); ++i)
+    for (Index i = 0; i < wholes_.count(); ++i)
       for (const SectionUse& use : demand_.of(i)) lives += use.last - use.first;
     const std::int64_t alive = 4 + lives / std::max<Index>(1, demand_.sections());
-    return at(std::clamp(left_ / (kPart * alive * std::max<Index>(1, request_.problem.count())), kLeast, kMost));
+    return at(std::clamp(left_ / (kPart * alive * std::max<Index>(1, wholes_.count())), kLeast, kMost));
   }
 
   // Whatever is not found costs what the sweep found, or what it has dropped, or as much as the best plan.
@@ -148,7 +148,7 @@ class AssignmentSearch {
     if (!found.pool.empty()) {
       cost = 0;
       for (std::size_t i = 0; i < found.pool.size(); ++i)
-        cost += request_.cost_of(static_cast<Index>(i), at(found.pool[i]));
+        cost += wholes_.cost_of(static_cast<Index>(i), at(found.pool[i]));
     }
     if (found.dropped < std::numeric_limits<double>::infinity()) cost = std::min(cost, rounded_up(found.dropped));
     bound_ = std::max(bound_, std::min(cost, best_.cost));
@@ -156,11 +156,11 @@ class AssignmentSearch {
 
   // Puts a buffer into a pool if its load allows it.
   bool put(Index i, std::size_t pool) {
-    if (request_.pools[pool].capacity) {
+    if (wholes_.capacity(pool)) {
       bool fits = true;
       for (const SectionUse& use : demand_.of(i))
         for (Index s = use.first; s < use.last; ++s)
-          fits &= (load_[pool][at(s)] += demand_.bytes(use, pool)) <= demand_.capacity(pool);
+          fits &= (load_[pool][at(s)] += demand_.bytes(use, pool)) <= demand_.capacity(pool, s);
       count(i);
       if (!fits) {
         unload(i, pool);
@@ -177,7 +177,7 @@ class AssignmentSearch {
   }
 
   void unload(Index i, std::size_t pool) {
-    if (!request_.pools[pool].capacity) return;
+    if (!wholes_.capacity(pool)) return;
     for (const SectionUse& use : demand_.of(i))
       for (Index s = use.first; s < use.last; ++s) load_[pool][at(s)] -= demand_.bytes(use, pool);
   }
@@ -200,7 +200,7 @@ class AssignmentSearch {
   void walk() {
     const Position count = order_.size();
     pool_.assign(count, kNone);
-    mask_.assign(request_.pools.size(), 0);
+    mask_.assign(wholes_.pools(), 0);
     std::vector<double> regret(count + 1, 0);
     std::vector<std::size_t> next(count + 1, 0);
     for (Position d = 0;;) {
@@ -231,7 +231,7 @@ class AssignmentSearch {
   }
 
   double regret_of(Index i, std::size_t choice) const {
-    return prices_.regret[at(i) * request_.pools.size() + at(choices_[at(i)][choice])];
+    return prices_.regret[at(i) * wholes_.pools() + at(choices_[at(i)][choice])];
   }
 
   // Puts the buffer at a depth into the next pool that may give a better plan, if there is one.
@@ -274,7 +274,7 @@ class AssignmentSearch {
   // Remembers a set of buffers that cannot be placed, without those that do not matter.
   void refute(std::size_t pool, std::vector<Index> buffers) {
     if (mask_.empty() || order_.size() > kMostMasked || refuted_[pool].size() >= kMostRefuted) return;
-    const Bytes capacity = *request_.pools[pool].capacity;
+    const Bytes capacity = *wholes_.capacity(pool);
     for (std::size_t k = buffers.size(); k-- > 0;) {
       std::vector<Index> others = buffers;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
@@ -298,12 +298,12 @@ class AssignmentSearch {
     found.pool = pool_;
     found.offset.assign(pool_.size(), 0);
     found.cost = 0;
-    for (std::size_t i = 0; i < pool_.size(); ++i) found.cost += request_.cost_of(static_cast<Index>(i), at(pool_[i]));
+    for (std::size_t i = 0; i < pool_.size(); ++i) found.cost += wholes_.cost_of(static_cast<Index>(i), at(pool_[i]));
     if (is_cut(found.cost)) return true;
     std::vector<char> kept(pool_.size(), 0);
     bool placed = true, possible = true;
-    for (std::size_t p = 0; p < request_.pools.size() && possible; ++p)
-      if (request_.pools[p].capacity) placed &= place(p, found, kept, possible);
+    for (std::size_t p = 0; p < wholes_.pools() && possible; ++p)
+      if (wholes_.capacity(p)) placed &= place(p, found, kept, possible);
     if (placed) {
       if (!comparing_ || lower_peaks(found)) best_ = std::move(found);
       return true;
@@ -316,11 +316,11 @@ class AssignmentSearch {
   // Whether what lies in a pool fits; `kept` are those that do.
   bool place(std::size_t p, Assignment& found, std::vector<char>& kept, bool& possible) {
     const std::vector<Index> buffers = members(p);
-    const Bytes capacity = *request_.pools[p].capacity;
+    const Bytes capacity = *wholes_.capacity(p);
     const PoolAnswer& answer = placer_.place(buffers, p, capacity);
     for (std::size_t k = 0; k < buffers.size(); ++k) {
       found.offset[at(buffers[k])] = answer.offsets[k];
-      kept[at(buffers[k])] = answer.offsets[k] <= capacity - request_.problem.size(buffers[k]);
+      kept[at(buffers[k])] = answer.offsets[k] <= capacity - wholes_.in(p).size(buffers[k]);
     }
     if (answer.peak <= capacity) return true;
     possible = answer.bound <= capacity;
@@ -330,13 +330,14 @@ class AssignmentSearch {
 
   void mend(const Assignment& found, const std::vector<char>& kept) {
     ++mended_;
-    offer(insert_in_order(request_, order_, found, kept, deadline_));
+    offer(insert_in_order(wholes_, order_, found, kept, deadline_));
   }
 
   // Of the plans of the least cost, one in which the pools without a capacity peak as low as can be.
   void compare() {
-    const auto limited = [](const MemoryPool& pool) { return pool.capacity.has_value(); };
-    if (order_.size() > kMostCompared || std::all_of(request_.pools.begin(), request_.pools.end(), limited)) return;
+    bool limited = true;
+    for (std::size_t p = 0; p < wholes_.pools(); ++p) limited &= wholes_.capacity(p).has_value();
+    if (order_.size() > kMostCompared || limited) return;
     pool_ = best_.pool;
     Assignment found = best_;
     lower_peaks(found);
@@ -348,15 +349,15 @@ class AssignmentSearch {
   // Whether the pools without a capacity peak lower than those of the best plan so far.
   bool lower_peaks(Assignment& found) {
     found.peaks = 0;
-    for (std::size_t p = 0; p < request_.pools.size(); ++p) {
-      if (request_.pools[p].capacity) continue;
+    for (std::size_t p = 0; p < wholes_.pools(); ++p) {
+      if (wholes_.capacity(p)) continue;
       found.peaks += placer_.place(members(p), p, 0).peak;
       if (found.peaks >= best_.peaks) return false;
     }
     return true;
   }
 
-  const MemoryRequest& request_;
+  const Wholes& wholes_;
   const Demand& demand_;
   PoolPlacer& placer_;
   const Deadline& deadline_;
@@ -378,9 +379,9 @@ class AssignmentSearch {
 
 }  // namespace
 
-Assignment search_assignment(const MemoryRequest& request, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+Assignment search_assignment(const Wholes& wholes, const Demand& demand, PoolPlacer& placer, std::int64_t work,
                              const Deadline& deadline) {
-  return AssignmentSearch(request, demand, placer, work, deadline).run();
+  return AssignmentSearch(wholes, demand, placer, work, deadline).run();
 }
 
 }  // namespace memplan

@@ -6,8 +6,8 @@
 
 #include "memories/assignment.hpp"
 #include "memories/demand.hpp"
-#include "memories/insertion.hpp"
 #include "memories/pool_placer.hpp"
+#include "memories/wholes.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
@@ -25,10 +25,11 @@ void check_request(const MemoryRequest& request) {
   if (pools == 0) throw ProblemError("pools must hold at least one pool, got none");
   if (request.cost.size() != at(request.problem.count()) * pools)
     throw ProblemError("cost must have one entry per buffer and pool, got " + std::to_string(request.cost.size()));
-  std::vector<std::string_view> refused = feature_names(features_of(request.problem) & (kPins | kReserved | kBranches));
-  if (!request.problem.together().empty()) refused.push_back("together");
-  if (!refused.empty())
-    throw UnsupportedError("pools do not support " + listed(refused, [](std::string_view name) { return name; }));
+  const unsigned fixed = features_of(request.problem) & (kPins | kReserved);
+  if (fixed != 0)
+    throw ProblemError("the problem has " + listed(feature_names(fixed), [](std::string_view name) { return name; }) +
+                       ", which must say in which pool");
+  if (features_of(request.problem) & kBranches) throw UnsupportedError("pools do not support branches");
   Bytes sum = 0;
   for (Index i = 0; i < request.problem.count(); ++i) {
     std::int64_t most = kRefused;
@@ -58,20 +59,19 @@ std::string pool_names(const MemoryRequest& request, const std::vector<char>& ch
 }
 
 // The pools to which buffers that fit nowhere else are left, by how much they take together.
-void require_room(const MemoryRequest& request, const std::vector<char>& chosen) {
+void require_room(const MemoryRequest& request, const Wholes& wholes, const std::vector<char>& chosen) {
   std::vector<Index> left;
   Bytes capacity = 0;
   for (std::size_t p = 0; p < chosen.size(); ++p)
     if (chosen[p]) capacity = saturated_add(capacity, *request.pools[p].capacity);
   for (Index i = 0; i < request.problem.count(); ++i) {
     bool elsewhere = false;
-    for (std::size_t p = 0; p < chosen.size(); ++p) elsewhere |= !chosen[p] && request.cost_of(i, p) != kRefused;
+    for (std::size_t p = 0; p < chosen.size(); ++p)
+      elsewhere |= !chosen[p] && wholes.cost_of(wholes.fold(0).whole_of(i), p) != kRefused;
     if (!elsewhere) left.push_back(i);
   }
   if (left.empty()) return;
-  MemoryRequest plain = request;
-  plain.pools.front().alignment = 1;
-  const Problem problem = memory_problem(plain, left, 0);
+  const Problem problem = selection_of(request.problem.with_together({}), left);
   const Bytes needed = load(problem);
   if (needed <= capacity) return;
   const InfeasibleError error = infeasible(problem, capacity, needed);
@@ -79,40 +79,7 @@ void require_room(const MemoryRequest& request, const std::vector<char>& chosen)
   throw retold(error, "what no other pool takes does not fit into " + names + ": " + error.what());
 }
 
-// No buffer is asked to lie in a pool that is smaller. Throws InfeasibleError where a buffer has no pool then.
-MemoryRequest without_what_cannot_be(const MemoryRequest& request) {
-  MemoryRequest possible = request;
-  const std::size_t pools = request.pools.size();
-  for (Index i = 0; i < request.problem.count(); ++i) {
-    bool fits = false;
-    Bytes largest = 0;
-    std::string names;
-    for (std::size_t p = 0; p < pools; ++p) {
-      if (request.cost_of(i, p) == kRefused) continue;
-      const Bytes capacity = request.pools[p].capacity.value_or(kMaxBytes);
-      if (request.problem.size(i) <= capacity) {
-        fits = true;
-        continue;
-      }
-      possible.cost[at(i) * pools + p] = kRefused;
-      largest = std::max(largest, capacity);
-      names +=
-          (names.empty() ? "" : ", ") + quoted(request.pools[p].name) + " of " + std::to_string(capacity) + " bytes";
-    }
-    if (fits) continue;
-    const std::string name = request.problem.name(i);
-    InfeasibleError error("buffer " + quoted(name) + " of " + std::to_string(request.problem.size(i)) +
-                          " bytes fits in none of the pools that take it: " + names);
-    error.capacity = largest;
-    error.lower_bound = request.problem.size(i);
-    error.step = request.problem.first(i);
-    error.alive = {name};
-    throw error;
-  }
-  return possible;
-}
-
-void require_rooms(const MemoryRequest& request) {
+void require_rooms(const MemoryRequest& request, const Wholes& wholes) {
   const std::size_t pools = request.pools.size();
   std::vector<char> all(pools, 0);
   for (std::size_t p = 0; p < pools; ++p) {
@@ -120,9 +87,9 @@ void require_rooms(const MemoryRequest& request) {
     all[p] = 1;
     std::vector<char> one(pools, 0);
     one[p] = 1;
-    require_room(request, one);
+    require_room(request, wholes, one);
   }
-  require_room(request, all);
+  require_room(request, wholes, all);
 }
 
 // Nothing was found, perhaps since there is nothing.
@@ -133,7 +100,7 @@ InfeasibleError nothing_found(const MemoryRequest& request, bool proven) {
   for (const MemoryPool& pool : request.pools) limited.push_back(pool.capacity.has_value());
   std::vector<Index> all(at(request.problem.count()));
   std::iota(all.begin(), all.end(), 0);
-  const Problem problem = memory_problem(request, all, 0);
+  const Problem problem = selection_of(request.problem.with_together({}), all);
   const InfeasibleError error = infeasible(problem, capacity, load(problem));
   const std::string what = error.what();
   InfeasibleError told = retold(error, std::string(proven ? "no plan fits" : "no plan was found that fits") + " into " +
@@ -151,9 +118,9 @@ std::vector<Index> buffers_in(const std::vector<Index>& pool, std::size_t p) {
 }
 
 // The best of what the planner finds for the buffers of a pool, and what the search has found.
-Plan plan_of_pool(const MemoryRequest& request, const Assignment& found, std::size_t p, const ChosenPlanner& planner,
-                  const PlanOptions& options) {
-  const std::vector<Index> buffers = buffers_in(found.pool, p);
+Plan plan_of_pool(const MemoryRequest& request, const std::vector<Index>& pool, const std::vector<Bytes>& offset,
+                  std::size_t p, const ChosenPlanner& planner, const PlanOptions& options) {
+  const std::vector<Index> buffers = buffers_in(pool, p);
   const Problem problem = memory_problem(request, buffers, p);
   PlanOptions settings = options;
   settings.capacity = request.pools[p].capacity;  // a lower peak there is of no use
@@ -165,7 +132,7 @@ Plan plan_of_pool(const MemoryRequest& request, const Assignment& found, std::si
   Plan plan = attempt(problem, planner, settings, nobody);
   if (!request.pools[p].capacity || plan.peak <= *request.pools[p].capacity) return plan;
   Placement known;
-  for (const Index i : buffers) known.offsets.push_back(found.offset[at(i)]);
+  for (const Index i : buffers) known.offsets.push_back(offset[at(i)]);
   known.winner = "insertion";
   known.lower_bound = plan.lower_bound;
   Plan kept = Judge(problem, planner, plan.lower_bound).plan_of(std::move(known), plan.seconds);
@@ -176,55 +143,31 @@ Plan plan_of_pool(const MemoryRequest& request, const Assignment& found, std::si
 }  // namespace
 
 Problem memory_problem(const MemoryRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
-  const Problem& whole = request.problem;
-  std::vector<Bytes> size, alignment;
-  std::vector<Step> first, last;
-  std::vector<std::string> names;
-  std::vector<Part> parts;
-  Conflicts conflicts(whole.conflicts() == nullptr ? 0 : static_cast<Index>(buffers.size()));
-  std::vector<Index> position(conflicts.count() == 0 ? 0 : at(whole.count()), kNone);
-  for (std::size_t k = 0; k < buffers.size(); ++k) {
-    const Index i = buffers[k];
-    size.push_back(whole.size(i));
-    first.push_back(whole.first(i));
-    last.push_back(whole.last(i));
-    alignment.push_back(alignment_in(request, i, pool));
-    if (!whole.names().empty()) names.push_back(whole.names()[at(i)]);
-    for (Part part : whole.parts(i)) {
-      part.buffer = static_cast<Index>(k);
-      parts.push_back(part);
-    }
-    if (!position.empty()) position[at(i)] = static_cast<Index>(k);
-  }
-  Problem problem(std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names));
-  if (!parts.empty()) problem = problem.with_shapes(std::move(parts));
-  for (std::size_t k = 0; !position.empty() && k < buffers.size(); ++k)
-    whole.conflicts()->for_each(buffers[k], [&](Index other) {
-      if (position[at(other)] != kNone) conflicts.add(static_cast<Index>(k), position[at(other)]);
-    });
-  return conflicts.count() == 0 || conflicts.empty() ? problem : problem.with_conflicts(std::move(conflicts));
+  return selection_of(problem_in(request, pool), buffers);
 }
 
 MemoryPlan solve_memories(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   check_request(request);
-  const MemoryRequest possible = without_what_cannot_be(request);
-  require_rooms(possible);
+  const Wholes wholes(request);
+  require_rooms(request, wholes);
   PlanOptions settings = options;
   settings.start = start;
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
   const Deadline deadline(settings);
-  const Demand demand(possible);
-  PoolPlacer placer(possible, planner, settings, kEffortOfPlacing, deadline);
-  const Assignment found = search_assignment(possible, demand, placer, kWorkOfSearch, deadline);
-  if (found.pool.empty()) throw nothing_found(possible, found.bound == kNoCost);
-  MemoryPlan plan{found.pool, {}, found.cost, found.bound};
-  for (std::size_t p = 0; p < possible.pools.size(); ++p) {
+  const Demand demand(wholes);
+  PoolPlacer placer(wholes, planner, settings, kEffortOfPlacing, deadline);
+  const Assignment found = search_assignment(wholes, demand, placer, kWorkOfSearch, deadline);
+  if (found.pool.empty()) throw nothing_found(request, found.bound == kNoCost);
+  MemoryPlan plan{{}, {}, found.cost, found.bound};
+  for (Index i = 0; i < request.problem.count(); ++i) plan.pool.push_back(found.pool[at(wholes.fold(0).whole_of(i))]);
+  for (std::size_t p = 0; p < wholes.pools(); ++p) {
     PlanOptions rest = settings;
     rest.time_limit = deadline.left();
-    plan.plans.push_back(plan_of_pool(possible, found, p, planner, rest));
+    const std::vector<Bytes> offset = wholes.fold(p).unfolded(found.offset);
+    plan.plans.push_back(plan_of_pool(request, plan.pool, offset, p, planner, rest));
     interrupted = interrupted || plan.plans.back().interrupted;
   }
   plan.interrupted = interrupted;

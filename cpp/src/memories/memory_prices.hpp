@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "memories/demand.hpp"
-#include "memplan/memories.hpp"
+#include "memories/wholes.hpp"
 #include "placing/deadline.hpp"
 
 namespace memplan {
@@ -23,7 +23,7 @@ struct MemoryPrices {
 };
 
 // `known` is the cost of a plan, or a guess. O(pools (uses + sections)) for a round.
-MemoryPrices memory_prices(const MemoryRequest& request, const Demand& demand, double known, int rounds,
+MemoryPrices memory_prices(const Wholes& wholes, const Demand& demand, double known, int rounds,
                            const Deadline& deadline);
 
 }  // namespace memplan

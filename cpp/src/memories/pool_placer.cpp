@@ -14,18 +14,18 @@ constexpr std::size_t kMostKnown = 10'000;
 
 }  // namespace
 
-PoolPlacer::PoolPlacer(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options,
+PoolPlacer::PoolPlacer(const Wholes& wholes, const ChosenPlanner& planner, const PlanOptions& options,
                        std::int64_t effort, const Deadline& deadline)
-    : request_(request), planner_(planner), options_(options), effort_(effort), deadline_(deadline) {}
+    : wholes_(wholes), planner_(planner), options_(options), effort_(effort), deadline_(deadline) {}
 
-const PoolAnswer& PoolPlacer::place(const std::vector<Index>& buffers, std::size_t pool, Bytes enough) {
+const PoolAnswer& PoolPlacer::place(const std::vector<Index>& members, std::size_t pool, Bytes enough) {
   if (known_.size() > kMostKnown) known_.clear();
-  const auto [entry, is_new] = known_.try_emplace({pool, buffers});
+  const auto [entry, is_new] = known_.try_emplace({pool, members});
   PoolAnswer& answer = entry->second;
   const bool decided = answer.peak <= std::max(enough, answer.bound) || answer.bound > enough;
   if (is_new || (!decided && enough < answer.asked)) {
     try {
-      answer = placed(buffers, pool, enough);
+      answer = placed(members, pool, enough);
     } catch (...) {
       known_.erase(entry);
       throw;
@@ -34,12 +34,12 @@ const PoolAnswer& PoolPlacer::place(const std::vector<Index>& buffers, std::size
   return answer;
 }
 
-PoolAnswer PoolPlacer::placed(const std::vector<Index>& buffers, std::size_t pool, Bytes enough) {
+PoolAnswer PoolPlacer::placed(const std::vector<Index>& members, std::size_t pool, Bytes enough) {
   deadline_.check();
   PoolAnswer answer;
-  if (buffers.empty()) return answer;
-  const Problem problem = memory_problem(request_, buffers, pool);
-  answer.bound = load(problem);
+  if (members.empty()) return answer;
+  const Problem problem = selection_of(wholes_.in(pool), members);
+  answer.bound = std::max(load(problem), end_of_pins(problem));
   answer.asked = enough;
   PlanOptions options = options_;
   options.improved = {};
@@ -55,7 +55,7 @@ PoolAnswer PoolPlacer::placed(const std::vector<Index>& buffers, std::size_t poo
   answer.bound = std::max(answer.bound, placement.lower_bound);
   answer.offsets = std::move(placement.offsets);
   const bool decided = answer.peak <= enough || answer.bound > enough;
-  work_ += decided ? kWorkPerBuffer * static_cast<std::int64_t>(buffers.size()) : effort_;
+  work_ += decided ? kWorkPerBuffer * static_cast<std::int64_t>(members.size()) : effort_;
   return answer;
 }
 

@@ -1,4 +1,4 @@
-// Pool placer: whether some buffers can be placed in a pool, by a planner; and how, or that none can.
+// Pool placer: whether some wholes can be placed in a pool, by a planner; and how, or that none can.
 #pragma once
 
 #include <cstdint>
@@ -6,34 +6,34 @@
 #include <utility>
 #include <vector>
 
-#include "memplan/memories.hpp"
+#include "memories/wholes.hpp"
 #include "placing/deadline.hpp"
 
 namespace memplan {
 
 struct PoolAnswer {
   Bytes peak = 0;
-  Bytes bound = 0;             // proven: no placement of these buffers peaks lower
+  Bytes bound = 0;             // proven: no placement of these peaks lower
   Bytes asked = 0;             // the peak at which the search was to end
-  std::vector<Bytes> offsets;  // by the order of the buffers
+  std::vector<Bytes> offsets;  // in their order
 };
 
 class PoolPlacer {
  public:
   // All outlive it. `effort` is the work of a search that the planner is allowed, unless it was asked for another.
-  PoolPlacer(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options,
-             std::int64_t effort, const Deadline& deadline);
+  PoolPlacer(const Wholes& wholes, const ChosenPlanner& planner, const PlanOptions& options, std::int64_t effort,
+             const Deadline& deadline);
 
-  // Places buffers, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
-  // remembered, where buffers are few.
-  const PoolAnswer& place(const std::vector<Index>& buffers, std::size_t pool, Bytes enough);
+  // Places wholes, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
+  // remembered, where they are few.
+  const PoolAnswer& place(const std::vector<Index>& members, std::size_t pool, Bytes enough);
 
   std::int64_t work() const { return work_; }
 
  private:
-  PoolAnswer placed(const std::vector<Index>& buffers, std::size_t pool, Bytes enough);
+  PoolAnswer placed(const std::vector<Index>& members, std::size_t pool, Bytes enough);
 
-  const MemoryRequest& request_;
+  const Wholes& wholes_;
   const ChosenPlanner& planner_;
   const PlanOptions& options_;
   const std::int64_t effort_;

@@ -21,12 +21,12 @@ struct PoolChoice {
 
 class Sweeping {
  public:
-  Sweeping(const MemoryRequest& request, const Demand& demand, const MemoryPrices& prices,
-           const std::vector<Bytes>& limit, std::size_t width, double most, const Deadline& deadline)
-      : request_(request),
+  Sweeping(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, const std::vector<Bytes>& spared,
+           std::size_t width, double most, const Deadline& deadline)
+      : wholes_(wholes),
         demand_(demand),
         prices_(prices),
-        limit_(limit),
+        spared_(spared),
         width_(width),
         most_(most),
         deadline_(deadline) {
@@ -34,21 +34,25 @@ class Sweeping {
   }
 
   Sweep run() {
-    const std::size_t count = at(request_.problem.count());
-    if (request_.pools.size() > std::numeric_limits<std::uint8_t>::max()) return found_;
+    const std::size_t count = at(wholes_.count());
+    if (wholes_.pools() > std::numeric_limits<std::uint8_t>::max()) return found_;
     std::vector<Index> order;
     for (std::size_t i = 0; i < count; ++i)
       if (!demand_.of(static_cast<Index>(i)).empty()) order.push_back(static_cast<Index>(i));
     std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return first(a) < first(b); });
     states_ = {{{}, 0}};
     kept_ = {{}};
+    Index section = 0;
     for (const Index i : order) {
+      for (; section < first(i); ++section) keep_what_fits(section);
+      section = first(i) + 1;
       forget(first(i));
       branch(i);
       if (states_.empty()) return found_;
       alive_.push_back(i);
     }
-    trace(order);
+    for (; section < demand_.sections(); ++section) keep_what_fits(section);
+    if (!states_.empty()) trace(order);
     return found_;
   }
 
@@ -110,7 +114,7 @@ class Sweeping {
 
   // Each state with the buffer in each pool that has room.
   void branch(Index i) {
-    const std::size_t pools = request_.pools.size();
+    const std::size_t pools = wholes_.pools();
     std::vector<Bytes> bytes(alive_.size() * pools), own(pools);
     for (std::size_t p = 0; p < pools; ++p) {
       own[p] = used(i, first(i), p);
@@ -126,17 +130,36 @@ class Sweeping {
         load[p] += bytes[k * pools + p];
       }
       for (std::size_t p = 0; p < pools; ++p) {
-        if (request_.cost_of(i, p) == kRefused) continue;
-        if (request_.pools[p].capacity && load[p] + own[p] > limit_[p]) continue;
+        if (wholes_.cost_of(i, p) == kRefused) continue;
+        if (wholes_.capacity(p) && load[p] + own[p] > demand_.capacity(p, first(i)) - spared_[p]) continue;
         const double lost = regret(state) + prices_.regret[at(i) * pools + p];
         if (lost >= most_) continue;
         next.push_back({state.pools, static_cast<Index>(kept_.size())});
         next.back().pools.push_back(static_cast<char>(p));
-        kept_.push_back({cost(state) + request_.cost_of(i, p), lost, state.kept, static_cast<std::uint8_t>(p)});
+        kept_.push_back({cost(state) + wholes_.cost_of(i, p), lost, state.kept, static_cast<std::uint8_t>(p)});
       }
     }
     states_ = std::move(next);
     if (states_.size() > width_) drop();
+  }
+
+  // Of a section in which nothing is born: there may be less room than before, for what is reserved.
+  void keep_what_fits(Index section) {
+    const std::size_t pools = wholes_.pools();
+    std::vector<Bytes> bytes(alive_.size() * pools), load(pools);
+    for (std::size_t k = 0; k < alive_.size(); ++k)
+      for (std::size_t p = 0; p < pools; ++p) bytes[k * pools + p] = used(alive_[k], section, p);
+    std::erase_if(states_, [&](const SweepState& state) {
+      count(1 + alive_.size());
+      std::fill(load.begin(), load.end(), 0);
+      bool fits = true;
+      for (std::size_t k = 0; k < alive_.size(); ++k) {
+        const std::size_t p = static_cast<unsigned char>(state.pools[k]);
+        load[p] += bytes[k * pools + p];
+        if (wholes_.capacity(p)) fits &= load[p] <= demand_.capacity(p, section) - spared_[p];
+      }
+      return !fits;
+    });
   }
 
   // Those that lose most, ties by their position.
@@ -154,18 +177,18 @@ class Sweeping {
     const auto best = std::min_element(states_.begin(), states_.end(), [&](const SweepState& a, const SweepState& b) {
       return cost(a) != cost(b) ? cost(a) < cost(b) : a.kept < b.kept;
     });
-    found_.pool.resize(at(request_.problem.count()));
-    for (Index i = 0; i < request_.problem.count(); ++i)  // what has no bytes lies anywhere
-      found_.pool[at(i)] = cheapest_pools(request_, i).front();
+    found_.pool.resize(at(wholes_.count()));
+    for (Index i = 0; i < wholes_.count(); ++i)  // what has no bytes lies anywhere
+      found_.pool[at(i)] = cheapest_pools(wholes_, i).front();
     Index kept = best->kept;
     for (std::size_t k = order.size(); k-- > 0; kept = kept_[at(kept)].parent)
       found_.pool[at(order[k])] = kept_[at(kept)].pool;
   }
 
-  const MemoryRequest& request_;
+  const Wholes& wholes_;
   const Demand& demand_;
   const MemoryPrices& prices_;
-  const std::vector<Bytes>& limit_;
+  const std::vector<Bytes>& spared_;
   const std::size_t width_;
   const double most_;
   const Deadline& deadline_;
@@ -177,9 +200,9 @@ class Sweeping {
 
 }  // namespace
 
-Sweep sweep_pools(const MemoryRequest& request, const Demand& demand, const MemoryPrices& prices,
-                  const std::vector<Bytes>& limit, std::size_t width, double most, const Deadline& deadline) {
-  return Sweeping(request, demand, prices, limit, width, most, deadline).run();
+Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
+                  const std::vector<Bytes>& spared, std::size_t width, double most, const Deadline& deadline) {
+  return Sweeping(wholes, demand, prices, spared, width, most, deadline).run();
 }
 
 }  // namespace memplan

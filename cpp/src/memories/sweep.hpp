@@ -1,4 +1,4 @@
-// Sweep: pools for all buffers in the order of their births, so that loads fit and the cost is the least.
+// Sweep: pools for all wholes in the order of their births, so that loads fit and the cost is the least.
 //
 // What happens after a moment depends on the buffers alive then, and on where these lie. So of all choices that agree
 // on them, the cheapest is kept. Where few buffers are alive at once, as in most networks without a backward pass, that
@@ -10,7 +10,7 @@
 
 #include "memories/demand.hpp"
 #include "memories/memory_prices.hpp"
-#include "memplan/memories.hpp"
+#include "memories/wholes.hpp"
 #include "placing/deadline.hpp"
 
 namespace memplan {
@@ -21,9 +21,9 @@ struct Sweep {
   std::int64_t work = 0;
 };
 
-// With these limits of loads per pool, at most `width` choices at a time, and none that loses `most` or more.
+// With so many bytes of each pool unused, at most `width` choices at a time, and none that loses `most` or more.
 // O(buffers width alive).
-Sweep sweep_pools(const MemoryRequest& request, const Demand& demand, const MemoryPrices& prices,
-                  const std::vector<Bytes>& limit, std::size_t width, double most, const Deadline& deadline);
+Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
+                  const std::vector<Bytes>& spared, std::size_t width, double most, const Deadline& deadline);
 
 }  // namespace memplan

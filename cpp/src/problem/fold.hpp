@@ -22,6 +22,8 @@ class Fold {
 
   // Without anything that lies together; its plans, and what is proven of it, are those of the problem.
   const Problem& problem() const { return *folded_; }
+  // Where a buffer is in it.
+  Index whole_of(Index buffer) const { return whole_of_[at(buffer)]; }
   // Of the buffers with bytes that make one of the folded problem, the first; kNone: there are none.
   Index first_of(Index whole) const { return first_of_[at(whole)]; }
   // The offsets of the buffers, from those of the folded problem.

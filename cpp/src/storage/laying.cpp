@@ -15,6 +15,8 @@ class Laying {
   // a place in the arena, and for tensors that share bytes where the layout forbids it.
   Problem problem() {
     const Layout& layout = graph_.layout();
+    for (const PoolPin& pin : layout.pool_pins) refuse_pool("pin of " + quoted(pin.name), pin.pool);
+    for (const PoolReserved& row : layout.pool_reserved) refuse_pool("reserved", row.pool);
     const Problem& plain = lies_.problem;
     pins_.assign(at(plain.count()), kNowhere);
     pinned_by_.assign(at(plain.count()), {});
@@ -31,6 +33,10 @@ class Laying {
     Index buffer;
     Bytes inside;
   };
+
+  [[noreturn]] static void refuse_pool(const std::string& what, const std::string& pool) {
+    throw GraphError(what + " names pool " + quoted(pool) + ", and this plan is in one arena, without pools");
+  }
 
   Spot find(const std::string& name, const char* option) const {
     if (const auto t = graph_.find(name)) {

@@ -138,7 +138,7 @@ def _add_placing(group: Group) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="the offset that a tensor or buffer must have, such as x=4KiB; may be repeated",
+        help="the offset that a tensor or buffer must have, such as x=4KiB, or x=sram:4KiB in a pool; may be repeated",
     )
     group.add_argument(
         "--reserve",
@@ -146,7 +146,8 @@ def _add_placing(group: Group) -> None:
         action="append",
         default=[],
         metavar="A:B",
-        help="bytes [A, B) that nothing may use, or A:B:FIRST:LAST for some steps; may be repeated",
+        help="bytes [A, B) that nothing may use, or A:B:FIRST:LAST for some steps; sram:A:B are those of a "
+        "pool; may be repeated",
     )
     group.add_argument(
         "--together",
@@ -225,11 +226,12 @@ def _add_order(group: Group) -> None:
     )
 
 
-def _pin(text: str) -> tuple[str, int]:
-    name, equals, offset = text.rpartition("=")
+def _pin(text: str) -> tuple[str, int | tuple[str, int]]:
+    name, equals, place = text.rpartition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, got {text!r}")
-    return name, size(offset)
+        raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, or NAME=POOL:N, got {text!r}")
+    pool, colon, offset = place.rpartition(":")
+    return name, (pool, size(offset)) if colon else size(offset)
 
 
 def _price(text: str) -> tuple[str, str, int]:
@@ -246,12 +248,13 @@ def _together(text: str) -> tuple[str | int, ...]:
     return (*cells[:2], *(-size(n[1:]) if n.startswith("-") else size(n) for n in cells[2:]))
 
 
-def _reserved(text: str) -> tuple[int, ...]:
+def _reserved(text: str) -> tuple[int | str, ...]:
     cells = text.split(":")
-    if len(cells) not in (2, 4):
-        raise argparse.ArgumentTypeError(f"takes BEGIN:END or BEGIN:END:FIRST:LAST, got {text!r}")
+    if len(cells) not in (2, 3, 4, 5):
+        raise argparse.ArgumentTypeError(f"takes BEGIN:END or BEGIN:END:FIRST:LAST, or POOL: and these, got {text!r}")
+    pool, cells = cells[: len(cells) % 2], cells[len(cells) % 2 :]
     try:
-        return (*map(size, cells[:2]), *map(int, cells[2:]))
+        return (*pool, *map(size, cells[:2]), *map(int, cells[2:]))
     except ValueError:
         raise argparse.ArgumentTypeError(f"takes steps that are integers, got {text!r}") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..sizes import in_bytes
+from ..sizes import byte_range, in_bytes
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -40,6 +40,8 @@ class Pool:
         What may lie in it; None: everything. For graphs, a collection of kinds such as "weight", of types of ops, whose
         outputs and workspaces may lie here, and of names of tensors. For problems, a collection of positions or names
         of buffers.
+    reserved
+        Ranges (begin, end) of the pool that nothing may use, or (begin, end, first, last) for the steps [first, last).
     """
 
     name: str
@@ -48,6 +50,7 @@ class Pool:
     base: int | str = 0
     cost: float | None = None
     accepts: Collection[str] | Collection[int] | None = None
+    reserved: Sequence[Sequence[int | str]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -63,6 +66,10 @@ class Pool:
             object.__setattr__(self, "cost", _cost(self.cost, f"{where}cost"))
         if self.accepts is not None:
             object.__setattr__(self, "accepts", _accepted(self.accepts, f"{where}accepts"))
+        if isinstance(self.reserved, str) or not isinstance(self.reserved, Sequence):
+            raise TypeError(f"{where}reserved must be a list of ranges such as (0, 4096), got {self.reserved!r}")
+        rows = (byte_range(row, f"{where}reserved[{k}]") for k, row in enumerate(self.reserved))
+        object.__setattr__(self, "reserved", tuple(rows))
 
 
 def _cost(value: Any, where: str) -> float:
@@ -188,8 +195,9 @@ class Memories(Mapping[str, Memory]):
         Per buffer the position of its pool; read-only.
     accessed : tuple of int
         Per buffer the bytes that are written to it and read from it; () for a plan from a file.
-    asked, accesses
-        What `memplan.plan` was given as `pools` and `accesses`; () and None for a plan from a file.
+    asked, accesses, fixed
+        What `memplan.plan` was given as `pools` and `accesses`, and what was asked as `pin` and `reserved`; (), None
+        and {} for a plan from a file.
     """
 
     def __init__(
@@ -201,9 +209,10 @@ class Memories(Mapping[str, Memory]):
         asked: tuple[Pool, ...] = (),
         accesses: Any = None,
         accessed: Collection[int] = (),
+        fixed: Mapping[str, Any] | None = None,
     ) -> None:
         self._pools, self.of_buffer, self.cost_bound = tuple(pools), of_buffer, cost_bound
-        self.asked, self.accesses, self.accessed = asked, accesses, tuple(accessed)
+        self.asked, self.accesses, self.accessed, self.fixed = asked, accesses, tuple(accessed), dict(fixed or {})
         self.of_buffer.flags.writeable = False
         self.cost = number(sum((exact(pool.cost_per_byte) * pool.accessed for pool in self._pools), Fraction(0)))
         self._takes = takes

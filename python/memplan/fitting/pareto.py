@@ -14,6 +14,7 @@ from ..facts.later import does
 from ..facts.memories import Pool
 from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
+from ..fixed_in_pools import unfixed
 from ..sizes import in_bytes
 from .costs import named_costs
 from .fit import fit
@@ -104,8 +105,8 @@ def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **optio
     if plan.storage is not None:
         given |= {name: getattr(plan.storage, name) for name in SHARING}
     if plan.memories is not None and plan.memories.asked:
-        given |= {"pools": plan.memories.asked, "accesses": plan.memories.accesses}
-        return pareto(plan.problem if plan.graph is None else plan.graph, capacities, **(given | options))
+        given |= {"pools": plan.memories.asked, "accesses": plan.memories.accesses, **plan.memories.fixed}
+        return pareto(unfixed(plan), capacities, **(given | options))
     if plan.graph is None or plan.storage is None or plan.memories is not None:
         raise TypeError("pareto needs the plan of a graph or in pools; this one is of a problem, or from a file")
     return pareto(plan.graph, capacities, **(given | options))

@@ -149,12 +149,16 @@ def plan_memories(
     time_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
+    pins: Sequence[tuple[int, int, int]] = (),
+    reserved: Sequence[tuple[int, int, int, int, int]] = (),
 ) -> _core.MemoryPlan:
     """Plans a problem in several pools, each a name, a capacity and an alignment; see `solve_problem`.
 
     `cost` has a number per buffer and pool, one buffer after another, and -1 where the pool does not take the buffer.
+    Rows of `pins` are (buffer, pool, offset there), those of `reserved` (pool, begin, end, first, last).
     """
-    return _core.plan_memories(problem, pools, cost, planner, time_limit, seed, threads, True, _in_python(planner))
+    options = (planner, time_limit, seed, threads, True, _in_python(planner), pins, reserved)
+    return _core.plan_memories(problem, pools, cost, *options)
 
 
 def solve_graph(
