@@ -93,7 +93,8 @@ def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
     model.zero_grad()
     real = kept + peak(step_of(model, x))
     if name == "transformer":  # kernels of convolutions allocate for themselves
-        assert 0 <= real - found.after.total <= RNG_STATE * len(found.modules)
+        states = RNG_STATE * (len(found.modules) + 1) if way == "checkpoint" else 0
+        assert 0 <= found.after.total - real <= states
     assert real < 0.8 * before
     found.remove()
     model.zero_grad()

@@ -362,7 +362,7 @@ class BandRounds : public Rounds {
  public:
   BandRounds(const Problem& problem, std::uint64_t seed) : problem_(problem) {
     options_.seed = seed;
-    options_.set = {{std::string(kPortfolio[0].name), kEndless}};
+    options_.set = {{kPortfolio[0].name, kEndless}};
   }
 
   void round(std::int64_t slice, const Deadline& deadline) override {

@@ -55,7 +55,8 @@ def checkpoint(
         As `memplan.estimate`.
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
-    found = lightened(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused)
+    state = torch.get_rng_state().nbytes if device == "cpu" else 0  # kept by torch, to draw again
+    found = lightened(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused, beside=state)
     return Checkpoints(found, _wrapped(model, found.modules))
 
 

@@ -27,7 +27,7 @@ class Candidate:
     change: _Ints
 
 
-def candidates_of(found: DryRun, again: bool, refused: Collection[str]) -> list[Candidate]:
+def candidates_of(found: DryRun, again: bool, refused: Collection[str], beside: int = 0) -> list[Candidate]:
     """Modules worth a thought: those that keep bytes of their own which no other module keeps.
 
     Parameters
@@ -38,16 +38,18 @@ def candidates_of(found: DryRun, again: bool, refused: Collection[str]) -> list[
         Whether what is given up is computed again; else it is moved out, and costs its bytes twice.
     refused
         Names of modules that must not.
+    beside
+        Bytes that a call keeps until it is computed again, and that the step does not show.
     """
     calls: dict[str, list[int]] = {}
     for number, call in enumerate(found.calls):
         if call.last > call.first and call.module and call.module not in refused:
             calls.setdefault(call.module, []).append(number)
-    made = [_candidate(found, module, numbers, again) for module, numbers in calls.items()]
+    made = [_candidate(found, module, numbers, again, beside) for module, numbers in calls.items()]
     return [candidate for candidate in made if candidate is not None]
 
 
-def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool) -> Candidate | None:
+def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool, beside: int) -> Candidate | None:
     change, cost = np.zeros(len(found.ops) + 1, np.int64), 0.0
     kept = False
     for number in numbers:
@@ -71,6 +73,8 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool) 
                 change[begin] -= found.size[storage]
                 change[end] += found.size[storage]
         if again:
+            change[call.first] += beside
+            change[back + 1] -= beside
             cost += sum(found.cost[call.first : call.last])
             change[back] += _own_peak(found, call.first, call.last, own)
             change[back + 1] -= _own_peak(found, call.first, call.last, own)

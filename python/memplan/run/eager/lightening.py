@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -115,7 +115,13 @@ class Step:
 
 
 def lightened(
-    step: Step, budget: int | str, applied: _Applied, *, again: bool, refused: Callable[[DryRun], Collection[str]]
+    step: Step,
+    budget: int | str,
+    applied: _Applied,
+    *,
+    again: bool,
+    refused: Callable[[DryRun], Collection[str]],
+    beside: int = 0,
 ) -> Lightened:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
@@ -129,6 +135,9 @@ def lightened(
         Whether they compute again, or move out.
     refused
         Names of modules that may not.
+    beside
+        Bytes that each call of a chosen module keeps until its backward pass, and that a step without data does not
+        see.
 
     Raises
     ------
@@ -141,23 +150,28 @@ def lightened(
     if before.total <= limit:
         return Lightened((), 0.0, before, before)
     need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
-    candidates = candidates_of(found, again, refused(found))
+    candidates = candidates_of(found, again, refused(found), beside)
+
+    def tried(chosen: list[Candidate]) -> Estimate:
+        names = _in_order(found, chosen)
+        with applied(names):
+            after = of_run(step.run(), step.device)
+        calls = sum(call.module in names for call in found.calls)
+        return replace(after, activations=after.activations + beside * (calls + 1))  # one more while one runs again
+
     target, best = limit, before
     for _ in range(_TRIALS):
         chosen = choose(need, candidates, target)
         if chosen is None:
             break
-        names = _in_order(found, chosen)
-        with applied(names):
-            after = of_run(step.run(), step.device)
+        after = tried(chosen)
         if after.total <= limit:
             return _made(found, chosen, before, after)
         best = min(best, after, key=lambda estimate: estimate.total)
         thought = need + sum((candidate.change for candidate in chosen), np.zeros_like(need))
         target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
     least = _least(need, before.kept, candidates)
-    with applied(_in_order(found, least)):
-        after = of_run(step.run(), step.device)
+    after = tried(least)
     if after.total <= limit:
         return _made(found, least, before, after)
     gradients = sum(found.size[place] for place in found.gradient)
