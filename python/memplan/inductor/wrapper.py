@@ -11,8 +11,7 @@ class Block:
 
     ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; "input", a
     donated input whose bytes a buffer takes over, which counts from there; or "given", an input until the graph lets it
-    go. A block that ``escapes`` is freed by no
-    line: the graph returns it, or torch keeps it.
+    go. A block that ``escapes`` is freed by no line: the graph returns it, or torch keeps it.
     """
 
     buffers: list[str]
