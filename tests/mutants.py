@@ -1,6 +1,6 @@
 """Faults seeded into the core and the package, one at a time: is each of them found?
 
-    python tests/mutants.py [--jobs 2] [--graphs 20000] [--only memories] [--sample 12 --seed 1]
+    python tests/mutants.py [--jobs 2] [--graphs 20000] [--only memories fit] [--sample 12 --seed 1]
                             [--core build/libmemplan_core.a]
 
 Takes a core that is built, or builds it, then for each fault of tests/faults.py compiles the one changed file. In the
@@ -77,14 +77,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--graphs", type=int, default=20_000, help="random graphs per fault at most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="faults tried at a time")
-    parser.add_argument("--only", default="", metavar="TEXT", help="try only faults in files whose path holds this")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="TEXT", help="only in files whose path holds one")
     parser.add_argument("--sample", type=int, default=len(FAULTS), metavar="N", help="try only N of them")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources file by file")
     options = parser.parse_args()
     for fault in FAULTS:
         source_of(fault)
-    faults = [fault for fault in FAULTS if options.only in fault.file]
+    faults = [fault for fault in FAULTS if any(text in fault.file for text in options.only)]
     faults = random.Random(options.seed).sample(faults, min(options.sample, len(faults)))
     table = Table("fault", "file", "found by", "seconds")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
