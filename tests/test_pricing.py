@@ -143,13 +143,14 @@ def test_what_is_not_searched_proves_nothing(tries: int, monkeypatch: pytest.Mon
 
 
 def test_what_fits_a_wide_capacity_is_not_the_lowest_yet() -> None:
-    """The first plan that is found costs nothing, and is far from the lowest."""
+    """The pair is alive together, so that it shares nothing in any plan."""
     problem = memplan.generate.tight(10)
-    names = [problem.name(b) for b in range(2)]
-    found = memplan.plan(problem, price=[(*names, 1)], capacity=2 * problem.load)
+    meets = (problem.first[1:] < problem.last[0]) & (problem.first[0] < problem.last[1:])
+    other = 1 + int(meets.argmax())
+    found = memplan.plan(problem, price=[(problem.name(0), problem.name(other), 1)], capacity=2 * problem.load)
     assert found.pricing is not None
-    assert found.peak < memplan.plan(problem, "first_fit").peak < 2 * problem.load
-    assert (found.pricing.price, found.pricing.peak_bound) == (0, problem.load)
+    assert memplan.plan(problem, "first_fit").peak < 2 * problem.load
+    assert (found.pricing.price, found.pricing.peak_bound, found.peak) == (0, problem.load, problem.load)
 
 
 def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
