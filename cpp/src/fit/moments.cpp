@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -12,16 +11,16 @@ namespace memplan {
 
 namespace {
 
-constexpr int kFlows = 60;                             // of an op, at most
-constexpr std::size_t kSegments = 16;                  // of the order: of each, the op that promises most is looked at
-constexpr std::size_t kMostOps = 8;                    // that promise most of all
-constexpr double kScale = 1LL << 40;                   // the cost of all units, in flow
-constexpr std::int64_t kDear = std::int64_t{1} << 41;  // more than all of them
-constexpr double kClose = 1e-4;
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int kMostFlows = 60;               // of an op, at most
+constexpr std::size_t kMomentSegments = 16;  // of the order: of each, the op that promises most is looked at
+constexpr std::size_t kMostMoments = 8;      // that promise most of all
+constexpr double kFlowOfAll = 1LL << 40;     // the cost of all units, in flow
+constexpr std::int64_t kFlowMost = std::int64_t{1} << 41;  // more than all of them
+constexpr double kCloseMoment = 1e-4;
+constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
 // What a choice of what is alive costs, and by how many bytes it is above the capacity.
-struct Choice {
+struct AliveChoice {
   double cost = 0;
   double over = 0;
 
@@ -39,7 +38,7 @@ class Moment {
       : model_(model),
         cover_(cover),
         op_(op),
-        scale_(kScale / total),
+        scale_(kFlowOfAll / total),
         over_(static_cast<double>(cover.too_much[at(op)])),
         gap_of_(model.contents.items.size(), kNone),
         node_of_item_(gap_of_.size(), kNone),
@@ -60,7 +59,7 @@ class Moment {
   }
 
   // The least cost of all choices at a price per byte, and such a choice.
-  double least(double price, Choice& choice) {
+  double least(double price, AliveChoice& choice) {
     flow_.clear();
     for (Index node = 2; node < nodes_; ++node) flow_.node();
     for (const Index node : starts_) flow_.add(MaxFlow::kSource, node, MaxFlow::kInfinite);
@@ -124,7 +123,7 @@ class Moment {
     const Index unit = gap != nullptr ? gap->unit : model_.unit_of_item[at(item)];
     const Index fetch = gap != nullptr ? gap->fetch : model_.fetch_of_item[at(item)];
     const Bytes bytes = gap != nullptr ? freed(*gap) : model_.contents.items[at(item)].bytes;
-    const double cost = may_run_later(fetch) ? model_.units[at(fetch)].cost + model_.units[at(fetch)].once : kNever;
+    const double cost = may_run_later(fetch) ? model_.units[at(fetch)].cost + model_.units[at(fetch)].once : kNoWay;
     const Index to = may_run_later(unit) ? node_of_run(unit) : MaxFlow::kSink;
     held_.push_back({node_of_item_[at(item)], to, static_cast<double>(bytes), cost});
   }
@@ -140,7 +139,7 @@ class Moment {
   }
 
   std::int64_t in_flow(double cost) const {
-    return std::min(kDear, static_cast<std::int64_t>(std::min(cost * scale_, static_cast<double>(kDear))));
+    return std::min(kFlowMost, static_cast<std::int64_t>(std::min(cost * scale_, static_cast<double>(kFlowMost))));
   }
 
   const FitModel& model_;
@@ -159,10 +158,10 @@ class Moment {
 
 // The most over all prices: between one at which too little is freed, and one at which enough is. No more than `known`
 // where that is so much already.
-double most(Moment&& moment, double over, double price, double known) {
-  Choice low{0, over}, choice;
-  std::optional<Choice> high;
-  for (int round = 0; round < kFlows; ++round) {
+double most_over_prices(Moment&& moment, double over, double price, double known) {
+  AliveChoice low{0, over}, choice;
+  std::optional<AliveChoice> high;
+  for (int round = 0; round < kMostFlows; ++round) {
     known = std::max(known, moment.least(price, choice));
     if (choice.over > 0)
       low = choice;
@@ -174,26 +173,26 @@ double most(Moment&& moment, double over, double price, double known) {
     }
     if (low.over <= high->over) break;
     price = (high->cost - low.cost) / (low.over - high->over);
-    if (low.at(price) <= known * (1 + kClose)) break;
+    if (low.at(price) <= known * (1 + kCloseMoment)) break;
   }
   return known;
 }
 
 // What an op promises, if reruns needed nothing: the cost of a knapsack, and the price of its last byte.
-struct Promise {
+struct MomentPromise {
   Index op = 0;
   double left = 0;  // bytes
   double cost = 0;
   double price = 0;
 };
 
-std::vector<Promise> promises(const FitModel& model, const Cover& cover) {
-  std::vector<Promise> all;
+std::vector<MomentPromise> promises_of(const FitModel& model, const Cover& cover) {
+  std::vector<MomentPromise> all;
   for (std::size_t k = 0; k < cover.too_much.size(); ++k)
     all.push_back({static_cast<Index>(k), static_cast<double>(cover.too_much[k]), 0, 0});
   std::vector<std::pair<double, const Gap*>> rates;
   for (const Gap& gap : cover.gaps) {
-    double rate = kNever;
+    double rate = kNoWay;
     for (const Index u : {gap.unit, gap.fetch}) {
       if (u == kNone) continue;
       Bytes bytes = 0;
@@ -205,31 +204,31 @@ std::vector<Promise> promises(const FitModel& model, const Cover& cover) {
   std::stable_sort(rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rate, gap] : rates)
     for (Index k = gap->first; k < gap->last; ++k) {
-      Promise& promise = all[at(k)];
+      MomentPromise& promise = all[at(k)];
       if (promise.left <= 0) continue;
       const double freed = std::min(promise.left, static_cast<double>(gap->bytes));
       promise.left -= freed;
       promise.cost += freed * rate;
       promise.price = rate;
     }
-  std::erase_if(all, [&](const Promise& promise) { return cover.too_much[at(promise.op)] <= 0; });
+  std::erase_if(all, [&](const MomentPromise& promise) { return cover.too_much[at(promise.op)] <= 0; });
   return all;
 }
 
 // Those that promise most: of each segment, and of all.
-std::vector<Promise> chosen(const std::vector<Promise>& all, Index ops) {
-  const auto less = [](const Promise& a, const Promise& b) { return a.cost < b.cost; };
-  std::vector<Promise> best, of_segment(kSegments);
-  for (const Promise& promise : all) {
-    Promise& most = of_segment[at(promise.op) * kSegments / at(ops)];
+std::vector<MomentPromise> moments_to_look_at(const std::vector<MomentPromise>& all, Index ops) {
+  const auto less = [](const MomentPromise& a, const MomentPromise& b) { return a.cost < b.cost; };
+  std::vector<MomentPromise> best, of_segment(kMomentSegments);
+  for (const MomentPromise& promise : all) {
+    MomentPromise& most = of_segment[at(promise.op) * kMomentSegments / at(ops)];
     if (most.cost < promise.cost) most = promise;
   }
   best = all;
   std::stable_sort(best.rbegin(), best.rend(), less);
-  if (best.size() > kMostOps) best.resize(kMostOps);
-  std::erase_if(of_segment, [&](const Promise& promise) {
+  if (best.size() > kMostMoments) best.resize(kMostMoments);
+  std::erase_if(of_segment, [&](const MomentPromise& promise) {
     return promise.cost == 0 ||
-           std::any_of(best.begin(), best.end(), [&](const Promise& other) { return other.op == promise.op; });
+           std::any_of(best.begin(), best.end(), [&](const MomentPromise& other) { return other.op == promise.op; });
   });
   std::stable_sort(of_segment.rbegin(), of_segment.rend(), less);
   best.insert(best.end(), of_segment.begin(), of_segment.end());
@@ -242,10 +241,10 @@ double moments_bound(const FitModel& model, const Cover& cover, const Deadline& 
   double total = 0, bound = 0;
   for (const Unit& unit : model.units) total += unit.cost + unit.once;
   if (total <= 0) return 0;
-  for (const Promise& promise : chosen(promises(model, cover), model.op_count())) {
+  for (const MomentPromise& promise : moments_to_look_at(promises_of(model, cover), model.op_count())) {
     const double over = static_cast<double>(cover.too_much[at(promise.op)]);
     const double price = promise.price > 0 ? promise.price : total / over;
-    bound = most(Moment(model, cover, promise.op, total, deadline), over, price, bound);
+    bound = most_over_prices(Moment(model, cover, promise.op, total, deadline), over, price, bound);
   }
   return bound * (1 - 1e-9);  // what rounding may have added
 }
