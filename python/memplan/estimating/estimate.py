@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from .. import _core
 from ..api import capture
-from ..checks import boolean
 from ..facts.estimate import Estimate
 from ..importers.torch import accepts
 from ..kinds import PLACED
+from ..options.checks import boolean
 from .caching import reserved
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..barriers import with_barriers
-from ..checks import boolean, check_donated, checked_place, names, seconds
 from ..errors import InfeasibleError
 from ..facts.explain.inplace import may_be_over_inputs
 from ..facts.fitting import Change, Fitting, changes_of
@@ -19,6 +17,8 @@ from ..facts.source import Source
 from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
+from ..options.barriers import with_barriers
+from ..options.checks import boolean, check_donated, checked_place, names, seconds
 from ..sizes import in_bytes
 from .again import again_of
 from .costs import moves, named_costs
