@@ -122,8 +122,8 @@ class GraphRun(fx.Interpreter):
         workspace = _inner_peak(inner, [*operands, *outputs])
         if outputs or mutated:
             name, offers = self._name(node), inner.only_offers()
-            known = {"drawn": inner.drawn, "flops": inner.flops()}
-            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, **known)
+            drawn, flops = inner.drawn, inner.flops()
+            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, drawn, flops=flops)
             self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result
 
