@@ -583,7 +583,7 @@ FAULTS = (
     Fault(
         "a set of ops may lack what they wait for",
         "order/cuts.cpp",
-        "waits_.push_back({k, before, add(node_of_[at(k)], node_of_[at(before)], kInfinite)});",
+        "waits_.push_back({k, before, flow_.add(node_of_[at(k)], node_of_[at(before)], MaxFlow::kInfinite)});",
         "(void)before;",
     ),
     Fault(
