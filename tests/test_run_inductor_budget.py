@@ -93,7 +93,7 @@ class Known:
         peak = self._of(capacity)
         if peak is None:
             raise memplan.InfeasibleError("none")
-        return Partition(None, peak, 1.0)  # type: ignore[arg-type]
+        return Partition(None, peak, 1000.0 - capacity)  # type: ignore[arg-type]
 
 
 def test_less_is_asked_for_until_the_partition_fits() -> None:
@@ -102,6 +102,19 @@ def test_less_is_asked_for_until_the_partition_fits() -> None:
     assert not known.asked
     assert within(known, 600).peak == 600
     assert known.asked == [600, 530]
+
+
+def test_steps_double_where_less_is_not_enough() -> None:
+    """Between 200 and 600 nothing changes, so that what is found at 600 is above the budget, however often."""
+    known = Known(1000, lambda capacity: 610 if capacity > 200 else 190)
+    assert within(known, 600).peak == 190
+    assert len(known.asked) <= 14
+
+
+def test_of_what_is_within_the_budget_the_cheapest_is_taken() -> None:
+    known = Known(1000, lambda capacity: 610 if capacity > 505 else capacity)
+    found = within(known, 600)
+    assert 500 < found.peak <= 505
 
 
 def test_the_error_says_the_least_that_works() -> None:
@@ -166,9 +179,43 @@ def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPat
     assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
     assert asked == [4000, 3400]
     assert len(loaded_since(before)) == 2
-    with pytest.raises(memplan.InfeasibleError, match=r"fits 3,200 bytes as Inductor fuses it; .* holds 3,800 at once"):
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 3,200 bytes as Inductor fuses it; .* holds 3,650 at once"):
         compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 3200)
     assert len(loaded_since(before)) == 2
+
+
+def test_a_graph_whose_buffers_cannot_be_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.graph import GraphLowering
+
+    from memplan.errors import UnsupportedError
+    from memplan.run.inductor import compiling
+
+    def fail(*_: Any) -> Any:
+        raise UnsupportedError("its wrapper is another")
+
+    def stop(*_: Any) -> Any:
+        raise RuntimeError("no code")
+
+    monkeypatch.setattr(compiling, "rewritten", fail)
+    monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", stop)
+    torch._dynamo.reset()
+    run = torch.compile(lambda x: x.sin(), backend="memplan", options={"budget": "1GiB"})
+    what = "its wrapper is another; it may hold more than the budget, which only the sizes of its tensors are within"
+    with pytest.warns(RuntimeWarning, match=what), pytest.raises(Exception, match="no code"):
+        run(torch.ones(4, requires_grad=True))
+
+
+@pytest.mark.slow
+def test_what_is_planned_is_held() -> None:
+    """Copies that convolutions save, and results of forward that the caller keeps, count as much as all else."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(8, 32, 4, stride=4), torch.nn.Flatten(2), torch.nn.GELU(), torch.nn.Linear(256, 64)]
+    module, x = torch.nn.Sequential(*layers), torch.randn(8, 8, 64, 64)
+    torch._dynamo.reset()
+    memplan.clear_compiled_plans()
+    real, _ = step(torch.compile(module, backend="memplan"), module, x)
+    planned = max(found.planned for found in memplan.compiled_plans())
+    assert abs(real - planned) <= 64
 
 
 @pytest.mark.slow

@@ -26,10 +26,11 @@ from ... import _core
 from ...errors import InfeasibleError
 from .holding import held
 from .joint import Joint, cost_of_node
+from .targets import Attempt, Search
 
 log = logging.getLogger("memplan.run")
 _TARGETS = 8  # capacities that are tried, until the partition is within the budget
-_HALVINGS = 6  # of what is between a budget that does not work and one that does, for the error
+_HALVINGS = 6  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
 _APART = _core.StorageOptions(inplace=False, zero_copy=False)
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
@@ -106,33 +107,22 @@ def within(cuts: Any, budget: int) -> Partition:
     usual: Partition = cuts.by_torch()
     if usual.peak <= budget:
         return usual
-    target, least = budget, usual
-    for _ in range(_TARGETS):
-        tried = _tried(cuts, target)
-        if tried is None:
-            break
-        if tried.peak <= budget:
-            return tried
-        least = min(least, tried, key=lambda partition: partition.peak)
-        target -= max(tried.peak - budget, budget // 200)
-    low, high = max(target, 0), least.peak
-    for _ in range(_HALVINGS):
-        middle = (low + high) // 2
-        tried = _tried(cuts, middle)
-        if tried is not None and tried.peak <= budget:
-            return tried
-        low, high = (middle, high) if tried is None else (low, middle)
-        least = min(least, tried or least, key=lambda partition: partition.peak)
+
+    def attempt(capacity: int) -> Attempt[Partition] | None:
+        try:
+            found: Partition = cuts.within(capacity)
+        except InfeasibleError:
+            return None
+        return Attempt(found, found.peak, found.cost)
+
+    search = Search(attempt, budget)
+    low, high = search.down(_TARGETS)
+    search.between(low, usual.peak if high == budget else high, _HALVINGS)
+    if search.best is not None:
+        return search.best.found
+    least = min(usual.peak, search.least.holds if search.least else usual.peak)
     text = f"no partition of the graph was found that fits {budget:,} bytes"
-    raise InfeasibleError(f"{text}; the least found holds {least.peak:,} at once", capacity=budget, peak=least.peak)
-
-
-def _tried(cuts: Any, capacity: int) -> Partition | None:
-    try:
-        found: Partition = cuts.within(capacity)
-    except InfeasibleError:
-        return None
-    return found
+    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
 
 def _repeated(forward: fx.GraphModule, backward: fx.GraphModule) -> float:
