@@ -108,7 +108,7 @@ def test_steps_double_where_less_is_not_enough() -> None:
     """Between 200 and 600 nothing changes, so that what is found at 600 is above the budget, however often."""
     known = Known(1000, lambda capacity: 610 if capacity > 200 else 190)
     assert within(known, 600).peak == 190
-    assert len(known.asked) <= 14
+    assert len(known.asked) <= 10
 
 
 def test_of_what_is_within_the_budget_the_cheapest_is_taken() -> None:
@@ -212,9 +212,9 @@ def test_what_is_planned_is_held() -> None:
     layers = [torch.nn.Conv2d(8, 32, 4, stride=4), torch.nn.Flatten(2), torch.nn.GELU(), torch.nn.Linear(256, 64)]
     module, x = torch.nn.Sequential(*layers), torch.randn(8, 8, 64, 64)
     torch._dynamo.reset()
-    memplan.clear_compiled_plans()
+    memplan.run.clear_compiled_plans()
     real, _ = step(torch.compile(module, backend="memplan"), module, x)
-    planned = max(found.planned for found in memplan.compiled_plans())
+    planned = max(found.planned for found in memplan.run.compiled_plans())
     assert abs(real - planned) <= 64
 
 

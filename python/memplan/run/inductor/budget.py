@@ -29,8 +29,8 @@ from .joint import Joint, cost_of_node
 from .targets import Attempt, Search
 
 log = logging.getLogger("memplan.run")
-_TARGETS = 8  # capacities that are tried, until the partition is within the budget
-_HALVINGS = 6  # of what is between a capacity that does not work and one that does
+_TARGETS = 6  # capacities that are tried, until the partition is within the budget
+_HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
 _APART = _core.StorageOptions(inplace=False, zero_copy=False)
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
