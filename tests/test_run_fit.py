@@ -138,6 +138,7 @@ def test_costs_are_measured_and_nothing_is_left_changed() -> None:
     assert torch.equal(torch.rand(1), expected)
     assert plan.fitting is not None
     assert 0 < plan.added_cost < plan.fitting.cost < 60
+    assert plan.fitting.unit == "seconds"
     for name, tensor in net.state_dict().items():
         assert torch.equal(tensor, before[name]), name
     with pytest.raises(TypeError, match="measured for networks of torch"):

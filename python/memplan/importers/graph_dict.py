@@ -22,11 +22,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
-from ..barriers import with_barriers
 from ..dtypes import is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
-from ..layouts import Asked, on_graph
+from ..options.barriers import with_barriers
+from ..options.layouts import Asked, on_graph
 
 _INT64_MAX = 2**63 - 1
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
