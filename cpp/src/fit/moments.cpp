@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostFlows = 60;               // of an op, at most
 constexpr std::size_t kMomentSegments = 16;  // of the order: of each, the op that promises most is looked at
-constexpr std::size_t kMostMoments = 8;      // that promise most of all
+constexpr std::size_t kMostPromising = 8;    // that promise most of all
 constexpr double kFlowOfAll = 1LL << 40;     // the cost of all units, in flow
 constexpr std::int64_t kFlowMost = std::int64_t{1} << 41;  // more than all of them
 constexpr double kCloseMoment = 1e-4;
@@ -225,7 +225,7 @@ std::vector<MomentPromise> moments_to_look_at(const std::vector<MomentPromise>& 
   }
   best = all;
   std::stable_sort(best.rbegin(), best.rend(), less);
-  if (best.size() > kMostMoments) best.resize(kMostMoments);
+  if (best.size() > kMostPromising) best.resize(kMostPromising);
   std::erase_if(of_segment, [&](const MomentPromise& promise) {
     return promise.cost == 0 ||
            std::any_of(best.begin(), best.end(), [&](const MomentPromise& other) { return other.op == promise.op; });
