@@ -834,21 +834,21 @@ FAULTS = (
         "fit/cover.cpp",
         "item.users.back() > op)",
         "item.users.back() >= op)",
-        "test_fit.py",
+        "test_fit_bound.py",
     ),
     Fault(
         "a bound knows of no moves",
         "fit/prices.cpp",
         "gain += std::max(without, with);",
         "gain += without;",
-        "test_fit.py",
+        "test_fit_bound.py",
     ),
     Fault(
         "ops that run again at the end of a gap are too late",
         "fit/prices.cpp",
         "gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;",
         "gap.begin > stops_[stop] || gap.end <= stops_[stop]) continue;",
-        "test_fit.py",
+        "test_fit_bound.py",
     ),
     Fault(
         "what stays need not be there twice",
@@ -876,7 +876,7 @@ FAULTS = (
         "fit/rewrite.cpp",
         "    if (!writer_[at(t)].empty()) spec.after = {writer_[at(t)]};\n",
         "",
-        "test_fit.py",
+        "test_fit_moves.py",
     ),
     Fault(
         "conflicts of a method are forgotten",
