@@ -58,6 +58,7 @@ UPSTREAM: dict[str, set[str]] = {
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
+    "facts/fitting",
     "facts/pareto",
     "facts/memories",
     "facts/methods",
@@ -108,10 +109,12 @@ def file_of(parts: list[str]) -> str | None:
 
 def import_nodes(tree: ast.AST, in_function: bool, type_only: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):
+            continue  # which holds no statement
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, in_function, type_only
         checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         yield from import_nodes(node, in_function or function, type_only or checking)
 
 
