@@ -214,4 +214,5 @@ def computed_bytes(graph: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         for part in op.get("concat", ()):
             begin = part.get("offset", 0)
             memory[part["output"]][begin : begin + size[part["input"]]] = read(part["input"])
-    return {name: tuple(read(name)) for name in (*graph["outputs"], *memory) if name in graph["outputs"] or name not in made}
+    given = [name for name in size if name not in made]
+    return {name: tuple(read(name)) for name in (*graph["outputs"], *given)}

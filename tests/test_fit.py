@@ -210,7 +210,7 @@ def test_an_error_names_no_op_where_none_is_known_to_need_bytes() -> None:
     ]
     graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["y"]})
     storage = _core.StorageOptions(place=["intermediate"])
-    with pytest.raises(memplan.InfeasibleError, match="the least load found is 100 bytes$"):
+    with pytest.raises(memplan.InfeasibleError, match=r"the least load found is 100 bytes$"):
         _core.fit_graph(graph, [1.0] * 2, ["same"] * 2, storage, 50)
 
 
