@@ -66,13 +66,13 @@ class Ways:
         return found
 
 
-def check_related(seed: int, tries: int = 20) -> str:
+def check_related(seed: int, tries: int = 10) -> str:
     """Whether a random graph was fitted. AssertionError where a claim is wrong, as some schedules at random show."""
     chance = random.Random(seed)
     graph = related_graph(chance)
     storage = storage_options(chance, graph)
     load = _core.buffers_of(graph_of(graph), storage).problem.load
-    capacity = chance.randint(load // 2, load)
+    capacity = chance.randint(load * 3 // 4, load)
     recompute = chance.random() < 0.8
     ways = Ways(graph, storage, recompute, chance.choice([None, 0.0, 0.25, 1.0] if recompute else [0.0, 0.25, 1.0]))
     others = ways.some(chance, tries)
@@ -90,13 +90,13 @@ def check_related(seed: int, tries: int = 20) -> str:
 
 
 def test_graphs_with_all_relations_compute_the_same() -> None:
-    found = [check_related(seed) for seed in range(60)]
-    assert found.count("fitted") > 15
+    found = [check_related(seed) for seed in range(40)]
+    assert found.count("fitted") > 6
 
 
 @pytest.mark.slow  # the same, more often
 def test_many_graphs_with_all_relations_compute_the_same() -> None:
-    for seed in range(60, 3000):
+    for seed in range(40, 3000):
         check_related(seed, 60)
 
 
