@@ -277,6 +277,7 @@ UPSTREAM: dict[str, set[str]] = {
         "memories/wholes",
         "placing/deadline",
     },
+    "memories/exchange": {"memories/demand", "memories/memory_prices", "memories/wholes", "placing/deadline"},
     "memories/insertion": {
         "memories",
         "memories/assignment",
@@ -365,7 +366,8 @@ OWN_CHECKS = {  # private headers of a source, which see its public one
     "graph": {"graph/graph_checks"},
     "order_bound": {"order/bound"},
     "memories": {"memories/assignment", "memories/demand", "memories/pool_placer", "memories/wholes"},
-    "memories/assignment": {"memories/insertion", "memories/sweep"},
+    "memories/assignment": {"memories/exchange", "memories/insertion", "memories/sweep"},
+    "memories/exchange": {"memories/insertion", "search/chance"},
     "memories/sweep": {"memories/insertion"},
     "storage": {"storage/forming", "storage/sharing"},
     "solve": {"plan/attempt"},
