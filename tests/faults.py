@@ -665,24 +665,6 @@ FAULTS = (
         "if (false)",
     ),
     Fault(
-        "two neighbours keep their order",
-        "search/stack_tree.cpp",
-        "  if (children == 2) kind = StackNode::kAny;\n",
-        "",
-    ),
-    Fault(
-        "all gaps are twins",
-        "search/stack_search.cpp",
-        "if (parent[k] != kNone && parent[before] == parent[k])",
-        "if (is_gap(out_[k]) && is_gap(out_[before]))",
-    ),
-    Fault(
-        "groups that were skipped count as refuted",
-        "search/stack_search.cpp",
-        "return skipped_ ? Outcome::undecided : Outcome::infeasible;",
-        "return Outcome::infeasible;",
-    ),
-    Fault(
         "branches of different switches exclude each other",
         "problem/branches.cpp",
         "return node_[memplan::at(a)].at == node_[memplan::at(b)].at;",
@@ -718,24 +700,10 @@ FAULTS = (
         "test_branches.py",
     ),
     Fault(
-        "a set that dies as another is born is never looked at",
-        "memories/demand.cpp",
-        "*death <= births[b + 1])",
-        "*death < births[b + 1])",
-        "test_memories.py",
-    ),
-    Fault(
         "parts of shapes begin where buffers may",
         "memories/demand.cpp",
         "      unit = std::gcd(unit, part.begin);\n",
         "",
-        "test_memories.py",
-    ),
-    Fault(
-        "of states that are alike the dearest is kept",
-        "memories/sweep.cpp",
-        "} else if (cost(state) < cost(merged[entry->second])) {",
-        "} else if (cost(state) > cost(merged[entry->second])) {",
         "test_memories.py",
     ),
     Fault(
@@ -849,20 +817,6 @@ FAULTS = (
         "gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;",
         "gap.begin > stops_[stop] || gap.end <= stops_[stop]) continue;",
         "test_fit_bound.py",
-    ),
-    Fault(
-        "what stays need not be there twice",
-        "fit/exact.cpp",
-        "const Items twice = again ? makes & alive & kept_ : 0;",
-        "const Items twice = 0 * again;",
-        "test_fit.py",
-    ),
-    Fault(
-        "what is fetched needs no bytes",
-        "fit/exact.cpp",
-        "if (bytes_of(next.alive) <= capacity_)",
-        "if (true)",
-        "test_fit.py",
     ),
     Fault(
         "an op overwrites what copies of others still read",
