@@ -212,7 +212,7 @@ def share_within(network: Network, budget: int, halvings: int) -> float:
     for _ in range(halvings):
         best = _best(tried, budget)
         near = [best + step] if tried[best] <= budget else [best - step, best + step]
-        tried |= {share: counted(network, share) for share in near if 0 <= share <= 1}
+        tried |= {share: counted(network, share) for share in (round(s, 4) for s in near) if 0 <= share <= 1}
         step /= 2
     return _best(tried, budget)
 
