@@ -798,20 +798,6 @@ FAULTS = (
         "test_pricing.py",
     ),
     Fault(
-        "what an op reads last cannot be written over",
-        "fit/cover.cpp",
-        "item.users.back() > op)",
-        "item.users.back() >= op)",
-        "test_fit_bound.py",
-    ),
-    Fault(
-        "a bound knows of no moves",
-        "fit/prices.cpp",
-        "gain += std::max(without, with);",
-        "gain += without;",
-        "test_fit_bound.py",
-    ),
-    Fault(
         "ops that run again at the end of a gap are too late",
         "fit/prices.cpp",
         "gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;",
