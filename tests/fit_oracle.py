@@ -6,13 +6,12 @@ None of the code under test is used. Graphs are dicts without relations: every t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 Graph = Mapping[str, Any]
-_State = tuple[int, frozenset[str], frozenset[str]]  # ops that have run, tensors alive, tensors moved out
-_Left = tuple[frozenset[str], frozenset[str], float]
+_Room = Callable[[int, int], tuple[int, ...]]
 
 
 def least_added_cost(
@@ -20,58 +19,78 @@ def least_added_cost(
 ) -> float | None:
     """The cost of the reruns and moves of the best schedule within a capacity; None if there is none.
 
-    A state is how many ops have run, which tensors are alive, and which were moved out. `never` are ops that may not
-    run again. What ops make may be moved out at any time, and fetched, for `transfer` a byte each. Tensors leave when
-    an op or a fetch needs their bytes: nothing is won earlier.
+    A state is how many ops have run, which tensors are alive, and which have been fetched; sets are bits of an integer.
+    `never` are ops that may not run again. What ops make may be fetched for `transfer` a byte. The first time costs
+    twice that: it was moved out too, when it was made, which needs no bytes. Tensors leave when an op or a fetch needs
+    their bytes: nothing is won earlier.
     """
-    size = {t["name"]: t["bytes"] for t in graph["tensors"] if t.get("kind") != "input"}
-    ops, kept = graph["ops"], set(graph["outputs"])
-    if transfer and least_added_cost(graph, capacity, never, 0.0) is None:
-        return None  # there are fewer states where moving is free
-    best: dict[_State, float] = {(0, frozenset(), frozenset()): 0.0}
-    waiting: list[tuple[float, int, list[str], list[str]]] = [(0.0, 0, [], [])]
+    sizes = {t["name"]: t["bytes"] for t in graph["tensors"] if t.get("kind") != "input"}
+    bit = {name: 1 << place for place, name in enumerate(sizes)}
 
-    def leaving(alive: frozenset[str], outside: frozenset[str], may: frozenset[str], bytes: int) -> Iterator[_Left]:
-        """Ways to make room for bytes: what is alive after each, what is outside, and the cost."""
-        free = capacity - sum(size[name] for name in alive)
-        for count in range(len(may) + 1):
-            for names in combinations(sorted(may), count):
-                gone = free + sum(size[name] for name in names)
-                if gone < bytes or any(gone - size[name] >= bytes for name in names):
-                    continue  # too few, or more than are needed
-                out = [name for name in names if name not in outside] if transfer is not None else []
-                for some in range(len(out) if transfer == 0 else 0, len(out) + 1):
-                    for moved in combinations(out, some):
-                        cost = sum(size[name] for name in moved) * (transfer or 0)
-                        yield alive - set(names), outside | set(moved), cost
+    def bits(names: Iterable[str]) -> int:
+        return sum(bit[name] for name in set(names) if name in bit)
+
+    total, ways_to_free = _sums(list(sizes.values()))
+    width, kept = len(sizes), bits(graph["outputs"])
+    ops = [
+        (bits(op["inputs"]), bits(op["outputs"]), op.get("workspace", 0), op["cost"], op["name"] in never)
+        for op in graph["ops"]
+    ]
+    best = {0: 0.0}  # by a state as one integer
+    waiting = [(0.0, 0)]
+
+    def reach(done: int, alive: int, fetched: int, cost: float) -> None:
+        state = (done << width | alive) << width | fetched
+        if cost < best.get(state, float("inf")):
+            best[state] = cost
+            heapq.heappush(waiting, (cost, state))
 
     while waiting:
-        cost, done, names, moved = heapq.heappop(waiting)
-        alive, outside = frozenset(names), frozenset(moved)
-        if best[done, alive, outside] < cost:
+        cost, state = heapq.heappop(waiting)
+        if best[state] < cost:
             continue
+        done, alive, fetched = state >> 2 * width, state >> width & ~(-1 << width), state & ~(-1 << width)
         if done == len(ops):
             return cost
-        following = []
-        for name in outside - alive:
-            for left, away, price in leaving(alive, outside, alive - kept, size[name]):
-                following.append((done, left | {name}, away, cost + price + (transfer or 0) * size[name]))
-        for place, op in enumerate(ops[: done + 1]):
+        free = capacity - total(alive)
+        for place, (reads, makes, workspace, price, once) in enumerate(ops[: done + 1]):
             again = place < done
-            needed = {name for name in op["inputs"] if name in size}
-            if not needed <= alive or (again and op["name"] in never):
+            if reads & ~alive or (again and once):
                 continue
-            made = [name for name in op["outputs"] if not (name in alive and name not in kept)]
-            bytes = sum(size[name] for name in made) + op.get("workspace", 0)
-            may = alive - kept - needed - set(op["outputs"])
-            for left, away, price in leaving(alive, outside, may, bytes):
-                after = cost + price + (op["cost"] if again else 0)
-                following.append((done if again else done + 1, left | set(op["outputs"]), away, after))
-        for place, left, away, total in following:
-            if total < best.get((place, left, away), float("inf")):
-                best[place, left, away] = total
-                heapq.heappush(waiting, (total, place, sorted(left), sorted(away)))
+            needed = total(makes & (kept | ~alive)) + workspace - free
+            for gone in ways_to_free(alive & ~(kept | reads | makes), needed):
+                left = alive & ~gone | makes
+                reach(done if again else done + 1, left, fetched, cost + (price if again else 0))
+        away = 0 if transfer is None else bits(name for op in graph["ops"][:done] for name in op["outputs"])
+        for place in range(width):
+            one = 1 << place
+            if not one & away & ~(alive | kept):
+                continue
+            price = (transfer or 0) * total(one) * (1 if fetched & one else 2)
+            for gone in ways_to_free(alive & ~kept, total(one) - free):
+                reach(done, alive & ~gone | one, fetched | (one if transfer else 0), cost + price)
     return None
+
+
+def _sums(sizes: list[int]) -> tuple[Callable[[int], int], _Room]:
+    """The bytes of a set; and the sets among others that free so many bytes, and more than any part of them."""
+
+    @cache
+    def total(some: int) -> int:
+        return 0 if some == 0 else sizes[some.bit_length() - 1] + total(some ^ 1 << some.bit_length() - 1)
+
+    @cache
+    def ways_to_free(some: int, needed: int) -> tuple[int, ...]:
+        if needed <= 0:
+            return (0,)
+        if some == 0:
+            return ()
+        place = some.bit_length() - 1
+        rest = some ^ 1 << place
+        taken = (gone | 1 << place for gone in ways_to_free(rest, needed - sizes[place]) if total(gone) < needed)
+        return (*taken, *ways_to_free(rest, needed))
+
+    return total, ways_to_free
 
 
 def computed(graph: Graph, original: Mapping[str, str]) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def test_as_text_and_html_and_dict() -> None:
         ({"optimizer": "AdamW"}, TypeError, "optimizer needs train=True"),
         ({"loss": sum}, TypeError, "loss needs train=True"),
         ({"dims": {"n": 3}}, TypeError, "dims and trust are for files"),
-        ({"autocast": "half"}, TypeError, "autocast must be True, False or a dtype of torch, got 'half'"),
+        ({"autocast": "half"}, TypeError, "autocast must be True, False or a dtype such as torch.bfloat16, got 'half'"),
         ({"args": torch.zeros(3)}, TypeError, "args must be a tuple"),
         ({"train": True, "optimizer": 3}, TypeError, "optimizer must be"),
     ],

@@ -12,7 +12,8 @@ import pytest
 import memplan
 from commands import run
 from exactness import case
-from memplan import _core, keeping
+from memplan import _core
+from memplan.solving import keeping
 
 ALIVE: dict[str, Any] = {"size": [4, 4, 4], "first": [0, 0, 2], "last": [2, 4, 4], "names": ["a", "b", "c"]}
 

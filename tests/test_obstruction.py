@@ -6,7 +6,7 @@ import pytest
 
 import memplan
 from exactness import FIXED, Case, case, fits_by_cp_sat
-from memplan.subsets import selected
+from memplan.options.subsets import selected
 
 
 def without(made: Case, gone: int) -> Case:

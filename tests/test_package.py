@@ -26,51 +26,29 @@ UPSTREAM: dict[str, set[str]] = {
     "sizes": set(),
     "text": set(),
     "generate": set(),
-    "barriers": {"ops"},
     "inplace_ops": {"ops"},
     "kinds": set(),
     "ops": set(),
     "planning": set(),
     "proofs": set(),
     "facts": {"inplace_ops", "kinds", "proofs"},
-    "importers": {"barriers", "checks", "inplace_ops", "kinds", "layouts", "planning", "facts", "subsets"},
-    "checks": {"inplace_ops", "kinds"},
-    "solving": {"planning", "facts"},
-    "layouts": {"ops", "subsets"},
-    "subsets": set(),
-    "accesses": set(),
-    "pricing": {"checks", "facts", "planning"},
-    "fixed_in_pools": {"facts"},
-    "pools": {"accesses", "facts", "fixed_in_pools", "inplace_ops", "kinds", "layouts", "planning", "solving"},
-    "api": {
-        "barriers",
-        "checks",
-        "importers",
-        "inplace_ops",
-        "keeping",
-        "kinds",
-        "layouts",
-        "facts",
-        "planning",
-        "pools",
-        "pricing",
-        "proofs",
-        "solving",
-    },
-    "obstructions": {"checks", "facts", "planning", "proofs", "subsets"},
-    "placed": {"checks", "facts", "kinds"},
-    "keeping": {"facts", "placed", "planning"},
-    "verifying": {"api", "checks", "facts", "kinds", "placed"},
+    "options": {"inplace_ops", "kinds", "ops"},
+    "importers": {"inplace_ops", "kinds", "options", "planning", "facts"},
+    "placed": {"facts", "kinds", "options"},
+    "solving": {"facts", "inplace_ops", "kinds", "options", "placed", "planning"},
+    "api": {"importers", "inplace_ops", "kinds", "facts", "options", "planning", "proofs", "solving"},
+    "obstructions": {"facts", "options", "planning", "proofs"},
+    "verifying": {"api", "facts", "kinds", "options", "placed"},
     "ranges": {"api", "facts", "importers", "ops", "planning"},
-    "methods": {"api", "checks", "facts", "importers", "kinds", "layouts", "ops", "planning"},
-    "fitting": {"api", "barriers", "checks", "facts", "fixed_in_pools", "importers", "inplace_ops", "kinds"},
-    "estimating": {"api", "checks", "facts", "fitting", "importers", "kinds"},
+    "methods": {"api", "facts", "importers", "kinds", "ops", "options", "planning"},
+    "fitting": {"api", "facts", "importers", "inplace_ops", "kinds", "options", "solving"},
+    "estimating": {"api", "facts", "fitting", "importers", "kinds", "options"},
     "comparing": {"api", "planning", "facts"},
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},
     "inductor": {"api", "importers", "facts", "present"},
     "run": {
-        *("api", "checks", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds"),
+        *("api", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds", "options"),
         *("placed", "planning"),
     },
     "cli": {
@@ -80,6 +58,7 @@ UPSTREAM: dict[str, set[str]] = {
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.
 HAND_OVER = {
+    "facts/fitting",
     "facts/pareto",
     "facts/memories",
     "facts/methods",
@@ -130,10 +109,12 @@ def file_of(parts: list[str]) -> str | None:
 
 def import_nodes(tree: ast.AST, in_function: bool, type_only: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):
+            continue  # which holds no statement
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, in_function, type_only
         checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         yield from import_nodes(node, in_function or function, type_only or checking)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import memplan
 from commands import run
-from memplan.pricing import cheapest
+from memplan.solving.pricing import cheapest
 from price_oracle import instance
 
 # one after the other: each may lie over the one before it

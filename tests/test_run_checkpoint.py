@@ -137,7 +137,7 @@ def test_the_price_is_said(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     model, x = transformer()
-    with pytest.raises(memplan.InfeasibleError, match=r"the least found is [\d,]+ bytes; its worst moment") as caught:
+    with pytest.raises(memplan.InfeasibleError, match=r"the least found is .* bytes\); its worst moment") as caught:
         getattr(memplan.run, way)(model, "100KiB", args=(x,))
     least = caught.value.peak
     assert least is not None
@@ -145,7 +145,8 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     gradients = sum(p.nbytes for p in model.parameters())
     assert caught.value.lower_bound == memplan.estimate(model, args=(x,), train=True).kept + gradients
     assert caught.value.proven
-    assert "gradients are 436,736 bytes, all held when" in str(caught.value)
+    assert "gradients are 426.50 KiB (436,736 bytes), all held when" in str(caught.value)
+    assert str(caught.value).endswith("smaller batch: memplan.largest says which fits") == (way == "checkpoint")
     with pytest.raises(memplan.InfeasibleError, match="no modules were found with which a step fits") as above:
         getattr(memplan.run, way)(model, caught.value.lower_bound + 1, args=(x,))
     assert not above.value.proven
@@ -187,12 +188,80 @@ def test_modules_that_change_what_they_read_are_left_alone() -> None:
     assert all(map(torch.equal, trained(model, x)[0], plain[0]))
 
 
-def test_a_model_with_checkpoints_is_copied_and_pickled() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_changed_model_is_copied_and_pickled(way: str) -> None:
     model, x = transformer()
     total = memplan.estimate(model, args=(x,), train=True).total
-    memplan.run.checkpoint(model, total * 7 // 10, args=(x,))
+    getattr(memplan.run, way)(model, total * 7 // 10, args=(x,))
     again = pickle.loads(pickle.dumps(model))
     assert all(map(torch.equal, trained(again, x)[0], trained(copy.deepcopy(model), x)[0]))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_changes_on_top_of_others_go_in_any_order(first: int) -> None:
+    model, x = transformer()
+    total = memplan.estimate(model, args=(x,), train=True).total
+    plain = trained(copy.deepcopy(model), x)[0]
+    below = memplan.run.checkpoint(model, total * 8 // 10, args=(x,))
+    above = memplan.run.offload(model, total * 6 // 10, args=(x,))
+    assert set(below.modules) & set(above.modules)
+    assert all(map(torch.equal, trained(copy.deepcopy(model), x)[0], plain))
+    found = [below, above]
+    found.pop(first).remove()
+    assert all(map(torch.equal, trained(copy.deepcopy(model), x)[0], plain))
+    left = {name for name, part in model.named_modules() if "forward" in vars(part)}
+    assert left == set(found[0].modules)
+    found[0].remove()
+    assert not any("forward" in vars(part) for part in model.modules())
+
+
+def test_a_forward_of_its_own_comes_back() -> None:
+    model, x = transformer()
+    for part in model:
+        part.forward = lambda x, part=part: type(part).forward(part, x) * 1.0
+    own = [part.forward for part in model]
+    total = memplan.estimate(model, args=(x,), train=True).total
+    memplan.run.checkpoint(model, total * 7 // 10, args=(x,)).remove()
+    assert [part.forward for part in model] == own
+
+
+def test_statistics_change_once_where_torch_compiles() -> None:
+    model, x = convnet()
+    total = memplan.estimate(model, args=(x,), train=True).total
+    plain = copy.deepcopy(model)
+    assert memplan.run.checkpoint(model, total * 7 // 10, args=(x,)).modules
+    torch._dynamo.reset()
+    try:
+        compiled = torch.compile(model, backend="aot_eager")
+        for net in (compiled, plain):
+            net(x).square().sum().backward()
+    finally:
+        torch._dynamo.reset()
+    for (name, value), expected in zip(model.state_dict().items(), plain.state_dict().values(), strict=True):
+        assert torch.allclose(value, expected, atol=1e-6), name
+    for mine, its in zip(model.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(mine.grad, its.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bad_models_and_folders_are_named(way: str) -> None:
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got a str"):
+        getattr(memplan.run, way)("model.onnx", "1MiB")
+    if way == "offload":
+        with pytest.raises(FileNotFoundError, match="folder must be a folder that exists, got '/nowhere/to/be'"):
+            memplan.run.offload(torch.nn.Linear(2, 2), "1MiB", args=(torch.ones(2, 2),), folder="/nowhere/to/be")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_it_reads_well(way: str) -> None:
+    model, x = transformer()
+    total = memplan.estimate(model, args=(x,), train=True).total
+    with getattr(memplan.run, way)(model, 2 * total, args=(x,)) as found:
+        assert "nothing is changed" in repr(found)
+    with getattr(memplan.run, way)(model, total * 7 // 10, args=(x,)) as found:
+        assert repr(found).startswith(f"<memplan.run.{type(found).__name__}: ")
+        assert found.modules[0] in repr(found)
+        assert f"({total:,} bytes) before" in str(found)
 
 
 def test_offloaded_bytes_are_moved_once_and_make_room() -> None:

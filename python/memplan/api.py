@@ -11,8 +11,16 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from .barriers import with_barriers
-from .checks import (
+from .errors import InfeasibleError
+from .facts.later import later
+from .facts.memories import Pool
+from .facts.plan import Plan
+from .facts.source import Source
+from .importers import capture_source, kind_of
+from .inplace_ops import check_types
+from .kinds import PLACED
+from .options.barriers import with_barriers
+from .options.checks import (
     boolean,
     callback,
     check_donated,
@@ -23,25 +31,17 @@ from .checks import (
     seconds,
     storage_options,
 )
-from .errors import InfeasibleError
-from .facts.later import later
-from .facts.memories import Pool
-from .facts.plan import Plan
-from .facts.source import Source
-from .importers import capture_source, kind_of
-from .inplace_ops import check_types
-from .keeping import settled, starting, wishes
-from .kinds import PLACED
-from .layouts import Asked, with_layout
+from .options.layouts import Asked, with_layout
 from .planning.orders import check_order
-from .pools import Pools, pools_of
-from .pricing import priced, prices_of
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .proofs.refuting import refuted
 from .sizes import in_bytes
-from .solving import Solver
+from .solving.keeping import settled, starting, wishes
+from .solving.pools import Pools, pools_of
+from .solving.pricing import priced, prices_of
+from .solving.solver import Solver
 
 HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources that can be run
 _ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives

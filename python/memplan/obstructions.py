@@ -9,15 +9,15 @@ from typing import Literal
 import numpy as np
 
 from . import _core
-from .checks import integer
 from .errors import InfeasibleError
 from .facts.plan import Plan
+from .options.checks import integer
+from .options.subsets import selected
 from .planning.registry import solve_problem
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .proofs.refuting import refuted
 from .sizes import in_bytes
-from .subsets import selected
 from .text import printable
 
 _Answer = Literal["fits", "refuted", "open"]

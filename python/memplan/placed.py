@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .checks import check_donated
 from .kinds import kind_of
+from .options.checks import check_donated
 from .text import offer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Numbers of bytes as they are asked for: integers, or text with a unit."""
+"""Numbers of bytes as they are asked for, integers or text with a unit, and as people read them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _UNITS = {"b": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for kind, base in (("", 1000), ("i", 1024))
 }
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 _MOST = 2**63 - 1
 _ALWAYS = (-(2**63), _MOST)  # steps
@@ -21,7 +22,7 @@ EXPECTED = "an integer of bytes, or text with a unit such as '1.5GiB' (B, KB, MB
 
 
 def in_bytes(value: Any, name: str, least: int = 0) -> int:
-    """A number of bytes: an integer, or text such as "4096", "64 KiB", "1.5GiB".
+    """A number of bytes: an integer, or text such as "4096", "64 KiB", "2.2GiB", of which whole bytes count.
 
     Raises
     ------
@@ -47,9 +48,26 @@ def _parsed(text: str, name: str) -> int:
     if found is None or unit is None:
         raise ValueError(f"{name} must be {EXPECTED}, got {text!r}")
     size = Fraction(found[1]) * unit
-    if size.denominator != 1:
+    if unit == 1 and size.denominator != 1:
         raise ValueError(f"{name} must be a whole number of bytes, got {text!r}, which is {float(size)}")
     return int(size)
+
+
+def unit_of(size: int) -> tuple[int, str]:
+    """The largest binary unit that is not above `size` bytes: its bytes and its name."""
+    power = max(0, (int(size).bit_length() - 1) // 10)
+    return 1024 ** min(power, len(UNITS) - 1), UNITS[min(power, len(UNITS) - 1)]
+
+
+def format_bytes(size: int) -> str:
+    """Bytes in a readable unit: ``format_bytes(1536)`` is ``'1.50 KiB'``."""
+    scale, unit = unit_of(size)
+    return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
+
+
+def with_bytes(size: int) -> str:
+    """Bytes in a readable unit, and all of them: ``with_bytes(1536)`` is ``'1.50 KiB (1,536 bytes)'``."""
+    return f"{format_bytes(size)} ({size:,} bytes)"
 
 
 def byte_range(row: Any, where: str) -> tuple[int, int, int, int]:

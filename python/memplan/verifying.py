@@ -9,10 +9,10 @@ import numpy as np
 
 from . import _core
 from .api import capture
-from .checks import checked_place, names
 from .errors import LISTED, invalid_plan
 from .facts.plan import Plan
 from .kinds import PLACED
+from .options.checks import checked_place, names
 from .placed import Placed, offsets_of, outside_of, refuse_unknown
 from .sizes import in_bytes
 

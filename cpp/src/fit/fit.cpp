@@ -1,8 +1,11 @@
 #include "memplan/fit.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "fit/cover.hpp"
@@ -22,7 +25,8 @@ namespace memplan {
 namespace {
 
 constexpr int kRounds = 1500;  // of the bound
-constexpr int kTargets = 12;   // capacities of the model that are tried, until the buffers are within the real one
+constexpr std::array kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+constexpr int kTargets = 12;  // capacities of the model that are tried, until the buffers are within the real one
 
 void check_facts(const Graph& graph, const std::vector<OpFacts>& facts) {
   if (facts.size() != graph.ops().size())
@@ -50,7 +54,26 @@ InfeasibleError unfit(const std::string& message, Bytes capacity, Bytes bound) {
   return error;
 }
 
-std::string in_bytes(Bytes bytes) { return std::to_string(bytes) + " bytes"; }
+// In a readable unit too: "1.50 KiB (1536 bytes)".
+std::string in_bytes(Bytes bytes) {
+  const std::string exact = std::to_string(bytes) + " bytes";
+  if (bytes < 1024) return exact;
+  double size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; size >= 1024 && unit < kUnits.size(); ++unit) size /= 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %s", size, kUnits[unit - 1]);
+  return std::string(text.data()) + " (" + exact + ")";
+}
+
+// The tensor that takes most of what an op reads and writes.
+std::string largest_of(const Graph& graph, const Op& op) {
+  const Tensor* most = nullptr;
+  for (const std::vector<Index>* side : {&op.inputs, &op.outputs})
+    for (const Index t : *side)
+      if (most == nullptr || graph.tensor(t).bytes > most->bytes) most = &graph.tensor(t);
+  return most == nullptr ? "" : "; its largest tensor, " + quoted(most->name) + ", takes " + in_bytes(most->bytes);
+}
 
 class Fitter {
  public:
@@ -103,8 +126,9 @@ class Fitter {
 
   void require_floor(const Floor& floor) const {
     if (floor.bytes <= options_.capacity) return;
-    throw unfit("op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) +
-                    " whatever is made again, capacity is " + in_bytes(options_.capacity),
+    const Op& op = graph_.op(floor.op);
+    throw unfit("op " + quoted(op.name) + " needs " + in_bytes(floor.bytes) + " whatever is given up, capacity is " +
+                    in_bytes(options_.capacity) + largest_of(graph_, op),
                 options_.capacity, floor.bytes);
   }
 

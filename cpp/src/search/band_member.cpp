@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
 #include "placing/orders.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kFirstBandSlice = 250'000;
 constexpr std::int64_t kLastBandSlice = 16'000'000;
+constexpr std::int64_t kCliqueWorkOfBand = kCliqueWork / 100;
 constexpr std::int64_t kPerRound = 1000;  // work of a round that ends at once
 
 bool all_aligned_alike(const Problem& problem) {
@@ -21,6 +23,10 @@ bool all_aligned_alike(const Problem& problem) {
 }
 
 }  // namespace
+
+Bytes bound_of_band(const Problem& band, const PlanOptions& options, const Deadline& deadline) {
+  return heaviest_clique(band, options_within(options, deadline), kCliqueWorkOfBand).bytes;
+}
 
 BandMember::BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed,
                        const MakeRounds& make)

@@ -6,6 +6,9 @@
 
 namespace memplan {
 
+// Bytes that all plans of a band need, by its heaviest clique as far as a little work finds it.
+Bytes bound_of_band(const Problem& band, const PlanOptions& options, const Deadline& deadline);
+
 class BandMember : public Member {
  public:
   // What the bands are to each other.

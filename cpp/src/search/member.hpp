@@ -53,4 +53,14 @@ class Rounds {
 
 using MakeRounds = std::function<std::unique_ptr<Rounds>(const Problem& problem, std::uint64_t seed)>;
 
+// For planners that run within the deadline, on its thread.
+inline PlanOptions options_within(PlanOptions options, const Deadline& deadline) {
+  options.time_limit = deadline.left();
+  options.start = {};
+  options.stop = [&deadline] { return deadline.passed(); };
+  options.improved = {};
+  options.warm.clear();
+  return options;
+}
+
 }  // namespace memplan

@@ -33,7 +33,6 @@ EXAMPLES = """
 memplan fit example:resnet50_train --budget 2GiB --json plan.json
 memplan fit model.onnx --dims batch=8 --budget 64MiB --allow recompute --graph fitted.json
 """
-_SHOWN = 10  # changes that are printed
 
 
 def add(commands: Commands) -> None:
@@ -130,8 +129,5 @@ def _print(source: str, found: Plan) -> None:
     for label, value in summary_rows(found):
         table.add_row(label, value)
     out.print(table)
-    largest = sorted(found.changes, key=lambda change: -change.bytes)
-    for change in largest[:_SHOWN]:
-        out.print(f"  {change.kind} {printable(', '.join(change.tensors))}: {printable(change.why)}", soft_wrap=True)
-    if len(largest) > _SHOWN:
-        out.print(f"  … and {len(largest) - _SHOWN} more")
+    if found.changes:
+        out.print(str(found.fitting), soft_wrap=True, markup=False, highlight=False)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from .. import _core
 from ..api import capture
-from ..checks import boolean
 from ..facts.estimate import Estimate
 from ..importers.torch import accepts
 from ..kinds import PLACED
+from ..options.checks import boolean
 from .caching import reserved
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _dtype(autocast: Any, device: str) -> Any:
     if autocast is True:
         return torch.float16 if device == "cuda" else torch.bfloat16
     if not isinstance(autocast, torch.dtype):
-        raise TypeError(f"autocast must be True, False or a dtype of torch, got {autocast!r}")
+        raise TypeError(f"autocast must be True, False or a dtype such as torch.bfloat16, got {autocast!r}")
     return autocast
 
 

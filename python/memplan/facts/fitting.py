@@ -42,12 +42,12 @@ class Change:
     def why(self) -> str:
         """What is won by it, as a sentence."""
         if self.kind in ("recompute", "offload"):
-            return f"{self.bytes} bytes are free from {self.after!r} to {self.before!r}"
+            return f"{self.bytes:,} bytes are free from {self.after!r} to {self.before!r}"
         if self.kind == "order":
             return "the load is lower in this order"
         if self.kind == "hand_over":
             return "the caller gets it as soon as nothing uses it"
-        return f"{self.bytes} bytes of a graph input are written over"
+        return f"{self.bytes:,} bytes of a graph input are written over"
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain Python objects."""
@@ -76,6 +76,8 @@ class Fitting:
         Of all ops of the given graph.
     added_cost, cost_bound : float
         What the changes add, and what any schedule in this order has to add at least.
+    unit : str
+        Of costs: "seconds" if they were measured; "" otherwise.
     """
 
     changes: tuple[Change, ...] = field(default=())
@@ -83,9 +85,20 @@ class Fitting:
     cost: float = 0.0
     added_cost: float = 0.0
     cost_bound: float = 0.0
+    unit: str = ""
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
+
+    def __str__(self) -> str:
+        from ..present.fitting import fitting_text
+
+        return fitting_text(self)
+
+    def _repr_html_(self) -> str:
+        from ..present.fitting import fitting_html
+
+        return fitting_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures and the changes as plain Python objects."""
@@ -94,6 +107,7 @@ class Fitting:
             "cost": self.cost,
             "added_cost": self.added_cost,
             "cost_bound": self.cost_bound,
+            "unit": self.unit,
             "changes": [change.to_dict() for change in self.changes],
         }
 
@@ -101,11 +115,12 @@ class Fitting:
 def fitting_from(spec: Any, where: str) -> Fitting:
     """The fitting that `Fitting.to_dict` gave; ValueError names the entry that is not as expected."""
     changes = _entry(spec, "changes", list, where)
-    figures = [_number(spec, name, where) for name in ("cost", "added_cost", "cost_bound")]
+    cost, added, bound = (_number(spec, name, where) for name in ("cost", "added_cost", "cost_bound"))
     return Fitting(
         tuple(_change(change, f"{where}.changes[{k}]") for k, change in enumerate(changes)),
         _entry(spec, "capacity", int, where),
-        *figures,
+        *(cost, added, bound),
+        _entry({"unit": "", **spec}, "unit", str, where),
     )
 
 

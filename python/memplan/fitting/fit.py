@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..barriers import with_barriers
-from ..checks import boolean, check_donated, checked_place, names, seconds
 from ..errors import InfeasibleError
 from ..facts.explain.inplace import may_be_over_inputs
 from ..facts.fitting import Change, Fitting, changes_of
@@ -19,6 +17,8 @@ from ..facts.source import Source
 from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
+from ..options.barriers import with_barriers
+from ..options.checks import boolean, check_donated, checked_place, names, seconds
 from ..sizes import in_bytes
 from .again import again_of
 from .costs import moves, named_costs
@@ -123,6 +123,8 @@ def fit(
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
     costs = named_costs(graph, cost, source, {**called, **reading})
+    if "offload" not in ways and (transfer is not None or overlap):
+        raise ValueError(f"transfer and overlap need 'offload' among what allow holds, got {', '.join(ways)}")
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
     search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, _Clock(limit))
     if "order" in ways:
@@ -132,6 +134,8 @@ def fit(
     )
     if "donate" in ways:
         fitting = replace(fitting, changes=(*_donations(found, donate), *fitting.changes))
+    if cost == "profile":
+        fitting = replace(fitting, unit="seconds")
     origin = Source(source, kind_of(source), tuple(args), dict(kwargs or {}), dims=dict(dims or {}), **reading)
     runs = device is None and origin.kind in HAVE_PROGRAMS
     return replace(found, source=origin if runs else None, fitting=fitting)
@@ -194,7 +198,7 @@ class _Search:
     def _cheapest(self, capacity: int, before: InfeasibleError | None) -> tuple[int, Any]:
         """The order, and what was fitted in it, that adds the least."""
         best: tuple[int, Any] | None = None
-        refused = before
+        refused: InfeasibleError | None = None
         for place, graph in enumerate(self._graphs):
             share = 1 / (len(self._graphs) - place + 0.5)  # the other orders need time too, and so does the plan
             try:
@@ -210,7 +214,7 @@ class _Search:
                     interruptible=True,
                 )
             except InfeasibleError as error:
-                refused = refused or error
+                refused = error if refused is None or error.lower_bound < refused.lower_bound else refused
                 continue
             if best is None or fitted.added_cost < best[1].added_cost:
                 best = place, fitted
@@ -218,7 +222,7 @@ class _Search:
                 break
         if best is None:
             assert refused is not None
-            raise refused
+            raise before or refused
         return best
 
 
@@ -227,6 +231,8 @@ def _checked(allow: Collection[str]) -> list[str]:
     for way in ways:
         if way not in WAYS:
             raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}")
+    if not ways:
+        raise ValueError(f"allow must hold at least one way of {', '.join(WAYS)}, got none; without any, use plan")
     return ways
 
 

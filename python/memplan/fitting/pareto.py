@@ -14,8 +14,8 @@ from ..facts.later import does
 from ..facts.memories import Pool
 from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
-from ..fixed_in_pools import unfixed
 from ..sizes import in_bytes
+from ..solving.fixed_in_pools import unfixed
 from .costs import named_costs
 from .fit import fit
 from .pools import pareto_of_pool

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from ..checks import boolean
 from ..inplace_ops import check_types, checked, with_inplace
+from ..options.checks import boolean
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 

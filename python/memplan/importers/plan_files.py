@@ -11,7 +11,7 @@ from .. import _core
 from ..errors import LISTED, SourceError, invalid_plan
 from ..facts.plan import Plan
 from ..facts.usage import parts_by_buffer
-from ..subsets import selected
+from ..options.subsets import selected
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..checks import check_donated, checked_place, integer, names, seconds, storage_options
 from ..errors import InfeasibleError
 from ..facts.crossing import Staying
 from ..facts.methods import MethodsPlan
@@ -19,8 +18,9 @@ from ..facts.plan import Plan
 from ..facts.source import Source
 from ..importers import kind_of
 from ..kinds import PLACED
-from ..layouts import Asked as Layout
-from ..layouts import with_layout
+from ..options.checks import check_donated, checked_place, integer, names, seconds, storage_options
+from ..options.layouts import Asked as Layout
+from ..options.layouts import with_layout
 from ..planning.registry import solve_problem
 from ..sizes import in_bytes
 from ..text import offer

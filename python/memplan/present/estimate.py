@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .tables import Table, html, text
-from .units import counted, format_bytes
+from .units import counted, format_bytes, with_bytes
 
 if TYPE_CHECKING:
     from ..facts.estimate import Estimate, Largest
@@ -31,7 +31,8 @@ def estimate_table(found: Estimate) -> Table:
     rows.append(("total", *_cells(found.total, found.total)))
     notes = [f"at the worst moment: {found.phase}, {found.at}"] if found.at else []
     if found.reserved is not None:
-        notes.append(f"reserved by torch's caching allocator, what it only caches included: {_bytes(found.reserved)}")
+        reserved = with_bytes(found.reserved)
+        notes.append(f"reserved by torch's caching allocator, what it only caches included: {reserved}")
     header = ("", "bytes", "share", "of the total")
     return Table(f"A step on {found.device}", header, tuple(rows), _RIGHT, (*notes, *found.notes))
 
@@ -40,14 +41,14 @@ def largest_text(found: Largest) -> str:
     """The size, and what it and the next one need; where none fits, what the smallest needs."""
     if not found.size:
         known = {size: total for size, total in found.tried.items() if total is not None}
-        least = f"\n{min(known)} needs {_bytes(known[min(known)])}" if known else "\nno schedule was found"
-        return f"no size fits {_bytes(found.capacity)}{least}"
-    lines = [f"{found.size} is the largest size that fits {_bytes(found.capacity)}"]
+        least = f"\n{min(known)} needs {with_bytes(known[min(known)])}" if known else "\nno schedule was found"
+        return f"no size fits {with_bytes(found.capacity)}{least}"
+    lines = [f"{found.size} is the largest size that fits {with_bytes(found.capacity)}"]
     if found.total is not None:
-        lines.append(f"it needs {_bytes(found.total)}")
+        lines.append(f"it needs {with_bytes(found.total)}")
     more = found.limit or "no schedule was found"
     if found.next_total is not None:
-        more = f"it needs {_bytes(found.next_total)}"
+        more = f"it needs {with_bytes(found.next_total)}"
     lines.append(f"one more: {more}")
     if found.changes:
         lines.append(
@@ -64,7 +65,3 @@ def _cells(size: int, total: int) -> tuple[str, str, str]:
 def _bar(share: float) -> str:
     eighths = round(share * _BAR * 8)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
-
-
-def _bytes(size: int) -> str:
-    return f"{format_bytes(size)} ({size:,} bytes)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .tables import Table, text
-from .units import counted, format_bytes
+from .units import counted, format_bytes, with_bytes
 
 if TYPE_CHECKING:
     from ..facts.fragmentation import Fragmentation
@@ -24,12 +24,15 @@ def fragmentation_text(found: Fragmentation) -> str:
 def _rows(found: Fragmentation) -> list[tuple[str, str]]:
     blocks = counted(sum(pool.blocks for pool in found.pools), "blocks")
     rows = [
-        ("reserved", f"{_bytes(found.reserved)}: the most that segments held at once" if found.reserved else _UNKNOWN),
-        ("allocated", f"{_bytes(found.allocated)}: the most in use at once, of {blocks}"),
-        ("requested", f"{_bytes(found.requested)}: the same without rounding"),
+        (
+            "reserved",
+            f"{with_bytes(found.reserved)}: the most that segments held at once" if found.reserved else _UNKNOWN,
+        ),
+        ("allocated", f"{with_bytes(found.allocated)}: the most in use at once, of {blocks}"),
+        ("requested", f"{with_bytes(found.requested)}: the same without rounding"),
     ]
     if found.planned is not None:
-        rows.append(("static plan", _bytes(found.planned)))
+        rows.append(("static plan", with_bytes(found.planned)))
     if found.lost is not None:
         rows.append(("fragmentation", _cost(found.lost, found.reserved)))
     return rows
@@ -37,8 +40,8 @@ def _rows(found: Fragmentation) -> list[tuple[str, str]]:
 
 def _cost(lost: int, reserved: int) -> str:
     if lost < 0:
-        return f"none: the plan needs {_bytes(-lost)} more"
-    return f"{_bytes(lost)}, {lost / reserved:.1%} of what was reserved"
+        return f"none: the plan needs {with_bytes(-lost)} more"
+    return f"{with_bytes(lost)}, {lost / reserved:.1%} of what was reserved"
 
 
 def _pools(found: Fragmentation) -> Table:
@@ -55,7 +58,3 @@ def _pools(found: Fragmentation) -> Table:
     )
     table = Table("By stream and pool", header, rows, frozenset(header[1:]))
     return table.only(range(4)) if found.planned is None else table
-
-
-def _bytes(size: int) -> str:
-    return f"{format_bytes(size)} ({size:,} bytes)"

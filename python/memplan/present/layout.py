@@ -205,14 +205,17 @@ def _order(plan: Plan) -> str:
 
 
 def line_text(plan: Plan) -> str:
-    """The peak, how good it is, and who found it, in one line."""
+    """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
     state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
     if plan.memories is not None:
         state = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
-    return f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {plan.seconds:.3g} s{interrupted}"
+    line = f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {plan.seconds:.3g} s{interrupted}"
+    if plan.fitting is None:
+        return line
+    return f"{line}\nto fit {format_bytes(plan.fitting.capacity)}: {changes_text(plan.fitting)}"
 
 
 def summary_text(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from .. import _core
 from .layout import summary_rows
 from .svg import curve_svg, gantt_svg
 from .tables import written
-from .units import format_bytes, shortened
+from .units import shortened, with_bytes
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -34,17 +34,17 @@ def graph_html(graph: _core.Graph) -> str:
         count[tensor.kind] += 1
         weight[tensor.kind] += tensor.bytes
     ops = graph.ops
-    kinds = [(kind, f"{count[kind]:,}, {_bytes(weight[kind])}") for kind in count]
+    kinds = [(kind, f"{count[kind]:,}, {with_bytes(weight[kind])}") for kind in count]
     rows = [("ops", f"{len(ops):,}"), ("tensors", f"{len(graph.tensors):,}"), *kinds]
-    rows += [("load", f"{_bytes(problem.load)}, of {len(problem):,} buffers placed by default")]
+    rows += [("load", f"{with_bytes(problem.load)}, of {len(problem):,} buffers placed by default")]
     types = _table(_most_common(op.type or "(no type)" for op in ops))
     return _page("Graph", [_columns([_table(rows), types] if ops else [_table(rows)]), *_curve(problem)])
 
 
 def problem_html(problem: _core.Problem) -> str:
     """Counts, bytes, and the load over the steps."""
-    rows = [("buffers", f"{len(problem):,}"), ("bytes", _bytes(int(problem.size.sum())))]
-    rows += [("load", _bytes(problem.load))]
+    rows = [("buffers", f"{len(problem):,}"), ("bytes", with_bytes(int(problem.size.sum())))]
+    rows += [("load", with_bytes(problem.load))]
     if len(problem):
         rows += [("steps", f"{int(problem.first.min()):,} to {int(problem.last.max()):,}")]
         alignments = sorted({int(value) for value in problem.alignment})
@@ -62,10 +62,6 @@ def problem_html(problem: _core.Problem) -> str:
 
 def _curve(problem: _core.Problem) -> list[Element]:
     return [curve_svg(problem)] if len(problem) else []
-
-
-def _bytes(size: int) -> str:
-    return f"{format_bytes(size)} ({size:,} bytes)"
 
 
 def _most_common(types: Iterable[str]) -> list[tuple[str, str]]:

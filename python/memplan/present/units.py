@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..sizes import format_bytes as format_bytes
+from ..sizes import unit_of as unit_of
+from ..sizes import with_bytes as with_bytes
 from ..text import printable
 
 if TYPE_CHECKING:
@@ -16,19 +19,6 @@ SHARES = {
     "slice": "slice of",
     "concat": "part of",
 }  # how the inner of a Sharing lies in the outer
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def unit_of(size: int) -> tuple[int, str]:
-    """The largest binary unit that is not above `size` bytes: its bytes and its name."""
-    power = max(0, (int(size).bit_length() - 1) // 10)
-    return 1024 ** min(power, len(UNITS) - 1), UNITS[min(power, len(UNITS) - 1)]
-
-
-def format_bytes(size: int) -> str:
-    """Bytes in a readable unit: ``format_bytes(1536)`` is ``'1.50 KiB'``."""
-    scale, unit = unit_of(size)
-    return f"{size} B" if scale == 1 else f"{size / scale:.2f} {unit}"
 
 
 def optimal(plan: Plan) -> str:
@@ -82,4 +72,7 @@ def changes_text(fitting: Fitting) -> str:
         return "none: the graph fits as it is"
     total = fitting.cost or 1.0
     many = counted(len(fitting.changes), "changes")
-    return f"{many}, {fitting.added_cost / total:.2%} of the cost added, {fitting.cost_bound / total:.2%} at least"
+    added = f"{fitting.added_cost / total:.2%} of the cost added"
+    if fitting.unit:
+        added += f" ({fitting.added_cost:.3g} {fitting.unit})"
+    return f"{many}, {added}, {fitting.cost_bound / total:.2%} at least"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import boolean
+from ..options.checks import boolean
 from .plans import by_engine, keywords, positional, program_of
 from .program import Bound, Common, aligned
 from .result import Run

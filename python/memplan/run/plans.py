@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..checks import boolean
 from ..facts.later import does
 from ..facts.source import Source
 from ..importers import kind_of
+from ..options.checks import boolean
 from .matching import require_same, with_graph
 from .program import Bound, Program
 from .result import Run

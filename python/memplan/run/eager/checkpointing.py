@@ -10,7 +10,7 @@ import torch
 from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
-from .lightening import Lightening, Step, lightened, replaced_forward
+from .lightening import Lightening, Step, Wrapped, lightened, replaced_forward
 
 _Norms: Any = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
 
@@ -81,20 +81,20 @@ def _wrapped(model: torch.nn.Module, names: Sequence[str]) -> replaced_forward:
     return replaced_forward(model, names, _Again)
 
 
-class _Again:
+class _Again(Wrapped):
     """The forward of a module, which runs again in the backward pass."""
-
-    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any]) -> None:
-        self._module, self._forward = module, forward
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
-            return self._forward(*args, **kwargs)
-        contexts: dict[str, Any] = {"context_fn": self._contexts} if any(_statistics(self._module)) else {}
-        return by_torch(self._forward, *args, use_reentrant=False, **contexts, **kwargs)
+            return self.forward(*args, **kwargs)
+        contexts: dict[str, Any] = {}
+        # torch.compile changes statistics in its forward graph alone, and takes no method here.
+        if not torch.compiler.is_compiling() and any(_statistics(self.module)):
+            contexts = {"context_fn": self._contexts}
+        return by_torch(self.forward, *args, use_reentrant=False, **contexts, **kwargs)
 
     def _contexts(self) -> tuple[Any, Any]:
-        return nullcontext(), _once(self._module)
+        return nullcontext(), _once(self.module)
 
 
 @contextmanager

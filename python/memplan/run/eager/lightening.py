@@ -16,7 +16,7 @@ from ...errors import InfeasibleError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...facts.estimate import Estimate
 from ...importers.torch.dry_run import DryRun
-from ...sizes import in_bytes
+from ...sizes import format_bytes, in_bytes, with_bytes
 from .choosing import Candidate, candidates_of, choose
 
 _TRIALS = 8  # sets of modules that are tried
@@ -69,31 +69,55 @@ class Lightening:
         self.remove()
 
     def __str__(self) -> str:
-        before, after = self.before.total, self.after.total
+        before, after = with_bytes(self.before.total), with_bytes(self.after.total)
         if not self.modules:
-            return f"a step fits as it is: {before:,} bytes"
-        held = f"a step holds {before:,} bytes before, {after:,} now, for {self.added_cost:.1%} of the cost of a step"
+            return f"a step fits as it is: {before}"
+        held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
         return "\n".join([held, f"{self._what}: {', '.join(self.modules)}"])
+
+    def __repr__(self) -> str:
+        sizes = f"{format_bytes(self.before.total)} before, {format_bytes(self.after.total)} now"
+        what = f"{self.modules} {self._what}, cost +{self.added_cost:.1%}" if self.modules else "nothing is changed"
+        return f"<memplan.run.{type(self).__name__}: {sizes}, {what}>"
+
+
+class Wrapped:
+    """The forward of a module, in something that calls it."""
+
+    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any]) -> None:
+        self.module = module
+        self.forward: Any = forward
 
 
 class replaced_forward:
-    """Meanwhile, the forward of some modules is what `make` makes of the module and its forward."""
+    """Meanwhile, the forward of some modules is what `make` makes of the module and its forward.
 
-    def __init__(self, model: torch.nn.Module, names: Sequence[str], make: Callable[[Any, Any], Any]) -> None:
+    Others may be put around it, and taken away in any order.
+    """
+
+    def __init__(self, model: torch.nn.Module, names: Sequence[str], make: Callable[[Any, Any], Wrapped]) -> None:
         self._parts = [model.get_submodule(name) for name in names]
         self._make = make
-        self._before: list[tuple[bool, Any]] = []
+        self._wrapped: list[Wrapped] = []
 
     def __enter__(self) -> None:
         for part in self._parts:
-            self._before.append(("forward" in vars(part), vars(part).get("forward")))
-            part.forward = self._make(part, part.forward)
+            wrapped: Any = self._make(part, part.forward)
+            self._wrapped.append(wrapped)
+            part.forward = wrapped
 
     def __exit__(self, *_: object) -> None:
-        for part, (own, forward) in zip(self._parts, self._before, strict=True):
-            vars(part).pop("forward", None)
-            if own:
-                vars(part)["forward"] = forward
+        for part, wrapped in zip(self._parts, self._wrapped, strict=True):
+            around: Any = vars(part).get("forward")
+            if around is wrapped:
+                del part.forward
+                if part.forward != wrapped.forward:  # it had a forward of its own
+                    part.forward = wrapped.forward
+                continue
+            while isinstance(around, Wrapped) and around.forward is not wrapped:
+                around = around.forward
+            if isinstance(around, Wrapped):
+                around.forward = wrapped.forward
 
 
 @dataclass(frozen=True)
@@ -107,6 +131,10 @@ class Step:
     autocast: Any
     loss: Callable[[Any], Any] | None
     device: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, torch.nn.Module):
+            raise TypeError(f"model must be a torch.nn.Module, got a {type(self.model).__qualname__}")
 
     def run(self, watch: bool = False) -> DryRun:
         """The step without data."""
@@ -175,7 +203,7 @@ def lightened(
     if after.total <= limit:
         return _made(found, least, before, after)
     gradients = sum(found.size[place] for place in found.gradient)
-    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients)
+    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
 
 
 def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Lightened:
@@ -203,15 +231,16 @@ def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate]) -
     return least
 
 
-def _infeasible(limit: int, best: Estimate, end: int) -> InfeasibleError:
+def _infeasible(limit: int, best: Estimate, end: int, again: bool) -> InfeasibleError:
     """The error, with the least that was found, and what it holds at its worst moment; `end` is held after backward."""
-    held = ", ".join(f"{size:,} of {name}" for name, size in best.parts.items() if size)
-    text = f"no modules were found with which a step fits {limit:,} bytes; the least found is {best.total:,} bytes"
+    other = "memplan.run.offload may hold less, and so does " if again else ""
+    advice = f"; {other}a smaller batch{'' if again else ' holds less'}: memplan.largest says which fits"
+    held = ", ".join(f"{format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
     worst = f"its worst moment is in the {best.phase} pass, at {best.at}: {held}"
     if end > limit:
-        text = f"no choice of modules fits {limit:,} bytes: weights, states, inputs and gradients are {end:,} bytes"
-        text += (
-            f", all held when the backward pass ends (see update_as_you_go); the least found is {best.total:,} bytes"
-        )
-    message = f"{text}; {worst}"
+        text = f"no choice of modules fits {with_bytes(limit)}: weights, states, inputs and gradients are "
+        text += f"{with_bytes(end)}, all held when the backward pass ends (see update_as_you_go)"
+    else:
+        text = f"no modules were found with which a step fits {with_bytes(limit)}"
+    message = f"{text}; the least found is {with_bytes(best.total)}; {worst}{advice}"
     return InfeasibleError(message, capacity=limit, lower_bound=end, peak=best.total)

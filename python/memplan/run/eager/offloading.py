@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ...importers.torch.dry_run import DryRun
-from .lightening import Lightened, Lightening, Step, lightened, replaced_forward
+from .lightening import Lightened, Lightening, Step, Wrapped, lightened, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
 
@@ -106,16 +106,17 @@ def _none_refused(_: DryRun) -> Collection[str]:
     return ()
 
 
-class _Outside:
+class _Outside(Wrapped):
     """The forward of a module, whose saved tensors lie elsewhere."""
 
     def __init__(self, module: torch.nn.Module, forward: Callable[..., Any], store: _Store) -> None:
-        self._module, self._forward, self._store = module, forward, store
+        super().__init__(module, forward)
+        self._store = store
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
-            return self._forward(*args, **kwargs)
-        weights = [*self._module.parameters(), *self._module.buffers()]
+            return self.forward(*args, **kwargs)
+        weights = [*self.module.parameters(), *self.module.buffers()]
         stay = {id(tensor.untyped_storage()) for tensor in weights}
 
         def pack(tensor: Tensor) -> Tensor | _Handle:
@@ -129,7 +130,7 @@ class _Outside:
             return packed if isinstance(packed, Tensor) else packed.tensor()
 
         with saved_tensors_hooks(pack, unpack):
-            return self._forward(*args, **kwargs)
+            return self.forward(*args, **kwargs)
 
 
 class _Handle:
@@ -174,6 +175,8 @@ class _Store:
     """Where bytes go: pinned memory for those of a GPU, else a file. What autograd drops makes room in the file."""
 
     def __init__(self, folder: str | None) -> None:
+        if folder is not None and not os.path.isdir(folder):
+            raise FileNotFoundError(f"folder must be a folder that exists, got {folder!r}")
         self.moved = 0
         self._folder = folder
         self._file: Any = None
@@ -181,6 +184,10 @@ class _Store:
         self._free: dict[int, list[int]] = {}
         self._out: weakref.WeakValueDictionary[int, _Bytes] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()  # bytes may be dropped while others are moved
+
+    def __reduce__(self) -> tuple[type[_Store], tuple[str | None]]:
+        """A copy of a model, or one from a file, has a file of its own for its tensors."""
+        return _Store, (self._folder,)
 
     def out(self, tensor: Tensor) -> _Bytes:
         """The bytes of the storage of a tensor elsewhere; once, as long as nobody writes to it."""

@@ -139,7 +139,8 @@ class BoundProgram:
     def seconds(self, args: Sequence[Any], kwargs: Mapping[str, Any], repeats: int) -> dict[str, float]:
         """The seconds of each op, by name: the median of some runs. Weights and states are put back."""
         assert self._plan.graph is not None
-        names, held = [op.name for op in self._plan.graph.ops], self._program.held()
+        names = [op.name for op in self._plan.graph.ops]
+        held = {name: tensor for name, tensor in self._program.held().items() if tensor is not None}  # bias=False
         device, before = self._memory.arena.device, {name: tensor.detach().clone() for name, tensor in held.items()}
         taken: dict[str, list[float]] = {}
         with self._lock, torch.no_grad(), self._below_autocast(), torch.random.fork_rng():

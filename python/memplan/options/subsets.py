@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import _core
+from .. import _core
 
 
 def selected(problem: _core.Problem, buffers: Sequence[int], *, named: bool = False) -> _core.Problem:

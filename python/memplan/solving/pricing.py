@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .checks import integer
-from .errors import InfeasibleError
-from .facts.plan import Plan
-from .facts.pricing import Pricing
-from .planning.registry import solve_problem
-from .text import offer
+from .. import _core
+from ..errors import InfeasibleError
+from ..facts.plan import Plan
+from ..facts.pricing import Pricing
+from ..options.checks import integer
+from ..planning.registry import solve_problem
+from ..text import offer
 
 _PLANNER = "auto:effort=2000000"
 _MOST_TRIES = 1000  # searches for a plan

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .errors import GraphError
-from .inplace_ops import check_types
-from .kinds import KINDS, PLACED
-from .sizes import in_bytes
-from .text import offer
+from .. import _core
+from ..errors import GraphError
+from ..inplace_ops import check_types
+from ..kinds import KINDS, PLACED
+from ..sizes import in_bytes
+from ..text import offer
 
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .facts.memories import Memories, Pool
-from .facts.plan import Plan
+from .. import _core
+from ..facts.memories import Memories, Pool
+from ..facts.plan import Plan
 
 Row = tuple[int, int, int, int, int]  # a pool by position, bytes [begin, end) of it, steps [first, last)
 _ADDRESSES = 2**62

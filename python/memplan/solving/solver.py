@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from . import _core
-from .errors import InfeasibleError
-from .facts.plan import Plan
-from .facts.source import Source
-from .planning.registry import solve_graph, solve_problem
+from .. import _core
+from ..errors import InfeasibleError
+from ..facts.plan import Plan
+from ..facts.source import Source
+from ..planning.registry import solve_graph, solve_problem
 
 
 @dataclass(frozen=True)

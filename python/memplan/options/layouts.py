@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
-from .ops import changed
-from .sizes import byte_range, in_bytes
+from .. import _core
+from ..ops import changed
+from ..sizes import byte_range, in_bytes
+from ..text import offer
 from .subsets import selected
-from .text import offer
 
 
 class Asked(NamedTuple):

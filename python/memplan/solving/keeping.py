@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
-from .errors import InfeasibleError
-from .facts.plan import Plan
-from .placed import offsets_of
-from .planning.registry import solve_problem
-from .sizes import in_bytes
-from .text import offer
+from .. import _core
+from ..errors import InfeasibleError
+from ..facts.plan import Plan
+from ..placed import offsets_of
+from ..planning.registry import solve_problem
+from ..sizes import in_bytes
+from ..text import offer
 
 _RULE, _SEARCH = "greedy_by_size", "auto:effort=2000000"  # planners of what is not kept
 _MOST_TRIES = {_RULE: 200, _SEARCH: 200}

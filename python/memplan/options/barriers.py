@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from . import _core
-from .errors import GraphError
-from .ops import changed
-from .text import offer
+from .. import _core
+from ..errors import GraphError
+from ..ops import changed
+from ..text import offer
 
 
 def with_barriers(graph: _core.Graph, names: Collection[str]) -> _core.Graph:

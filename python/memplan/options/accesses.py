@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .text import offer
+from .. import _core
+from ..text import offer
 
 
 def _count(value: Any, where: str) -> int:

@@ -1,0 +1,1 @@
+"""What callers ask for, checked: each option of planning by its name."""

@@ -1,0 +1,1 @@
+"""From a graph or a problem, and what is asked of it, to a plan."""
