@@ -17,10 +17,10 @@ constexpr std::size_t kMostOffered = 60;  // wholes that go back
 constexpr double kNoise = 0.7;            // of the order
 constexpr double kWorse = 0.002;          // that is kept, at most
 
-class Exchange {
+class PoolExchange {
  public:
-  Exchange(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, const Spared& spared,
-           std::vector<Index> start)
+  PoolExchange(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, const Spared& spared,
+               std::vector<Index> start)
       : wholes_(wholes), demand_(demand), pool_(std::move(start)), alive_(at(demand.sections())) {
     const std::size_t pools = wholes.pools();
     free_.resize(pools);
@@ -203,7 +203,7 @@ class Exchange {
 std::vector<Index> exchange_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
                                   const Spared& spared, std::vector<Index> start, std::int64_t enough,
                                   std::int64_t& work, const Deadline& deadline) {
-  Exchange exchange(wholes, demand, prices, spared, std::move(start));
+  PoolExchange exchange(wholes, demand, prices, spared, std::move(start));
   if (!exchange.make_fit()) return {};
   return exchange.run(enough, work, deadline);
 }
