@@ -136,10 +136,11 @@ class Fitter {
   }
 
   InfeasibleError none_found(const Floor& floor) const {
-    return unfit("no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
-                     in_bytes(least_load_) + ", and op " + quoted(graph_.op(floor.op).name) + " needs " +
-                     in_bytes(floor.bytes) + " in any",
-                 options_.capacity, floor.bytes);
+    std::string message = "no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
+                          in_bytes(least_load_);
+    if (floor.op != kNone)
+      message += ", and op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) + " in any";
+    return unfit(message, options_.capacity, floor.bytes);
   }
 
   // The graph is small: what no schedule can do is known. Parts of tensors are not moved alone, so that the optimum
