@@ -5,6 +5,7 @@ What a shell starts in the background ignores interrupts, and so would all that 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_WORKERS = 8  # each imports torch
 FIRST = (  # files that take longest
+    "09_fit_a_budget",
     "test_page",
     "test_inductor",
     "test_run_inductor",
@@ -28,6 +30,7 @@ FIRST = (  # files that take longest
     "test_cli_plan",
     "02_compare_planners",
     "03_from_torch_and_onnx",
+    "07_order",
     "test_inductor_torch",
 )
 
@@ -62,6 +65,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(slow)]
     rank = {name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collections_are_of_this_file() -> None:
+    """A full collection takes seconds where torch is loaded. What was there before a file is not looked at again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

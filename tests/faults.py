@@ -583,7 +583,7 @@ FAULTS = (
     Fault(
         "a set of ops may lack what they wait for",
         "order/cuts.cpp",
-        "waits_.push_back({k, before, add(node_of_[at(k)], node_of_[at(before)], kInfinite)});",
+        "waits_.push_back({k, before, flow_.add(node_of_[at(k)], node_of_[at(before)], MaxFlow::kInfinite)});",
         "(void)before;",
     ),
     Fault(
@@ -908,28 +908,28 @@ FAULTS = (
     ),
     Fault(
         "sizes need not share alike",
-        "ranges.py",
+        "ranges/search.py",
         "if all(kept == found.shared for kept in there):",
         "if there:",
         "test_ranges.py",
     ),
     Fault(
         "no size has an order of its own",
-        "ranges.py",
+        "ranges/at_size.py",
         "if own.peak < there.peak else found",
         "if False else found",
         "test_ranges.py",
     ),
     Fault(
         "the largest sizes have room for all",
-        "ranges.py",
-        "if all(_holds(found.plan, problem) for problem in problems):",
+        "ranges/search.py",
+        "if all(holds(found.plan, problem) for problem in problems):",
         "if problems:",
         "test_ranges.py",
     ),
     Fault(
         "what is pushed down meets no other branch",
-        "ranges.py",
+        "ranges/pushing.py",
         "return bool(differ) and differ[0] % 2 == 1",
         "return bool(differ)",
         "test_ranges.py",

@@ -134,15 +134,15 @@ CATALOGUE: Mapping[str, Callable[[], Example]] = {
 }
 
 
-def llama_7b() -> nn.Module:
-    """A Llama of 6.7 billion parameters on the meta device: 27 GB of weights that nothing allocates."""
+def llama_7b(layers: int = 32) -> nn.Module:
+    """A Llama of 6.7 billion parameters, or of fewer layers, on the meta device: 27 GB that nothing allocates."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
         vocab_size=32000,
         hidden_size=4096,
         intermediate_size=11008,
-        num_hidden_layers=32,
+        num_hidden_layers=layers,
         num_attention_heads=32,
     )
     with torch.device("meta"):

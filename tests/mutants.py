@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -165,10 +165,13 @@ class Trial:
         mutant.write_text(source_of(fault).replace(fault.old, fault.new), encoding="utf-8")
         if file.suffix == ".cpp":
             compile_cpp(mutant, folder / "mutant.o", file.parent)
+        outcome = Outcome(None, None, 0)
         for check in self.checks_for(fault):
             if finding := self.finding_of(check, fault, mutant):
-                return Outcome(check, finding, time.perf_counter() - start)
-        return Outcome(None, None, time.perf_counter() - start)
+                outcome = Outcome(check, finding, 0)
+                break
+        print(f"{fault.what}: {outcome.finding or 'NOTHING'}", file=sys.stderr, flush=True)
+        return replace(outcome, seconds=time.perf_counter() - start)
 
     def finding_of(self, check: Check, fault: Fault, mutant: Path) -> str | None:
         """How a check fails on a mutant, if it does."""

@@ -191,6 +191,29 @@ def test_graph_outputs_stay_where_they_are() -> None:
         fitted(graph, 300)
 
 
+def test_intermediates_alone_are_fitted() -> None:
+    """None of them can lie in an output, which is elsewhere."""
+    graph = graph_of(chain(3))
+    storage = _core.StorageOptions(place=["intermediate"])
+    found = _core.fit_graph(graph, [1.0] * 6, ["same"] * 6, storage, 300)
+    assert found.load <= 300
+    assert found.added_cost == 1
+
+
+def test_an_error_names_no_op_where_none_is_known_to_need_bytes() -> None:
+    """Whatever is made may lie in the output, and that is not placed."""
+    tensors = [{"name": "a", "bytes": 100}, {"name": "b", "bytes": 100}, {"name": "y", "bytes": 100}]
+    over = [{"output": "y", "input": name} for name in "ab"]
+    ops = [
+        {"name": "f", "inputs": [], "outputs": ["a", "b"]},
+        {"name": "g", "inputs": ["a", "b"], "outputs": ["y"], "inplace": over},
+    ]
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["y"]})
+    storage = _core.StorageOptions(place=["intermediate"])
+    with pytest.raises(memplan.InfeasibleError, match=r"the least load found is 100 bytes$"):
+        _core.fit_graph(graph, [1.0] * 2, ["same"] * 2, storage, 50)
+
+
 def test_ops_on_several_streams_are_refused() -> None:
     graph = chain(3)
     graph["ops"][1]["stream"] = 1

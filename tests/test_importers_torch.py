@@ -47,6 +47,7 @@ def test_a_net_counted_by_hand() -> None:
         "type": "aten.convolution.default",
         "inputs": ["x", "conv.weight", "conv.bias"],
         "outputs": ["conv.convolution"],
+        "flops": 2 * 2 * 16 * 9,
     }
     assert tensor(graph, "conv.convolution")["shape"] == [1, 2, 4, 4]
     assert tensor(graph, "conv.convolution")["dtype"] == "float32"

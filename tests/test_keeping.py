@@ -88,6 +88,21 @@ def test_few_move_beside_all_subsets() -> None:
     assert most >= seeds * 0.8
 
 
+def test_a_plan_that_keeps_fewer_is_not_taken() -> None:
+    problem = memplan.Problem(**case("plain", 32, most=9).arguments())
+    chance = random.Random(32)
+    wished = {
+        f"#{b}": int(problem.alignment[b]) * chance.randrange(1 + int(problem.size.max() // problem.alignment[b]))
+        for b in range(len(problem))
+    }
+    assert len(memplan.plan(problem, keep=wished).moved or ()) == 2
+
+
+def test_hints_come_before_an_earlier_plan() -> None:
+    plan = memplan.plan(([4, 4], [0, 0], [1, 1]), keep={"#0": 0, "#1": 4}, hint={"#0": 4, "#1": 0})
+    assert plan.offsets.tolist() == [4, 0]
+
+
 def test_tries_end(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = memplan.Problem(**ALIVE)
     monkeypatch.setattr(keeping, "_MOST_TRIES", dict.fromkeys(keeping._MOST_TRIES, 0))

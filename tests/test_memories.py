@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -353,6 +355,19 @@ def test_a_time_limit_keeps_the_best() -> None:
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM], time_limit=0.01)
     assert plan.memories is not None
     assert plan.memories["sram"].peak <= problem.load // 2
+
+
+def test_many_buffers_take_seconds_and_are_exchanged() -> None:
+    """All work counts, so that a search ends by itself; the sweep's choices cost 181,000."""
+    rows = random.Random(2)
+    first = [rows.randrange(1000) for _ in range(1000)]
+    size = [rows.randint(1, 50) * 64 for _ in range(1000)]
+    problem = memplan.Problem(size, first, [step + rows.randint(1, 12) for step in first])
+    begin = time.process_time()
+    plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM])
+    assert time.process_time() - begin < 8
+    assert plan.memories is not None
+    assert 156_000 < plan.memories.cost_bound < plan.memories.cost < 172_000
 
 
 def test_pictures_show_pools_one_above_the_other() -> None:

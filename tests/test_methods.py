@@ -138,6 +138,20 @@ def test_pins_reserved_bytes_and_conflicts_are_carried() -> None:
     assert memplan.plan_many({"a": streams, "b": model(2)}, shared={"c": {"a": "new", "b": "new"}}).peak > 0
 
 
+def test_what_is_reserved_in_a_method_is_so_while_it_runs() -> None:
+    graph = {
+        "tensors": [{"name": "x", "bytes": 64}, {"name": "y", "bytes": 64}],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["x"]},
+            {"name": "use", "inputs": ["x"], "outputs": ["y"]},
+        ],
+        "outputs": ["y"],
+    }
+    many = memplan.plan_many({"one": graph, "two": graph}, each={"two": {"reserved": [(0, 64, 1, 2)]}})
+    assert sorted(many["one"].offsets.tolist()) == [0, 64]
+    assert sorted(many["two"].offsets.tolist()) == [64, 128]
+
+
 def test_branches_of_which_a_run_takes_one_are_carried() -> None:
     graph = {
         "tensors": [
@@ -188,6 +202,10 @@ def test_parts_of_a_tensor_stay() -> None:
     part = memplan.plan_many({"both": halves("v"), "one": alone}, shared=["v"], alignment=16)
     assert part["both"]["v"].offset == part["one"]["v"].offset
     assert part.peak == 32 + 80  # the rest of kv is free in the other method
+    names = {"k": {"both": "k", "one": "v"}}
+    below = memplan.plan_many({"both": halves("k"), "one": alone}, shared=names, alignment=16)
+    assert below["both"]["k"].offset == below["one"]["v"].offset
+    assert below.peak == 32 + 80  # so it is where the rest lies above
 
 
 def test_slices_of_what_stays_lie_in_it_unless_something_is_written_over_them() -> None:

@@ -109,10 +109,12 @@ def file_of(parts: list[str]) -> str | None:
 
 def import_nodes(tree: ast.AST, in_function: bool, type_only: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):
+            continue  # which holds no statement
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield node, in_function, type_only
         checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         yield from import_nodes(node, in_function or function, type_only or checking)
 
 

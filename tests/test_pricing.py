@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from itertools import combinations
 from typing import Any
 
 import pytest
 
 import memplan
 from commands import run
+from memplan.solving import pricing
 from memplan.solving.pricing import cheapest
 from price_oracle import instance
 
@@ -107,6 +110,47 @@ def test_the_cheapest_set() -> None:
     assert cheapest(cores, price) == ({(1, 2), (0, 3)}, 3)
     assert cheapest([], price) == (set(), 0)
     assert cheapest([*cores, frozenset()], price)[1] == 11
+
+
+def test_the_cheapest_set_beside_all_sets() -> None:
+    for seed in range(200):
+        chance = random.Random(seed)
+        price = {(k, k + 1): chance.randint(1, 9) for k in range(7)}
+        cores = [frozenset(chance.sample(list(price), chance.randint(1, 4))) for _ in range(chance.randint(1, 5))]
+        sets = (frozenset(taken) for count in range(8) for taken in combinations(price, count))
+        hitting = [taken for taken in sets if all(taken & core for core in cores)]
+        found, cost = cheapest(cores, price)
+        assert found in hitting, seed
+        assert cost == sum(price[pair] for pair in found), seed
+        assert cost == min(sum(price[pair] for pair in taken) for taken in hitting), seed
+
+
+@pytest.mark.parametrize("tries", [1, 2, 3, 5, 8])
+def test_what_is_not_searched_proves_nothing(tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(12):
+        made = instance(seed)
+        rows = [(f"#{a}", f"#{b}", price) for (a, b), price in made.price.items()]
+        problem = memplan.Problem(*map(list, zip(*made.buffers, strict=True)))
+        least = memplan.plan(problem, capacity=made.capacity + 8, price=rows)
+        with monkeypatch.context() as patch:
+            patch.setattr(pricing, "_MOST_TRIES", tries)
+            found = memplan.plan(problem, capacity=made.capacity + 8, price=rows)
+        if found.pricing is None or least.pricing is None:
+            continue
+        assert found.pricing.price_bound <= least.pricing.price, seed
+        if found.pricing.price == least.pricing.price:
+            assert found.pricing.peak_bound <= least.peak, seed
+
+
+def test_what_fits_a_wide_capacity_is_not_the_lowest_yet() -> None:
+    """The pair is alive together, so that it shares nothing in any plan."""
+    problem = memplan.generate.tight(10)
+    meets = (problem.first[1:] < problem.last[0]) & (problem.first[0] < problem.last[1:])
+    other = 1 + int(meets.argmax())
+    found = memplan.plan(problem, price=[(problem.name(0), problem.name(other), 1)], capacity=2 * problem.load)
+    assert found.pricing is not None
+    assert memplan.plan(problem, "first_fit").peak < 2 * problem.load
+    assert (found.pricing.price, found.pricing.peak_bound, found.peak) == (0, problem.load, problem.load)
 
 
 def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

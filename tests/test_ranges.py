@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import memplan
 from commands import run
-from memplan import ranges
+from memplan.ranges import planning, pushing
 from methods_machine import Machine
 from strategies import bounded, relation_graphs
 from test_methods import places_of
@@ -161,8 +161,8 @@ def test_a_program_of_torch_has_ranges() -> None:
 
 def family(monkeypatch: pytest.MonkeyPatch, graph_of: Any) -> None:
     """Let a source be a function from sizes to a graph dict."""
-    monkeypatch.setattr(ranges, "capture", lambda source, dims, **_: memplan.capture(graph_of(**dims)))
-    monkeypatch.setattr(ranges, "kind_of", lambda _: "dict")
+    monkeypatch.setattr(planning, "capture", lambda source, dims, **_: memplan.capture(graph_of(**dims)))
+    monkeypatch.setattr(planning, "kind_of", lambda _: "dict")
 
 
 def chain(sizes: dict[str, int], *, relu: bool = True) -> dict[str, Any]:
@@ -235,9 +235,9 @@ def test_branches_of_which_a_run_takes_one_share_bytes(monkeypatch: pytest.Monke
     assert plan.ranged is not None
     assert [row.peak for row in plan.ranged.values()] == [12 * n for n in range(1, 5)]
     assert memplan.plan(graph(4)).peak > plan.peak
-    assert ranges._exclusive("if/a/x/b", "if/c")
-    assert not ranges._exclusive("if/a/x/b", "if/a")
-    assert not ranges._exclusive("if/a", "of/b")
+    assert pushing._exclusive("if/a/x/b", "if/c")
+    assert not pushing._exclusive("if/a/x/b", "if/a")
+    assert not pushing._exclusive("if/a", "of/b")
 
 
 def test_other_sizes_are_captured_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +271,7 @@ def test_networks_that_change_with_their_sizes_are_refused(monkeypatch: pytest.M
     family(monkeypatch, lambda n: {**given, "ops": [{**work[0], "workspace": 4 * (n == 2)}]})
     with pytest.raises(memplan.UnsupportedError, match="other buffers at some sizes of the range"):
         memplan.plan(object(), dims={"n": (1, 2)})
-    monkeypatch.setattr(ranges, "capture", lambda *_, **__: memplan.Problem([1], [0], [1]))
+    monkeypatch.setattr(planning, "capture", lambda *_, **__: memplan.Problem([1], [0], [1]))
     with pytest.raises(TypeError, match="dims in a range are for graphs"):
         memplan.plan(object(), dims={"n": (1, 2)})
 

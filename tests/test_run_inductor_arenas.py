@@ -226,6 +226,67 @@ def test_the_text_of_dtypes_views_and_concatenations(train: bool, place: list[st
     check(codes)
 
 
+def said(codes: list[str]) -> dict[str, Any]:
+    """What forward and backward say of themselves."""
+    found = [json.loads(line) for code in codes for line in re.findall(r"_memplan_loaded\('(.*)'\)", code)]
+    return {graph["name"].split()[0]: graph for graph in found}
+
+
+def test_backward_counts_what_forward_leaves(codes: list[str]) -> None:
+    """A convolution copies what it is given into another layout, and saves the copy under the name of the input."""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(8, 16, 4, stride=4), nn.Linear(16, 4)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            y = self.conv(x).flatten(2).mT
+            return self.head(y.sigmoid()).square(), y
+
+    x = torch.randn(4, 8, 32, 32)
+    run(Net(), {"x": x}, True)
+    forward, backward = said(codes)["forward"], said(codes)["backward"]
+    left = forward["left"]
+    copies = [row for row in left if row["bytes"] == x.nbytes]
+    assert [row["names"] for row in copies] == [[name] for row in copies for name in row["names"]]
+    assert all(name.startswith("primals") for row in copies for name in row["names"])
+    assert copies
+    assert [row["seen"] for row in left].count(True) == 2
+    assert backward["figures"]["cpu"]["planned"] >= sum(row["bytes"] for row in left)
+
+
+def test_the_figures_of_a_graph_in_which_nothing_is_placed(codes: list[str]) -> None:
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (x.sin(),)
+
+    x = torch.randn(64, requires_grad=True)
+    run(Net(), {"x": x}, True)
+    for graph in said(codes).values():
+        assert not graph["arenas"]
+        assert graph["figures"]["cpu"]["planned"] >= x.nbytes
+
+
+def test_an_input_is_held_while_the_last_kernel_that_reads_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from torch._inductor import ir
+    from torch._inductor.codegen import wrapper
+
+    from memplan.inductor.lines import Ledger
+
+    layout = ir.FixedLayout(torch.device("cpu"), torch.float32, [2], [1])
+    free = {name: wrapper.FreeLine(None, ir.InputBuffer(name=name, layout=layout)) for name in "wxyz"}
+    memory, kernel = wrapper.MemoryPlanningLine(None), wrapper.CommentLine("kernel")
+    monkeypatch.setattr(Ledger, "_bytes", lambda self, node: 8)
+    lines = [kernel, free["w"], memory, kernel, free["x"], free["y"], kernel, memory, free["z"], kernel]
+    assert [(block.name, block.last) for block in Ledger(lines).given] == [("w", 1), ("x", 2), ("y", 2), ("z", 2)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("name", ["resnet", "convnext", "swin", "vit", "gpt2", "t5", "llama", "whisper"])

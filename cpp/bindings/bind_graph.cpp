@@ -75,6 +75,7 @@ py::dict dict_of(const OpSpec& op) {
   if (op.cost) dict["cost"] = *op.cost;
   if (!op.recompute) dict["recompute"] = false;
   if (!op.branch.empty()) dict["branch"] = op.branch;
+  if (op.flops) dict["flops"] = *op.flops;
   return dict;
 }
 
@@ -220,7 +221,7 @@ void bind_op(py::module_& m) {
                        std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
                        const ViewTuples& concats, std::vector<std::string> after, std::optional<double> cost,
-                       bool recompute, std::string branch) {
+                       bool recompute, std::string branch, std::optional<double> flops) {
     return OpSpec{std::move(name),
                   std::move(type),
                   std::move(inputs),
@@ -235,7 +236,8 @@ void bind_op(py::module_& m) {
                   std::move(after),
                   cost,
                   recompute,
-                  std::move(branch)};
+                  std::move(branch),
+                  flops};
   };
   py::class_<OpSpec>(
       m, "Op",
@@ -247,7 +249,7 @@ void bind_op(py::module_& m) {
            py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0,
            py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
            py::arg("after") = std::vector<std::string>{}, py::arg("cost") = py::none(), py::arg("recompute") = true,
-           py::arg("branch") = "")
+           py::arg("branch") = "", py::arg("flops") = py::none())
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -263,20 +265,22 @@ void bind_op(py::module_& m) {
       .def_readonly("cost", &OpSpec::cost, "Of running it, in any unit; None where nothing is said.")
       .def_readonly("recompute", &OpSpec::recompute, "Whether it may run again: it gives what it gave before.")
       .def_readonly("branch", &OpSpec::branch, "In which it runs, such as 'if1/then'; empty: in every run.")
+      .def_readonly("flops", &OpSpec::flops, "Floating-point operations; None where nothing is said.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def(py::pickle(
           [](const OpSpec& op) {
             return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
                                   tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
-                                  tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch);
+                                  tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops);
           },
           [make](const py::tuple& s) {
             return make(s[0].cast<std::string>(), s[1].cast<std::string>(), s[2].cast<std::vector<std::string>>(),
                         s[3].cast<std::vector<std::string>>(), s[4].cast<Bytes>(), s[5].cast<ViewTuples>(),
                         s[6].cast<ViewTuples>(), s[7].cast<ViewTuples>(), s[8].cast<int>(), s[9].cast<ViewTuples>(),
                         s[10].cast<ViewTuples>(), s[11].cast<std::vector<std::string>>(),
-                        s[12].cast<std::optional<double>>(), s[13].cast<bool>(), s[14].cast<std::string>());
+                        s[12].cast<std::optional<double>>(), s[13].cast<bool>(), s[14].cast<std::string>(),
+                        s[15].cast<std::optional<double>>());
           }));
 }
 

@@ -59,7 +59,7 @@ from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
-from .ranges import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
+from .ranges.planning import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
 from .run.plans import seconds_of as _seconds_of  # noqa: F401  what fit calls

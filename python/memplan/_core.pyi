@@ -142,6 +142,7 @@ class Op:
         float | None,
         bool,
         str,
+        float | None,
     ]: ...
     def __init__(
         self,
@@ -160,6 +161,7 @@ class Op:
         cost: typing.SupportsFloat | typing.SupportsIndex | None = None,
         recompute: bool = True,
         branch: str = "",
+        flops: typing.SupportsFloat | typing.SupportsIndex | None = None,
     ) -> None: ...
     def __repr__(self) -> str: ...
     def __setstate__(self, arg0: tuple) -> None: ...
@@ -181,6 +183,11 @@ class Op:
     def cost(self) -> float | None:
         """
         Of running it, in any unit; None where nothing is said.
+        """
+    @property
+    def flops(self) -> float | None:
+        """
+        Floating-point operations; None where nothing is said.
         """
     @property
     def inplace(self) -> list[tuple[str, str, int]]: ...

@@ -1,106 +1,190 @@
 """Fitting a budget: what it costs to train within 90, 80, ... 40 % of the load, beside the rules of others.
 
-Run: ``python tests/benchmarks/fit.py [--instances FOLDER] [--json F] [--docs] [NETWORK ...]``; the larger instances are
-beside the checkout. Costs are in % of the cost of all ops, the bytes that they touch.
+Run: ``python tests/benchmarks/fit.py [--quick] [--instances FOLDER] [--json F] [--docs] [NETWORK ...]``. The larger
+instances are beside the checkout; transformers are captured here. Costs are in % of the cost of all ops: the bytes that
+they touch, and for captured networks their floating-point operations, too. A second table is with tensors that are
+moved out. What the rules of others reach is kept in a folder, as they take much longer.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fit_rules import Flow, Reruns, dtr, knapsacks, segments
-from reporting import arguments, replace_section, report
+from fit_others import RULES, Others
+from reporting import Rows, arguments, replace_section, report, show
 
 import memplan
 from memplan import _core
 from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 
-SECTION = "fit"
-HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", "DTR", "knapsack", "segments")
-PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
-INSTANCES = Path(__file__).parents[3] / "shared" / "instances" / "torch"
-PERCENT = (90, 80, 70, 60, 50, 40)
+SECTION, MOVES = "fit", "fit with moves"
+HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES)
+TRANSFERS = (2.0, 0.5)  # of a byte that is moved, beside 1 for one that an op touches
+HEAD_OF_MOVES = (
+    *("network", "% of load"),
+    *(f"{what} at {price:g}" for price in TRANSFERS for what in ("memplan", "bound", "moved out")),
+)
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "fit.md"
+INSTANCES = ROOT.parent / "shared" / "instances" / "torch"
+RULES_KEPT = ROOT / "build" / "fit_rules"
+CAPTURED = ("bert", "llama", "vit")
+PERCENT, PERCENT_WITH_MOVES = (90, 80, 70, 60, 50, 40), (80, 60, 40)
+QUICK = ("mobilenet_v2_b1_train", "resnet50_b32_train", "vit")
 
 
 def main() -> None:
     """Fit, compare, print."""
     parser = arguments(__doc__)
-    parser.add_argument("networks", nargs="*", help="names of instances; all training graphs by default")
+    parser.add_argument("networks", nargs="*", help="names of instances, or of transformers; by default all")
     parser.add_argument("--instances", type=Path, default=INSTANCES, help="a folder of graph dicts")
+    parser.add_argument("--kept", type=Path, default=RULES_KEPT, help="a folder for what the rules of others reach")
+    parser.add_argument("--quick", action="store_true", help="three networks")
     options = parser.parse_args()
-    paths = [options.instances / f"{name}.json" for name in options.networks]
-    rows: list[dict[str, Any]] = []
-    for path in paths or sorted(options.instances.glob("*_train.json")):
-        rows += measured(path)
-    cells = [cells_of(row) for row in rows]
+    every = [*sorted(path.stem for path in options.instances.glob("*_train.json")), *CAPTURED]
+    names = options.networks or (QUICK if options.quick else every)
+    rows: Rows = []
+    moves: Rows = []
+    for name in names:
+        network = Network(name, options.instances, options.kept)
+        rows += [printed(network.row(percent), cells_of) for percent in PERCENT]
+        moves += [printed(network.row_with_moves(percent), cells_of_moves) for percent in PERCENT_WITH_MOVES]
     docs, options.docs = options.docs, False
-    about = report(SECTION, HEAD, cells, rows, options)
+    cells, cells_with_moves = [cells_of(row) for row in rows], [cells_of_moves(row) for row in moves]
+    about = report(SECTION, HEAD, cells, rows + moves, options)
+    show(HEAD_OF_MOVES, cells_with_moves)
+    for line in (summary(rows), summary_of_moves(moves)):
+        print(line)
     if docs:
         replace_section(SECTION, about, HEAD, cells, PAGE)
+        replace_section(MOVES, about, HEAD_OF_MOVES, cells_with_moves, PAGE)
 
 
-def measured(path: Path) -> list[dict[str, Any]]:
-    """A row for each capacity: costs as shares of all."""
-    graph = memplan.capture(path)
-    assert isinstance(graph, _core.Graph)
-    cost, again = costs_of(graph, "bytes"), [again_of(op) for op in graph.ops]
-    storage = _core.StorageOptions()
-    load, total = _core.buffers_of(graph, storage).problem.load, sum(cost)
-    flow = Flow(graph, cost)
-    tried: dict[Any, tuple[int, float] | None] = {}
+class Network:
+    """A graph of a training step, what its ops cost, and what rules of others reach."""
 
-    def of(reruns: Reruns | None) -> tuple[int, float] | None:
-        """The load and the cost of a graph with reruns."""
-        key = None if reruns is None else tuple(reruns)
-        if key not in tried:
-            tried[key] = None if reruns is None else _run(graph, cost, again, storage, reruns)
-        return tried[key]
+    def __init__(self, name: str, instances: Path, kept: Path) -> None:
+        self.name = name
+        self.graph = captured(name) if name in CAPTURED else memplan.capture(instances / f"{name}.json")
+        self.cost = costs_of(self.graph, "flops")
+        self.again = [again_of(op) for op in self.graph.ops]
+        self.storage = _core.StorageOptions()
+        self.load = _core.buffers_of(self.graph, self.storage).problem.load
+        self.total = sum(self.cost)
+        self.others = Others(name, self.graph, self.cost, kept)
 
-    of_knapsacks, of_segments = [of(r) for r in knapsacks(flow)], [of(r) for r in segments(flow)]
-    rows = []
-    for percent in PERCENT:
-        capacity = load * percent // 100
-        row: dict[str, Any] = {"network": path.stem, "ops": len(graph.ops), "percent": percent}
+    def row(self, percent: int) -> dict[str, Any]:
+        """Costs as shares of all: of memplan, the bound, and the others."""
+        capacity = self.load * percent // 100
+        row = {"network": self.name, "ops": len(self.graph.ops), "percent": percent} | self.fitted(capacity)
+        for rule in RULES:
+            least = self.others.least(rule, capacity)
+            row[rule] = None if least is None else least / self.total
+        return row
+
+    def row_with_moves(self, percent: int) -> dict[str, Any]:
+        capacity = self.load * percent // 100
+        row: dict[str, Any] = {"network": self.name, "percent": percent}
+        for price in TRANSFERS:
+            least = self.others.least_moved(capacity, price)
+            row[f"{price:g}"] = self.fitted(capacity, price) | {"moved": None if least is None else least / self.total}
+        return row
+
+    def fitted(self, capacity: int, transfer: float | None = None) -> dict[str, Any]:
         begin = time.process_time()
+        found: dict[str, Any] = {"added": None, "bound": None}
         try:
-            found = _core.fit_graph(graph, cost, again, storage, capacity)
-            row |= {"added": found.added_cost / total, "bound": found.cost_bound / total}
+            fitted = _core.fit_graph(
+                self.graph, self.cost, self.again, self.storage, capacity, recompute=True, transfer=transfer
+            )
+            found = {"added": fitted.added_cost / self.total, "bound": fitted.cost_bound / self.total}
         except memplan.InfeasibleError as error:
-            row |= {"added": None, "floor": error.lower_bound / load, "proven": error.proven}
-        row["seconds"] = time.process_time() - begin
-        of_dtr = [of(dtr(flow, capacity * share // 100)) for share in (106, 103, 100, 97, 94, 90)]
-        for name, found_by in (("dtr", of_dtr), ("knapsack", of_knapsacks), ("segments", of_segments)):
-            row[name] = _least(found_by, capacity, total)
-        rows.append(row)
-        print(cells_of(row), flush=True)
-    return rows
+            found |= {"floor": (error.lower_bound or 0) / self.load, "proven": error.proven}
+        return found | {"seconds": time.process_time() - begin}
 
 
-def _run(
-    graph: _core.Graph, cost: list[float], again: list[Any], storage: _core.StorageOptions, reruns: Reruns
-) -> tuple[int, float]:
-    found = _core.rerun_graph(graph, cost, again, storage, reruns)
-    return found.load, found.added_cost
+def captured(name: str) -> _core.Graph:
+    """A step of a small transformer with random weights."""
+    import torch
+    from within_budget import networks
+
+    torch.manual_seed(0)
+    model, inputs = networks()[name]()
+    graph = memplan.capture(model.train(), kwargs=inputs, train=True)
+    assert isinstance(graph, _core.Graph)
+    return graph
 
 
-def _least(found: Iterable[tuple[int, float] | None], capacity: int, total: float) -> float | None:
-    return min((cost / total for load, cost in filter(None, found) if load <= capacity), default=None)
+def printed(row: dict[str, Any], cells: Callable[[Mapping[str, Any]], list[str]]) -> dict[str, Any]:
+    print(cells(row), flush=True)
+    return row
 
 
-def cells_of(row: dict[str, Any]) -> list[str]:
+def cells_of(row: Mapping[str, Any]) -> list[str]:
     """A row of the table; "-" where nothing fits, with the floor where that is proven."""
     cells = [row["network"].removesuffix("_train"), str(row["ops"]), str(row["percent"])]
-    if row["added"] is None:
-        proven = f"needs {row['floor']:.1%}" if row["proven"] else "not found"
-        cells += [proven, "-"]
-    else:
-        cells += [f"{row['added']:.2%}", f"{row['bound']:.2%}"]
-    cells.append(f"{row['seconds']:.1f}")
-    return cells + ["-" if row[name] is None else f"{row[name]:.2%}" for name in ("dtr", "knapsack", "segments")]
+    return [*cells, *costs_in(row), f"{row['seconds']:.1f}", *(share(row[rule]) for rule in RULES)]
+
+
+def cells_of_moves(row: Mapping[str, Any]) -> list[str]:
+    cells = [row["network"].removesuffix("_train"), str(row["percent"])]
+    for price in TRANSFERS:
+        found = row[f"{price:g}"]
+        cells += [*costs_in(found), share(found["moved"])]
+    return cells
+
+
+def costs_in(found: Mapping[str, Any]) -> list[str]:
+    if found["added"] is None:
+        return [f"needs {found['floor']:.1%}" if found["proven"] else "not found", "-"]
+    return [share(found["added"]), share(found["bound"])]
+
+
+def share(part: float | None) -> str:
+    return "-" if part is None else f"{part:.2%}"
+
+
+def summary(rows: Rows) -> str:
+    """Distances to the bound, and where others are better."""
+    fitted = [row for row in rows if row["added"] is not None]
+    better = [(row, rule) for row in rows for rule in RULES if is_better(row[rule], row["added"])]
+    seconds = [row["seconds"] for row in fitted]
+    return f"{distances(rows, fitted)}; at most {max(seconds, default=0):.1f} s; {said(better)}"
+
+
+def summary_of_moves(rows: Rows) -> str:
+    lines = []
+    for price in (f"{price:g}" for price in TRANSFERS):
+        found = [row[price] | {"network": row["network"], "percent": row["percent"]} for row in rows]
+        fitted = [row for row in found if row["added"] is not None]
+        better = [(row, "moved") for row in found if is_better(row["moved"], row["added"])]
+        lines.append(f"at {price} for a byte: {distances(found, fitted)}; {said(better)}")
+    return "\n".join(lines)
+
+
+def is_better(other: float | None, own: float | None) -> bool:
+    return other is not None and (own is None or other < own * (1 - 1e-9))
+
+
+def distances(rows: Rows, fitted: Rows) -> str:
+    apart = sorted(100 * (row["added"] - row["bound"]) for row in fitted)
+    floors = sum(1 for row in rows if row["added"] is None and row["proven"])
+    free = sum(1 for row in fitted if row["added"] > 0 and row["bound"] == 0)
+    middle, most = (statistics.median(apart), apart[-1]) if apart else (0.0, 0.0)
+    return (
+        f"{len(rows)} rows, {len(fitted)} fitted, {floors} below the floor; {middle:.2f} points above the bound in the "
+        f"median, {most:.1f} at most; the bound is 0 in {free} where something is added"
+    )
+
+
+def said(better: list[tuple[dict[str, Any], str]]) -> str:
+    names = [f"{rule} at {row['network']} {row['percent']} %" for row, rule in better]
+    return f"better are: {', '.join(names)}" if names else "nobody is better in any"
 
 
 if __name__ == "__main__":

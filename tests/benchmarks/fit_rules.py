@@ -1,27 +1,31 @@
 """Rules of others for what runs again, small, after their papers: what `fit.py` measures `memplan.fit` beside.
 
-- Segments: Chen et al. 2016, training deep nets with sublinear memory cost. What crosses the ends of equal segments of
-  the forward pass is kept, all else is made again when the backward pass first needs it; the number of segments varies.
-- Knapsack: torch's partitioner (`activation_memory_budget`). Of what the forward pass saves, the dearest are
-  kept within a budget of bytes, by a knapsack.
-- DTR: Kirisame et al. 2021, dynamic tensor rematerialization. Runs op by op. While memory is short, what has the
-  lowest cost / (bytes x time since its last use) leaves.
+- Segments: Chen et al. 2016, training deep nets with sublinear memory cost. What crosses the ends of the segments of
+  the forward pass is kept, all else is made again when the backward pass first needs it. The segments have as many ops,
+  or make as many bytes; their number varies.
+- Knapsack: torch's partitioner (`activation_memory_budget`). Of what the forward pass saves, the dearest are kept
+  within a budget of bytes, by torch's own functions: greedy, by a dynamic program, or by an integer program.
+- DTR: in `fit_dtr.py`.
+- Moved out: what is idle longest, or has most bytes times idle time, leaves at the peak, until all steps fit. It is
+  fetched before it is used next.
 
-Each gives reruns: pairs of the op that follows, and the op, by position.
+Each gives reruns: pairs of the op that follows, and the op, by position; or fetches, with a tensor instead of the op.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
+from torch._functorch._activation_checkpointing.knapsack import dp_knapsack, greedy_knapsack, ilp_knapsack
 
 from memplan import _core
 from memplan.fitting.again import again_of
 
 Reruns = list[tuple[int, int]]
-_BUCKETS = 1000  # of bytes, in the knapsack
+SOLVERS = (greedy_knapsack, dp_knapsack, ilp_knapsack)  # torch's
 
 
 class Flow:
@@ -48,8 +52,14 @@ class Flow:
             targets = [self.root[view[0]] for view in op.aliases] or self.reads[k][:1] * (not op.outputs)
             for root in dict.fromkeys(targets if self.again[k] != "same" else ()):
                 self.changed[root].append(k)
+        self.unit, self.needs, self.price = cache(self._unit), cache(self._needs), cache(self._price)
+        self.neighbours: dict[str, list[str]] = {root: [] for root in self.bytes}
+        for root in self.bytes:
+            for name in self.needs(root):
+                self.neighbours[root].append(name)
+                self.neighbours[name].append(root)
 
-    def unit(self, root: str) -> list[int]:
+    def _unit(self, root: str) -> list[int]:
         """The ops that make a storage what it is; none if one of them may not run again."""
         k = self.maker.get(root)
         if k is None or self.again[k] != "same" or root in self.kept:
@@ -57,11 +67,14 @@ class Flow:
         unit = sorted({k, *(c for made in self.made[k] for c in self.changed[made])})
         return [] if any(self.again[c] == "never" for c in unit) else unit
 
-    def needs(self, root: str) -> list[str]:
+    def _needs(self, root: str) -> list[str]:
         """What the unit of a storage reads, but for what it makes itself."""
         unit = self.unit(root)
         made = {name for k in unit for name in self.made[k]}
         return [name for k in unit for name in self.reads[k] if name not in made and name not in self.given]
+
+    def last_use(self, root: str) -> int:
+        return max([self.maker.get(root, 0), *self.uses[root]])
 
     def may_return(self, root: str, stage: int) -> bool:
         """Whether a storage can be made again right before an op."""
@@ -69,7 +82,7 @@ class Flow:
         later = [c for k in unit for name in self.reads[k] for c in self.changed[name] if c > k and c not in unit]
         return bool(unit) and unit[-1] < stage <= min(later, default=len(self.ops))
 
-    def price(self, root: str) -> float:
+    def _price(self, root: str) -> float:
         """The cost of making a storage again."""
         return sum(self.cost[k] for k in self.unit(root))
 
@@ -84,12 +97,17 @@ class Flow:
         return self.maker[root] < self.peak < uses[-1] and self.may_return(root, self.back(root))
 
     @cached_property
-    def peak(self) -> int:
+    def loads(self) -> np.ndarray:
+        """The bytes alive at each op, if nothing is shared."""
         change = np.zeros(len(self.ops) + 1)
         for root, k in self.maker.items():
             change[k] += self.bytes[root]
-            change[max([k, *self.uses[root]]) + 1 if root not in self.kept else -1] -= self.bytes[root]
-        return int(np.cumsum(change).argmax())
+            change[self.last_use(root) + 1 if root not in self.kept else -1] -= self.bytes[root]
+        return np.cumsum(change)[:-1] + np.array([op.workspace for op in self.ops])
+
+    @cached_property
+    def peak(self) -> int:
+        return int(self.loads.argmax())
 
     def back(self, root: str) -> int:
         """The first use after the peak."""
@@ -120,111 +138,48 @@ class Flow:
 
 def segments(flow: Flow) -> Iterator[Reruns]:
     """Of 1, 2, ... segments."""
+    made = np.array([sum(flow.bytes[root] for root in flow.made[k]) for k in range(flow.peak + 1)])
+    share = np.cumsum(made) / max(1, made.sum())
     for count in sorted({*range(1, 25), *np.unique(np.geomspace(25, 200, 12).astype(int)).tolist()}):
-        ends = np.linspace(0, flow.peak + 1, count + 1)
-
-        def segment(k: int, ends: np.ndarray = ends) -> int:
-            return int(np.searchsorted(ends, k, side="right"))
-
-        dropped = {
-            root
-            for root in flow.saved
-            if all(segment(k) == segment(flow.maker[root]) for k in flow.uses[root] if k <= flow.peak)
-        }
-        yield flow.made_again(dropped)
+        parts = np.arange(count + 1) / count
+        for ends in (parts * (flow.peak + 1), np.searchsorted(share, parts)):
+            segment = np.searchsorted(ends, np.arange(flow.peak + 1), side="right")
+            dropped = {
+                root
+                for root in flow.saved
+                if all(segment[k] == segment[flow.maker[root]] for k in flow.uses[root] if k <= flow.peak)
+            }
+            yield flow.made_again(dropped)
 
 
-def knapsacks(flow: Flow) -> Iterator[Reruns]:
-    """With 0, 2, 4, ... 98 % of what is saved."""
-    total = sum(flow.bytes[root] for root in flow.saved)
-    weight = [max(1, -(-flow.bytes[root] * _BUCKETS // max(1, total))) for root in flow.saved]
-    best = np.zeros(_BUCKETS + 1)
-    taken = np.zeros((len(flow.saved), _BUCKETS + 1), dtype=bool)
-    for i, root in enumerate(flow.saved):
-        w = min(weight[i], _BUCKETS)
-        with_it = np.concatenate([np.full(w, -1.0), best[: _BUCKETS + 1 - w] + flow.price(root)])
-        taken[i] = with_it > best
-        best = np.maximum(best, with_it)
-    for percent in range(0, 100, 2):
-        room, kept = percent * _BUCKETS // 100, set()
-        for i in reversed(range(len(flow.saved))):
-            if taken[i, room]:
-                kept.add(flow.saved[i])
-                room -= min(weight[i], _BUCKETS)
-        yield flow.made_again(set(flow.saved) - kept)
+def knapsacks(flow: Flow, step: int) -> Iterator[Reruns]:
+    """With 0, step, 2 step, ... % of what is saved, by each of torch's functions."""
+    total = max(1, sum(flow.bytes[root] for root in flow.saved))
+    weights, prices = [flow.bytes[root] / total for root in flow.saved], [flow.price(root) for root in flow.saved]
+    for percent in range(0, 100, step):
+        for solve in SOLVERS if flow.saved else ():
+            kept = {flow.saved[i] for i in solve(weights, prices, percent / 100)[1]}
+            yield flow.made_again(set(flow.saved) - kept)
 
 
-def dtr(flow: Flow, budget: int) -> Reruns | None:
-    """What runs again within a budget; None if it does not do with it."""
-    run = _Dtr(flow, budget)
-    try:
-        for k in range(len(flow.ops)):
-            run.op(k)
-    except MemoryError:
-        return None
-    return run.reruns
-
-
-class _Dtr:
-    def __init__(self, flow: Flow, budget: int) -> None:
-        self.flow, self.budget = flow, budget
-        self.alive: dict[str, float] = {}  # when it was used last
-        self.used, self.clock = 0, 0.0
-        self.reruns: Reruns = []
-
-    def op(self, k: int) -> None:
-        flow = self.flow
-        locked = set(flow.reads[k])
-        for root in flow.reads[k]:
-            self.bring(root, k, locked, 0)
-        self.make(k, locked)
-        for root in (*flow.reads[k], *flow.made[k]):
-            if root not in flow.kept and max([flow.maker.get(root, 0), *flow.uses[root]]) <= k:
-                self.drop(root)
-
-    def bring(self, root: str, stage: int, locked: set[str], depth: int) -> None:
-        if root in self.flow.given or root in self.alive:
-            self.alive[root] = self.clock if root in self.alive else 0.0
-            if root in self.flow.given:
-                del self.alive[root]
-            return
-        if not self.flow.may_return(root, stage) or depth > 500:
-            raise MemoryError
-        unit, needs = self.flow.unit(root), self.flow.needs(root)
-        inner = locked | set(needs)
-        for name in needs:
-            self.bring(name, stage, inner, depth + 1)
-        self.reruns.append((stage, unit[0]))
-        for k in unit:
-            self.make(k, inner | set(self.flow.made[unit[0]]))
-
-    def make(self, k: int, locked: set[str]) -> None:
-        flow = self.flow
-        new = [root for root in flow.made[k] if root not in self.alive]
-        needed = sum(flow.bytes[root] for root in new) + flow.ops[k].workspace
-        while self.used + needed > self.budget:
-            self.evict(locked)
-        self.clock += flow.cost[k] + 1
-        for root in new:
-            self.alive[root] = self.clock
-            self.used += flow.bytes[root]
-        for root in flow.reads[k]:
-            if root in self.alive:
-                self.alive[root] = self.clock
-
-    def evict(self, locked: set[str]) -> None:
-        flow = self.flow
-        worst, least = None, float("inf")
-        for root, since in self.alive.items():
-            if root in locked or not flow.bytes[root] or not flow.unit(root):
-                continue
-            score = flow.price(root) / (flow.bytes[root] * (self.clock - since + 1))
-            if score < least:
-                worst, least = root, score
-        if worst is None:
-            raise MemoryError
-        self.drop(worst)
-
-    def drop(self, root: str) -> None:
-        if self.alive.pop(root, None) is not None:
-            self.used -= self.flow.bytes[root]
+def moved_out(flow: Flow, capacity: int, longest: bool) -> list[tuple[int, str]] | None:
+    """Fetches with which all steps are within a capacity: of what is idle longest, or of most bytes times idle time."""
+    load = flow.loads.copy()
+    gaps = []
+    for root, k in flow.maker.items():
+        uses = sorted({*(c for c in flow.changed[root] if c > k), *flow.uses[root], k})
+        for before, after in itertools.pairwise(uses):
+            if after - before > 1 and root not in flow.kept and max([k, *flow.changed[root]]) <= before:
+                gaps.append((after - before, flow.bytes[root] * (after - before), before, after, root))
+    gaps.sort(key=lambda gap: gap[0 if longest else 1], reverse=True)
+    fetches = []
+    while load.max() > capacity:
+        worst = int(load.argmax())
+        found = next((gap for gap in gaps if gap[2] < worst < gap[3]), None)
+        if found is None:
+            return None
+        gaps.remove(found)
+        _, _, before, after, root = found
+        load[before + 1 : after] -= flow.bytes[root]
+        fetches.append((after, root))
+    return sorted(fetches)

@@ -15,7 +15,7 @@ import pytest
 
 import memplan
 from commands import LIFETIMES, run, shell
-from memplan.cli.arguments import names_with_parameters
+from memplan.cli.values import names_with_parameters
 
 PLANNERS = ["auto", "naive", "xla_heap:order=spatial,fit=lowest"]
 

@@ -67,6 +67,7 @@ struct BasicOp {
   std::optional<double> cost = {};           // of running it, in any unit; finite, >= 0
   bool recompute = true;    // it may run again: it draws no random numbers, and changes nothing but what it overwrites
   std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
+  std::optional<double> flops = {};  // floating-point operations; finite, >= 0
 
   bool operator==(const BasicOp&) const = default;
 };

@@ -73,8 +73,9 @@ Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
         Gap gap = gap_of(model, i, before, use);
         if (const auto found = over[at(before)].find(i); found != over[at(before)].end())
           gap.written_over = found->second;
+        const bool stays = model.is_kept(i, before + 1);
         before = use;
-        if (gap.begin <= gap.end && (gap.first < gap.last || gap.written_over > 0)) gaps.push_back(gap);
+        if (!stays && gap.begin <= gap.end && (gap.first < gap.last || gap.written_over > 0)) gaps.push_back(gap);
       }
     }
   }

@@ -14,13 +14,13 @@ constexpr Index kMostOps = 64;
 
 using Items = std::uint32_t;  // a set
 
-// A stage, the items alive, and those that were moved out.
+// A stage, the items alive, and those that were fetched already.
 struct Situation {
   std::uint32_t stage;
   Items alive;
-  Items outside;
+  Items fetched;
 
-  std::uint64_t key() const { return (std::uint64_t{stage} << kMostItems | outside) << kMostItems | alive; }
+  std::uint64_t key() const { return (std::uint64_t{stage} << kMostItems | fetched) << kMostItems | alive; }
   static Situation of(std::uint64_t key) {
     constexpr std::uint64_t mask = (std::uint64_t{1} << kMostItems) - 1;
     return {static_cast<std::uint32_t>(key >> 2 * kMostItems), static_cast<Items>(key & mask),
@@ -32,8 +32,10 @@ class StateSearch {
  public:
   StateSearch(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {
     const std::vector<Content>& items = model.contents.items;
+    kept_.assign(at(model.op_count() + 1), 0);
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (items[i].kept) kept_ |= Items{1} << i;
+      for (Index stage = 0; stage <= model.op_count(); ++stage)
+        if (model.is_kept(static_cast<Index>(i), stage)) kept_[at(stage)] |= Items{1} << i;
       if (items[i].maker == kNone && (items[i].kept || !items[i].users.empty())) given_ |= Items{1} << i;
     }
   }
@@ -83,11 +85,11 @@ class StateSearch {
   }
 
   // The alive items after an op, if it fits when those of `gone` go with it.
-  bool runs(Index op, Items& alive, Items gone, bool again) const {
+  bool runs(Index op, Items& alive, Items gone, Items kept) const {
     const Items uses = set_of(model_.contents.uses[at(op)]), makes = set_of(model_.contents.makes[at(op)]);
     if ((uses & ~alive) != 0) return false;
     const Items after = alive & ~gone;
-    const Items twice = again ? makes & alive & kept_ : 0;
+    const Items twice = makes & alive & kept;
     const Items written = makes & ~alive;
     const Bytes saved = model_.contents.written_over(op, [after](Index i) { return (after >> i & 1) == 0; });
     const Bytes workspace = model_.contents.making[at(op)] - bytes_of(makes);
@@ -97,46 +99,43 @@ class StateSearch {
   }
 
   void expand(const Situation& state, double cost) {
+    const Items kept = kept_[state.stage], kept_after = kept_[state.stage + 1];
     for (std::size_t i = 0; i < model_.contents.items.size(); ++i)
-      if ((state.alive & ~kept_) >> i & 1)
-        push({state.stage, state.alive & ~(Items{1} << i), state.outside}, cost, state.key(), {0, kNone});
+      if ((state.alive & ~kept) >> i & 1)
+        push({state.stage, state.alive & ~(Items{1} << i), state.fetched}, cost, state.key(), {0, kNone});
     const auto op = static_cast<Index>(state.stage);
-    const Items uses = set_of(model_.contents.uses[at(op)]) & ~kept_;
+    const Items uses = set_of(model_.contents.uses[at(op)]) & ~kept_after;
     for_subsets(uses, [&](Items gone) {
       Items alive = state.alive;
-      if (runs(op, alive, gone, false)) push({state.stage + 1, alive, state.outside}, cost, state.key(), {0, kNone});
+      if (runs(op, alive, gone, 0)) push({state.stage + 1, alive, state.fetched}, cost, state.key(), {0, kNone});
     });
     for (Index u = 0; u < static_cast<Index>(model_.units.size()); ++u) {
       if (!model_.may_run_again(u, op)) continue;
       const Unit& unit = model_.units[at(u)];
       if (unit.moved != kNone) {
-        move(state, u, cost);
+        fetch(state, u, cost);
         continue;
       }
-      const Items needs = set_of(unit.needs) & ~kept_;
+      const Items needs = set_of(unit.needs) & ~kept;
       for_subsets(needs, [&](Items gone) {
         Items alive = state.alive;
         for (std::size_t k = 0; k < unit.ops.size(); ++k) {
           const Items now = k + 1 == unit.ops.size() ? gone : 0;
-          if (!runs(unit.ops[k], alive, now & set_of(model_.contents.uses[at(unit.ops[k])]), true)) return;
+          if (!runs(unit.ops[k], alive, now & set_of(model_.contents.uses[at(unit.ops[k])]), kept)) return;
         }
-        push({state.stage, alive, state.outside}, cost + unit.cost, state.key(), {op, u});
+        push({state.stage, alive, state.fetched}, cost + unit.cost, state.key(), {op, u});
       });
     }
   }
 
-  // A tensor is moved out as soon as it is whole. It is alive then, so that this needs no bytes.
-  void move(const Situation& state, Index u, double cost) {
+  // What is fetched was moved out as soon as it was whole. It was alive then, so that this needed no bytes.
+  void fetch(const Situation& state, Index u, double cost) {
     const Unit& unit = model_.units[at(u)];
     const Items items = set_of(unit.items);
-    const bool is_whole = static_cast<Index>(state.stage) == unit.from && (items & ~state.alive) == 0;
-    if ((items & ~state.outside) == 0) {
-      const Situation next{state.stage, state.alive | items, state.outside};
-      if (bytes_of(next.alive) <= capacity_)
-        push(next, cost + unit.cost, state.key(), {static_cast<Index>(state.stage), u});
-    } else if (is_whole) {
-      push({state.stage, state.alive, state.outside | items}, cost + unit.once, state.key(), {0, kNone});
-    }
+    const Situation next{state.stage, state.alive | items, state.fetched | items};
+    if (bytes_of(next.alive) > capacity_) return;
+    const double once = (items & ~state.fetched) == 0 ? 0 : unit.once;
+    push(next, cost + unit.cost + once, state.key(), {static_cast<Index>(state.stage), u});
   }
 
   template <class F>
@@ -164,7 +163,8 @@ class StateSearch {
 
   const FitModel& model_;
   Bytes capacity_;
-  Items kept_ = 0, given_ = 0;
+  std::vector<Items> kept_;  // per stage
+  Items given_ = 0;
   std::unordered_map<std::uint64_t, Known> known_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
 };

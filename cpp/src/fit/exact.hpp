@@ -1,8 +1,8 @@
 // Exact: the least cost of any schedule of a small graph, by Dijkstra's search through what may be alive.
 //
-// A state is how many ops of the order have run, which items are alive, and which were moved out. From it an op runs,
-// for the first time or again, a tensor is fetched, and items go. While an op runs, its bytes have to be within the
-// capacity; it may write over inputs that go with it. Items are counted as in the cover: no choice of sharing needs
+// A state is how many ops of the order have run, which items are alive, and which were fetched already. From it an op
+// runs, for the first time or again, a tensor is fetched, and items go. While an op runs, its bytes have to be within
+// the capacity; it may write over inputs that go with it. Items are counted as in the cover: no choice of sharing needs
 // less. So the cost is a lower bound, and that of a schedule which fits is the optimum.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "fit/cover.hpp"
 #include "fit/exact.hpp"
 #include "fit/fit_search.hpp"
+#include "fit/moments.hpp"
 #include "fit/prices.hpp"
 #include "fit/rewrite.hpp"
 #include "memplan/bounds.hpp"
@@ -24,7 +25,8 @@ namespace memplan {
 
 namespace {
 
-constexpr int kRounds = 1500;  // of the bound
+constexpr int kRounds = 1500;     // of the bound
+constexpr double kEnough = 1e-6;  // above a bound, as a share: no search for less
 constexpr std::array kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 constexpr int kTargets = 12;  // capacities of the model that are tried, until the buffers are within the real one
 
@@ -97,11 +99,12 @@ class Fitter {
     const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
     if (optimum) try_exact(FitModel(graph_, facts_, storage_, ways(false)), bounding, *optimum);
     const bool done = optimum && best_;
+    const double moments = optimum ? 0 : moments_bound(bounding, cover, Deadline());
     if (!done)
-      search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover, optimum ? optimum->cost : 0,
-             given);
+      search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover,
+             optimum ? optimum->cost : moments * (1 + kEnough), given);
     if (!best_) throw none_found(cover.floor());
-    best_->cost_bound = optimum ? optimum->cost : bound_of(bounding, cover);
+    best_->cost_bound = optimum ? optimum->cost : std::max(moments, bound_of(bounding, cover));
     best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
     best_->interrupted = interrupted_;
     return std::move(*best_);
@@ -133,10 +136,11 @@ class Fitter {
   }
 
   InfeasibleError none_found(const Floor& floor) const {
-    return unfit("no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
-                     in_bytes(least_load_) + ", and op " + quoted(graph_.op(floor.op).name) + " needs " +
-                     in_bytes(floor.bytes) + " in any",
-                 options_.capacity, floor.bytes);
+    std::string message = "no schedule was found within " + in_bytes(options_.capacity) + ": the least load found is " +
+                          in_bytes(least_load_);
+    if (floor.op != kNone)
+      message += ", and op " + quoted(graph_.op(floor.op).name) + " needs " + in_bytes(floor.bytes) + " in any";
+    return unfit(message, options_.capacity, floor.bytes);
   }
 
   // The graph is small: what no schedule can do is known. Parts of tensors are not moved alone, so that the optimum

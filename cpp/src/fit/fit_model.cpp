@@ -24,12 +24,15 @@ struct StorageFlow {
   std::vector<std::vector<Index>> changed;   // per op, roots
   std::vector<std::vector<Index>> changers;  // per root tensor, ops; ascending
   std::vector<bool> caged;                   // per root: a view of it is made by an op that has to run for more
+  std::vector<bool> kept;                    // per root: the caller gets it, or a view of it
 
   StorageFlow(const Graph& graph, const std::vector<OpFacts>& facts)
       : root(roots_of(graph)),
         changed(changed_roots(graph, facts, root)),
         changers(graph.tensors().size()),
-        caged(graph.tensors().size(), false) {
+        caged(graph.tensors().size(), false),
+        kept(graph.tensors().size(), false) {
+    for (const Index t : graph.outputs()) kept[at(root[at(t)])] = true;
     for (Index k = 0; k < graph.op_count(); ++k) {
       for (const Index r : changed[at(k)]) changers[at(r)].push_back(k);
       const Op& op = graph.op(k);
@@ -51,6 +54,7 @@ std::vector<Index> ops_of_unit(const Graph& graph, const std::vector<OpFacts>& f
   for (const Index t : op.outputs) {
     if (is_view(op, t)) continue;
     makes = true;
+    if (flow.kept[at(t)]) continue;  // it stays where it is, and what has changed it must not run again
     if (flow.caged[at(t)]) return {};
     for (const Index changer : flow.changers[at(t)]) {
       if (facts[at(changer)].again != Again::changes || flow.changed[at(changer)].size() != 1) return {};
@@ -70,7 +74,7 @@ bool is_whole(const Graph& graph, const View& view, Index root) {
 
 // The op after which the bytes of a tensor are final; kNone where it cannot be moved as a whole.
 Index final_after(const Graph& graph, const StorageFlow& flow, Index root, Index maker) {
-  if (flow.root[at(root)] != root || flow.caged[at(root)]) return kNone;
+  if (maker == kNone || flow.root[at(root)] != root || flow.caged[at(root)] || flow.kept[at(root)]) return kNone;
   Index last = maker;
   for (const Index changer : flow.changers[at(root)]) {
     last = std::max(last, changer);
@@ -87,7 +91,7 @@ void add_reruns(FitModel& model, const Graph& graph, const std::vector<OpFacts>&
     unit.ops = ops_of_unit(graph, facts, flow, k);
     if (unit.ops.empty()) continue;
     for (const Index i : contents.makes[at(k)])
-      if (!contents.items[at(i)].kept) unit.items.push_back(i);
+      if (model.may_leave(i)) unit.items.push_back(i);
     if (unit.items.empty()) continue;
     unit.until = model.op_count();
     for (const Index op : unit.ops) {
@@ -109,11 +113,13 @@ void add_reruns(FitModel& model, const Graph& graph, const std::vector<OpFacts>&
   }
 }
 
+// Tensors that are moved. With `parts`, each item on its own, from when one of the tensors is final in which it lies.
 void add_fetches(FitModel& model, const Graph& graph, const StorageFlow& flow, const Ways& ways) {
-  const std::vector<Content>& items = model.contents.items;
-  std::vector<std::vector<Index>> items_of(graph.tensors().size());
-  for (std::size_t i = 0; i < items.size(); ++i) items_of[at(items[i].tensor)].push_back(static_cast<Index>(i));
+  std::vector<Index> maker(graph.tensors().size(), kNone);
+  for (Index k = 0; k < graph.op_count(); ++k)
+    for (const Index t : graph.op(k).outputs) maker[at(t)] = k;
   const auto add = [&](Index tensor, std::vector<Index> own, Index last, Bytes bytes) {
+    if (last == kNone || last + 1 >= model.op_count()) return;
     Unit unit;
     unit.moved = tensor;
     unit.cost = unit.once = *ways.transfer * static_cast<double>(bytes);
@@ -123,18 +129,22 @@ void add_fetches(FitModel& model, const Graph& graph, const StorageFlow& flow, c
     unit.items = std::move(own);
     model.units.push_back(std::move(unit));
   };
-  for (std::size_t t = 0; t < items_of.size(); ++t) {
-    const std::vector<Index>& own = items_of[t];
-    if (own.empty() || items[at(own.front())].maker == kNone) continue;
-    if (std::any_of(own.begin(), own.end(), [&](Index i) { return items[at(i)].kept; })) continue;
-    const Index root = static_cast<Index>(t), last = final_after(graph, flow, root, items[at(own.front())].maker);
-    if (last == kNone || last + 1 >= model.op_count()) continue;
-    if (!ways.parts) {
-      add(root, own, last, graph.tensor(root).bytes);
-    } else {
-      for (const Index i : own) add(root, {i}, last, items[at(i)].bytes);
-    }
+  const auto final_of = [&](Index root) { return final_after(graph, flow, root, maker[at(root)]); };
+  std::vector<std::vector<Index>> items_of(graph.tensors().size());
+  for (Index i = 0; i < static_cast<Index>(model.contents.items.size()); ++i) {
+    const Content& item = model.contents.items[at(i)];
+    if (!model.may_leave(i)) continue;
+    items_of[at(item.tensor)].push_back(i);
+    if (!ways.parts) continue;
+    Index last = kNone;
+    for (const Index root : item.roots)
+      if (const Index final = final_of(root); final != kNone && (last == kNone || final < last)) last = final;
+    add(item.tensor, {i}, last, item.bytes);
   }
+  for (std::size_t t = 0; t < items_of.size() && !ways.parts; ++t)
+    if (!items_of[t].empty())
+      add(static_cast<Index>(t), std::move(items_of[t]), final_of(static_cast<Index>(t)),
+          graph.tensor(static_cast<Index>(t)).bytes);
 }
 
 }  // namespace

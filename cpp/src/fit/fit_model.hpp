@@ -43,6 +43,15 @@ class FitModel {
   FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, const Ways& ways = {});
 
   Index op_count() const { return contents.op_count(); }
+  // Whether an item may be away from before the op that makes what is kept of it; the items of others never are.
+  bool may_leave(Index item) const {
+    const Content& content = contents.items[at(item)];
+    return content.maker != kNone && (!content.kept || content.kept_from > content.maker);
+  }
+  // Whether an item is kept once so many ops have run.
+  bool is_kept(Index item, Index stage) const {
+    return contents.items[at(item)].kept && (!may_leave(item) || contents.items[at(item)].kept_from < stage);
+  }
   bool may_run_again(Index unit, Index stage) const {
     return unit != kNone && units[at(unit)].from <= stage && stage <= units[at(unit)].until;
   }

@@ -55,10 +55,10 @@ std::vector<FitStep> before_stage(const FitModel& model, Index stage, std::span<
   if (!fetches) return steps;
   for (const Index u : units) {
     if (model.units[at(u)].moved == kNone) continue;
+    const std::vector<Index>& items = model.units[at(u)].items;
     const auto reads = [&](const FitStep& step) {
-      if (step.op == kNone) return false;
+      if (step.op == kNone || model.unit_of_item[at(items.front())] == step.unit) return false;  // it makes them itself
       const std::vector<Index>& uses = model.contents.uses[at(step.op)];
-      const std::vector<Index>& items = model.units[at(u)].items;
       return std::any_of(items.begin(), items.end(),
                          [&](Index i) { return std::find(uses.begin(), uses.end(), i) != uses.end(); });
     };

@@ -91,6 +91,7 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.cost = spec.cost;
   op.recompute = spec.recompute;
   op.branch = std::move(spec.branch);
+  op.flops = spec.flops;
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -171,7 +172,7 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
   return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
           op.stream,    views(op.slices),  views(op.concats),  std::move(after),
-          op.cost,      op.recompute,      op.branch};
+          op.cost,      op.recompute,      op.branch,          op.flops};
 }
 
 std::optional<Bytes> total_bytes(const Graph& graph) {

@@ -125,8 +125,9 @@ void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
     const Op& op = graph.op(k);
     if (op.workspace < 0)
       throw GraphError(op_name(graph, k) + ": workspace must be >= 0 bytes, got " + std::to_string(op.workspace));
-    if (op.cost && (!std::isfinite(*op.cost) || *op.cost < 0))
-      throw GraphError(op_name(graph, k) + ": cost must be finite and >= 0, got " + std::to_string(*op.cost));
+    for (const auto& [said, value] : {std::pair{"cost", op.cost}, {"flops", op.flops}})
+      if (value && (!std::isfinite(*value) || *value < 0))
+        throw GraphError(op_name(graph, k) + ": " + said + " must be finite and >= 0, got " + std::to_string(*value));
     for (Index t : op.inputs)
       if (graph.tensor(t).kind == TensorKind::workspace)
         throw GraphError(op_name(graph, k) + " reads " + tensor_name(graph, t) + ", the workspace of " +

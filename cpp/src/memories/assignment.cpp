@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "memories/exchange.hpp"
 #include "memories/insertion.hpp"
 #include "memories/sweep.hpp"
 
@@ -13,12 +14,14 @@ namespace memplan {
 
 namespace {
 
-constexpr int kPriceRounds = 300;           // of prices
-constexpr Index kMostCompared = 16;         // buffers whose plans of equal cost are compared
-constexpr Index kMostMasked = 64;           // buffers, where sets that cannot be placed are remembered
-constexpr std::size_t kMostRefuted = 1000;  // sets of a pool
-constexpr int kMostMended = 64;             // plans of the tree
-constexpr double kSlacks[] = {0, 1. / 64, 1. / 32, 1. / 16, 1. / 8};  // of capacities, in sweeps
+constexpr int kPriceRounds = 300;            // of prices
+constexpr Index kMostCompared = 16;          // buffers whose plans of equal cost are compared
+constexpr Index kMostMasked = 64;            // buffers, where sets that cannot be placed are remembered
+constexpr std::size_t kMostRefuted = 1000;   // sets of a pool
+constexpr std::int64_t kExchanged = 20'000;  // of work for each whole
+constexpr int kMostMended = 64;              // plans of the tree
+constexpr int kMostSpared = 16;              // times that bytes are spared
+constexpr Bytes kSparedPart = 64;            // of a capacity
 
 class AssignmentSearch {
  public:
@@ -114,22 +117,51 @@ class AssignmentSearch {
 
   bool is_proven() const { return bound_ >= best_.cost; }
 
-  // The least that loads allow, in some part of the capacities: less where it cannot be placed.
+  // The least that loads allow; where that cannot be placed, less in the sections of what is left over.
   void sweep() {
-    for (const double slack : kSlacks) {
-      if (is_proven() || left_ <= 0) break;
-      std::vector<Bytes> spared;
-      for (std::size_t p = 0; p < load_.size(); ++p)
-        spared.push_back(static_cast<Bytes>(slack * static_cast<double>(wholes_.capacity(p).value_or(0))));
-      const double most = best_.pool.empty() ? std::numeric_limits<double>::infinity()
-                                             : static_cast<double>(best_.cost) - prices_.bound + 2 * prices_.rounding;
-      const Sweep found = sweep_pools(wholes_, demand_, prices_, spared, width(), most, deadline_);
-      left_ -= found.work;
-      if (slack == 0) raise_bound(found);
-      if (found.pool.empty()) break;
-      pool_ = found.pool;
-      if (leaf()) break;
+    if (is_proven()) return;
+    const double most = best_.pool.empty() ? std::numeric_limits<double>::infinity()
+                                           : static_cast<double>(best_.cost) - prices_.bound + 2 * prices_.rounding;
+    const Sweep found = sweep_pools(wholes_, demand_, prices_, width(), most, deadline_);
+    left_ -= found.work;
+    raise_bound(found);
+    pool_ = found.pool.empty() ? best_.pool : found.pool;
+    Spared spared(load_.size(), std::vector<Bytes>(at(demand_.sections()), 0));
+    Bytes part = kSparedPart;
+    for (int round = 0; round < kMostSpared && !pool_.empty() && !is_proven() && left_ > placer_.work(); ++round) {
+      const std::int64_t given = kExchanged * std::min<Index>(wholes_.count(), 1000);
+      std::int64_t work = given;
+      pool_ = exchange_pools(wholes_, demand_, prices_, spared, std::move(pool_), bound_, work, deadline_);
+      left_ -= given - work;
+      if (pool_.empty()) break;
+      if (leaf()) {
+        if (!halve(spared)) break;
+        pool_ = best_.pool;
+        part *= 2;
+      } else {
+        spare(spared, part);
+      }
     }
+  }
+
+  // Less of what is spared; false if nothing is.
+  static bool halve(Spared& spared) {
+    Bytes most = 0;
+    for (std::vector<Bytes>& of_pool : spared)
+      for (Bytes& bytes : of_pool) most = std::max(most, bytes /= 2);
+    return most > 0;
+  }
+
+  // More bytes where the wholes live that the last placement left above a capacity.
+  void spare(Spared& spared, Bytes part) const {
+    Spared more(spared.size(), std::vector<Bytes>(at(demand_.sections()), 0));
+    for (const Index i : above_) {
+      const std::size_t p = at(pool_[at(i)]);
+      for (const SectionUse& use : demand_.of(i))
+        for (Index s = use.first; s < use.last; ++s) more[p][at(s)] = *wholes_.capacity(p) / part;
+    }
+    for (std::size_t p = 0; p < spared.size(); ++p)
+      for (std::size_t s = 0; s < more[p].size(); ++s) spared[p][s] += more[p][s];
   }
 
   // So that a sweep takes a part of the work.
@@ -294,6 +326,8 @@ class AssignmentSearch {
 
   // Every buffer has a pool: places them. True if that is a plan.
   bool leaf() {
+    left_ -= static_cast<std::int64_t>(pool_.size());
+    deadline_.tick(pool_.size());
     Assignment found;
     found.pool = pool_;
     found.offset.assign(pool_.size(), 0);
@@ -301,6 +335,7 @@ class AssignmentSearch {
     for (std::size_t i = 0; i < pool_.size(); ++i) found.cost += wholes_.cost_of(static_cast<Index>(i), at(pool_[i]));
     if (is_cut(found.cost)) return true;
     std::vector<char> kept(pool_.size(), 0);
+    above_.clear();
     bool placed = true, possible = true;
     for (std::size_t p = 0; p < wholes_.pools() && possible; ++p)
       if (wholes_.capacity(p)) placed &= place(p, found, kept, possible);
@@ -321,6 +356,7 @@ class AssignmentSearch {
     for (std::size_t k = 0; k < buffers.size(); ++k) {
       found.offset[at(buffers[k])] = answer.offsets[k];
       kept[at(buffers[k])] = answer.offsets[k] <= capacity - wholes_.in(p).size(buffers[k]);
+      if (!kept[at(buffers[k])]) above_.push_back(buffers[k]);
     }
     if (answer.peak <= capacity) return true;
     possible = answer.bound <= capacity;
@@ -373,6 +409,7 @@ class AssignmentSearch {
   std::int64_t bound_ = 0;
   std::int64_t open_ = kNoCost;  // the least cost that what was left open may have
   int mended_ = 0;
+  std::vector<Index> above_;  // what the last placement left above the capacity of its pool
   bool comparing_ = false;
   Assignment best_;
 };

@@ -2,6 +2,7 @@
 //
 //     insertion      the buffers with the most to lose first, each into the cheapest pool with room for it
 //     sweep          pools in the order of births: exact for loads where few buffers are alive at once
+//     exchange       from there, some leave and others take their room; bytes are spared where a placement has failed
 //     tree           pools buffer by buffer, cut by prices and loads; a planner places what is complete
 //     mending        what the planner leaves above a capacity goes elsewhere, and what then has room comes back
 //

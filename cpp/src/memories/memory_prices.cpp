@@ -12,58 +12,112 @@ namespace {
 
 constexpr double kRefusedPrice = std::numeric_limits<double>::infinity();
 
+constexpr std::size_t kMostTerms = 100'000'000;  // that all rounds with large wholes look at
+constexpr Bytes kMostFitting = 6;                // of large wholes that a row counts
+
 class MemoryPricing {
  public:
-  MemoryPricing(const Wholes& wholes, const Demand& demand)
+  // With rows for large wholes, or only those of all bytes.
+  MemoryPricing(const Wholes& wholes, const Demand& demand, bool large)
       : wholes_(wholes), demand_(demand), pools_(wholes.pools()), sections_(at(demand.sections())) {
     reduced.resize(at(wholes.count()) * pools_);
+    begin_.push_back(0);
+    for (Index i = 0; i < wholes.count(); ++i) begin_.push_back(begin_.back() + demand.of(i).size());
+    for (std::size_t p = 0; p < pools_; ++p) {
+      first_row_.push_back(room_.size());
+      if (wholes.capacity(p)) add_rows(p, large);
+    }
+    first_row_.push_back(room_.size());
   }
 
-  std::size_t prices() const { return pools_ * sections_; }
+  std::size_t prices() const { return room_.size() * sections_; }
 
-  // The bound at these prices, by pool and section. Afterwards `used` has the bytes that lie in each.
-  double bound(const std::vector<double>& price) {
-    sum_.assign(pools_ * (sections_ + 1), 0);
-    double bound = 0, largest = 0;
+  // What a round looks at.
+  std::size_t terms() const { return room_.size() * (begin_.back() + sections_); }
+
+  // Prices of bytes, and of nothing else.
+  std::vector<double> with_bytes(const MemoryPricing& bytes, const std::vector<double>& of_bytes) const {
+    std::vector<double> price(prices(), 0);
     for (std::size_t p = 0; p < pools_; ++p) {
       if (!wholes_.capacity(p)) continue;
+      const auto row = of_bytes.begin() + static_cast<std::ptrdiff_t>(bytes.first_row_[p] * sections_);
+      std::copy_n(row, sections_, price.begin() + static_cast<std::ptrdiff_t>(first_row_[p] * sections_));
+    }
+    return price;
+  }
+
+  // The bound at these prices, by row and section. Afterwards `used` has what is taken of each.
+  double bound(const std::vector<double>& price) {
+    const std::size_t width = sections_ + 1;
+    sum_.assign(room_.size() * width, 0);
+    double bound = 0, largest = 0;
+    for (std::size_t r = 0; r < room_.size(); ++r) {
       double worth = 0;
       for (std::size_t s = 0; s < sections_; ++s) {
-        sum_[p * (sections_ + 1) + s + 1] = sum_[p * (sections_ + 1) + s] + price[p * sections_ + s];
-        worth += price[p * sections_ + s] * room(p, s);
+        sum_[r * width + s + 1] = sum_[r * width + s] + price[r * sections_ + s];
+        worth += price[r * sections_ + s] * room_[r][s];
       }
       bound -= worth;
       largest += worth;
     }
-    used_.assign(pools_ * (sections_ + 1), 0);
+    used_.assign(room_.size() * width, 0);
     for (Index i = 0; i < wholes_.count(); ++i) {
       const std::size_t best = choose(i, largest);
       bound += reduced[at(i) * pools_ + best];
-      for (const SectionUse& use : demand_.of(i)) {
-        used_[best * (sections_ + 1) + at(use.first)] += static_cast<double>(demand_.bytes(use, best));
-        used_[best * (sections_ + 1) + at(use.last)] -= static_cast<double>(demand_.bytes(use, best));
-      }
+      for (std::size_t r = first_row_[best]; r < first_row_[best + 1]; ++r)
+        for_each_use(i, r, [&](const SectionUse& use, double taken) {
+          used_[r * width + at(use.first)] += taken;
+          used_[r * width + at(use.last)] -= taken;
+        });
     }
-    for (std::size_t p = 0; p < pools_; ++p)
-      for (std::size_t s = 1; s < sections_; ++s) used_[p * (sections_ + 1) + s] += used_[p * (sections_ + 1) + s - 1];
+    for (std::size_t r = 0; r < room_.size(); ++r)
+      for (std::size_t s = 1; s < sections_; ++s) used_[r * width + s] += used_[r * width + s - 1];
     constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-    rounding = kEpsilon * static_cast<double>(sections_ + at(wholes_.count()) + 4) * largest;
+    const std::size_t terms = (kMostFitting + 1) * (sections_ + at(wholes_.count()) + 4);
+    rounding = kEpsilon * static_cast<double>(terms) * largest;
     return bound;
   }
 
-  // How the bound changes with the price of a section of a pool.
+  // How the bound changes with the price of a section of a row.
   double slope(std::size_t price) const {
-    const std::size_t p = price / sections_, s = price % sections_;
-    if (!wholes_.capacity(p)) return 0;
-    return used_[p * (sections_ + 1) + s] - room(p, s);
+    const std::size_t r = price / sections_, s = price % sections_;
+    return used_[r * (sections_ + 1) + s] - room_[r][s];
   }
 
   std::vector<double> reduced;
   double rounding = 0;
 
  private:
-  double room(std::size_t p, std::size_t s) const {
-    return static_cast<double>(demand_.capacity(p, static_cast<Index>(s)));
+  // The row of all bytes of a pool, and those of wholes of which a few fit: where at most k - 1 of what is larger than
+  // a k-th of the capacity can lie, its bytes count rounded down to that unit, and so does the capacity.
+  void add_rows(std::size_t p, bool large) {
+    add_row(p, 1);
+    if (!large) return;
+    Bytes capacity = 0, largest = 0;
+    for (Index s = 0; s < demand_.sections(); ++s) capacity = std::max(capacity, demand_.capacity(p, s));
+    for (Index i = 0; i < wholes_.count(); ++i)
+      if (wholes_.cost_of(i, p) != kRefused)
+        for (const SectionUse& use : demand_.of(i)) largest = std::max(largest, demand_.bytes(use, p));
+    for (Bytes k = 2; k <= kMostFitting; ++k)
+      if (capacity / k < largest) add_row(p, capacity / k + 1);
+  }
+
+  void add_row(std::size_t p, Bytes unit) {
+    const auto rounded = [unit](Bytes bytes) { return static_cast<double>(bytes / unit * unit); };
+    std::vector<double>& room = room_.emplace_back();
+    std::vector<double>& taken = taken_.emplace_back();
+    for (Index s = 0; s < demand_.sections(); ++s) room.push_back(rounded(demand_.capacity(p, s)));
+    for (Index i = 0; i < wholes_.count(); ++i)
+      for (const SectionUse& use : demand_.of(i)) taken.push_back(rounded(demand_.bytes(use, p)));
+  }
+
+  template <class F>
+  void for_each_use(Index i, std::size_t row, F&& f) const {
+    const double* taken = taken_[row].data() + begin_[at(i)];
+    for (const SectionUse& use : demand_.of(i)) {
+      if (*taken > 0) f(use, *taken);
+      ++taken;
+    }
   }
 
   std::size_t choose(Index i, double& largest) {
@@ -73,13 +127,15 @@ class MemoryPricing {
       double& cost = reduced[at(i) * pools_ + p];
       cost = wholes_.cost_of(i, p) == kRefused ? kRefusedPrice : static_cast<double>(wholes_.cost_of(i, p));
       if (cost == kRefusedPrice) continue;
-      const double* sum = sum_.data() + p * (sections_ + 1);
-      for (const SectionUse& use : demand_.of(i))
-        cost += static_cast<double>(demand_.bytes(use, p)) * (sum[at(use.last)] - sum[at(use.first)]);
-      double terms = cost;
-      for (const SectionUse& use : demand_.of(i))
-        terms += 2 * static_cast<double>(demand_.bytes(use, p)) * sum[at(use.last)];
-      most = std::max(most, terms);
+      double terms = 0;
+      for (std::size_t r = first_row_[p]; r < first_row_[p + 1]; ++r) {
+        const double* sum = sum_.data() + r * (sections_ + 1);
+        for_each_use(i, r, [&](const SectionUse& use, double taken) {
+          cost += taken * (sum[at(use.last)] - sum[at(use.first)]);
+          terms += 2 * taken * sum[at(use.last)];
+        });
+      }
+      most = std::max(most, cost + terms);
       if (cost < least) {
         least = cost;
         best = p;
@@ -92,16 +148,25 @@ class MemoryPricing {
   const Wholes& wholes_;
   const Demand& demand_;
   const std::size_t pools_, sections_;
-  std::vector<double> sum_;   // per pool and section, and one more: the prices of those before
-  std::vector<double> used_;  // per pool and section, and one more
+  std::vector<std::size_t> begin_;          // per whole, and one more: of its uses among all
+  std::vector<std::size_t> first_row_;      // per pool, and one more
+  std::vector<std::vector<double>> room_;   // per row and section
+  std::vector<std::vector<double>> taken_;  // per row and use
+  std::vector<double> sum_;                 // per row and section, and one more: the prices of those before
+  std::vector<double> used_;                // per row and section, and one more
 };
 
 }  // namespace
 
 MemoryPrices memory_prices(const Wholes& wholes, const Demand& demand, double known, int rounds,
                            const Deadline& deadline) {
-  MemoryPricing pricing(wholes, demand);
-  const std::vector<double> best = ascend(pricing, pricing.prices(), known, rounds, deadline);
+  MemoryPricing bytes(wholes, demand, false);
+  const std::vector<double> of_bytes = ascend(bytes, bytes.prices(), known, rounds, deadline);
+  MemoryPricing pricing(wholes, demand, true);
+  const int more = static_cast<int>(std::min<std::size_t>(at(rounds), kMostTerms / (1 + pricing.terms())));
+  const std::vector<double> near = ascend(pricing, pricing.with_bytes(bytes, of_bytes), known, more, deadline);
+  const std::vector<double> far = ascend(pricing, pricing.prices(), known, more, deadline);
+  const std::vector<double>& best = pricing.bound(far) > pricing.bound(near) ? far : near;
   MemoryPrices prices;
   prices.bound = pricing.bound(best);
   prices.rounding = pricing.rounding;

@@ -21,15 +21,9 @@ struct PoolChoice {
 
 class Sweeping {
  public:
-  Sweeping(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, const std::vector<Bytes>& spared,
-           std::size_t width, double most, const Deadline& deadline)
-      : wholes_(wholes),
-        demand_(demand),
-        prices_(prices),
-        spared_(spared),
-        width_(width),
-        most_(most),
-        deadline_(deadline) {
+  Sweeping(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width, double most,
+           const Deadline& deadline)
+      : wholes_(wholes), demand_(demand), prices_(prices), width_(width), most_(most), deadline_(deadline) {
     found_.dropped = std::numeric_limits<double>::infinity();
   }
 
@@ -131,7 +125,7 @@ class Sweeping {
       }
       for (std::size_t p = 0; p < pools; ++p) {
         if (wholes_.cost_of(i, p) == kRefused) continue;
-        if (wholes_.capacity(p) && load[p] + own[p] > demand_.capacity(p, first(i)) - spared_[p]) continue;
+        if (wholes_.capacity(p) && load[p] + own[p] > demand_.capacity(p, first(i))) continue;
         const double lost = regret(state) + prices_.regret[at(i) * pools + p];
         if (lost >= most_) continue;
         next.push_back({state.pools, static_cast<Index>(kept_.size())});
@@ -156,7 +150,7 @@ class Sweeping {
       for (std::size_t k = 0; k < alive_.size(); ++k) {
         const std::size_t p = static_cast<unsigned char>(state.pools[k]);
         load[p] += bytes[k * pools + p];
-        if (wholes_.capacity(p)) fits &= load[p] <= demand_.capacity(p, section) - spared_[p];
+        if (wholes_.capacity(p)) fits &= load[p] <= demand_.capacity(p, section);
       }
       return !fits;
     });
@@ -188,7 +182,6 @@ class Sweeping {
   const Wholes& wholes_;
   const Demand& demand_;
   const MemoryPrices& prices_;
-  const std::vector<Bytes>& spared_;
   const std::size_t width_;
   const double most_;
   const Deadline& deadline_;
@@ -200,9 +193,9 @@ class Sweeping {
 
 }  // namespace
 
-Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
-                  const std::vector<Bytes>& spared, std::size_t width, double most, const Deadline& deadline) {
-  return Sweeping(wholes, demand, prices, spared, width, most, deadline).run();
+Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width,
+                  double most, const Deadline& deadline) {
+  return Sweeping(wholes, demand, prices, width, most, deadline).run();
 }
 
 }  // namespace memplan

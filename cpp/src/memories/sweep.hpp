@@ -21,9 +21,9 @@ struct Sweep {
   std::int64_t work = 0;
 };
 
-// With so many bytes of each pool unused, at most `width` choices at a time, and none that loses `most` or more.
+// At most `width` choices at a time, and none that loses `most` or more.
 // O(buffers width alive).
-Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
-                  const std::vector<Bytes>& spared, std::size_t width, double most, const Deadline& deadline);
+Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width,
+                  double most, const Deadline& deadline);
 
 }  // namespace memplan

@@ -87,12 +87,11 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
     for (const Showing& showing : shown[s]) ends.insert(ends.end(), {showing.begin, showing.end});
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    using Life = std::tuple<Index, std::vector<Index>, bool>;  // maker, users, kept
-    std::map<Life, Index> known;                               // -> item
+    using Life = std::tuple<Index, std::vector<Index>, bool, Index>;  // maker, users, kept, and from when
+    std::map<Life, Index> known;                                      // -> item
     const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
     for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
-      std::vector<Index> by, tensors, copies;
-      bool keeps = false;
+      std::vector<Index> by, tensors, copies, keepers, roots;
       for (const Showing& showing : shown[s]) {
         if (showing.begin > ends[e] || showing.end < ends[e + 1]) continue;
         if (!is_inside && !tensors.empty()) {  // copies of what lies outside: one of them counts
@@ -100,15 +99,21 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
           continue;
         }
         by.insert(by.end(), users[at(showing.tensor)].begin(), users[at(showing.tensor)].end());
-        keeps = keeps || kept[at(showing.tensor)];
         tensors.push_back(showing.tensor);
+        roots.push_back(storages.storages[at(storages.storage_of[at(showing.tensor)])].root);
+        if (kept[at(showing.tensor)]) keepers.push_back(producer[at(roots.back())]);
       }
       if (tensors.empty()) continue;
       const Index maker = producer[at(is_inside ? storages.storages[s].root : tensors.front())];
       sort_unique(by);
       std::erase(by, maker);
-      const auto [found, is_new] = known.try_emplace({maker, by, keeps}, static_cast<Index>(items.size()));
-      if (is_new) items.push_back({0, maker, by, keeps, storages.storages[s].root, ends[e]});
+      const bool keeps = !keepers.empty();
+      const Index from = keeps ? *std::min_element(keepers.begin(), keepers.end()) : kNone;
+      const auto [found, is_new] = known.try_emplace({maker, by, keeps, from}, static_cast<Index>(items.size()));
+      if (is_new) items.push_back({0, maker, by, keeps, from, storages.storages[s].root, ends[e], {}});
+      std::vector<Index>& all_roots = items[at(found->second)].roots;
+      all_roots.insert(all_roots.end(), roots.begin(), roots.end());
+      sort_unique(all_roots);
       items[at(found->second)].bytes += ends[e + 1] - ends[e];
       tensors.insert(tensors.end(), copies.begin(), copies.end());  // in which an op may write over it, too
       for (const Index t : tensors) items_of_[at(t)].push_back(found->second);

@@ -26,8 +26,10 @@ struct Content {
   Index maker = kNone;       // kNone: there from the beginning
   std::vector<Index> users;  // other ops, ascending
   bool kept = false;         // to the end
+  Index kept_from = kNone;   // the op that makes what is kept: its maker, or one that shows it without a copy
   Index tensor = kNone;      // whose bytes they are, ...
   Bytes begin = 0;           // ... and the first of them
+  std::vector<Index> roots;  // tensors in which it may lie: that one, and others that show it without a copy
 };
 
 // An output that may be written over inputs: the items of these, of which it takes the bytes of some that die.

@@ -5,7 +5,7 @@
 //
 // A cut of finite capacity is a set S of ops with all that they wait for: what it cuts is what is alive after S. So the
 // least cut is the least that may be alive. Only what is open has nodes: an op that is neither in the set whatever
-// happens nor out of it, and the items that such an op makes or uses up. Dinic's algorithm.
+// happens nor out of it, and the items that such an op makes or uses up.
 #pragma once
 
 #include <optional>
@@ -14,6 +14,7 @@
 
 #include "order/contents_model.hpp"
 #include "placing/deadline.hpp"
+#include "search/max_flow.hpp"
 
 namespace memplan {
 
@@ -50,7 +51,7 @@ class Cuts {
 
   // The flow of the last cut; where the work was not enough, of what has been found: no S has less alive.
   CutFlow flow() const;
-  Bytes proven() const { return proven_; }  // its bytes
+  Bytes proven() const { return always_alive_ + flow_.flow(); }  // its bytes
 
   // Per op, by the flow of the last cut, what it gives less what it gets.
   std::vector<Bytes> gives() const;
@@ -60,11 +61,6 @@ class Cuts {
 
  private:
   enum class Side : std::uint8_t { open, in, out, after };  // out: after is the op, and what waits for it
-  struct Edge {
-    Index to;
-    Index next;  // of the same node
-    Bytes capacity;
-  };
   struct Open {
     Index item, user, edge;
   };
@@ -73,26 +69,18 @@ class Cuts {
   void spread(Index op, Side side);
   void build();
   void build(Index item);
-  Index node();
-  Index add(Index from, Index to, Bytes capacity);
-  bool find_levels();
-  Bytes push();
-  void count(std::size_t edges);
 
   const ContentsModel& model_;
-  const Deadline& deadline_;
-  std::int64_t work_ = 0;  // edges looked at
+  MaxFlow flow_;
   bool exists_ = true;
-  Bytes proven_ = 0;
+  Bytes always_alive_ = 0;
   std::vector<Side> side_;             // per op
   std::vector<Index> open_;            // ops
   std::vector<Index> node_of_;         // per open op
   std::vector<CutFlow::Held> always_;  // what is alive after every S
   std::vector<Open> uses_;             // the edges from items, ...
   std::vector<Open> waits_;            // ... and from ops to what they wait for
-  std::vector<Index> first_;           // per node, its first edge; an edge's reverse is its number ^ 1
-  std::vector<Edge> edges_;
-  std::vector<Index> level_, next_, path_, queue_;
+  std::vector<Index> queue_;
 };
 
 }  // namespace memplan

@@ -9,11 +9,12 @@
 
 namespace memplan {
 
-// The best of so many rounds from prices of 0. `pricing.bound(price)` is the bound at some prices; afterwards,
+// The best of so many rounds from these prices. `pricing.bound(price)` is the bound at some prices; afterwards,
 // `pricing.slope(k)` says how it grows with price k. `known` is a guess of the largest bound.
 template <class Pricing>
-std::vector<double> ascend(Pricing& pricing, std::size_t prices, double known, int rounds, const Deadline& deadline) {
-  std::vector<double> price(prices, 0), best = price;
+std::vector<double> ascend(Pricing& pricing, std::vector<double> price, double known, int rounds,
+                           const Deadline& deadline) {
+  std::vector<double> best = price;
   double highest = 0, step = 1;
   int since = 0;
   try {
@@ -44,6 +45,12 @@ std::vector<double> ascend(Pricing& pricing, std::size_t prices, double known, i
   } catch (const EndedError&) {
   }
   return best;
+}
+
+// From prices of 0.
+template <class Pricing>
+std::vector<double> ascend(Pricing& pricing, std::size_t prices, double known, int rounds, const Deadline& deadline) {
+  return ascend(pricing, std::vector<double>(prices, 0), known, rounds, deadline);
 }
 
 }  // namespace memplan

@@ -14,6 +14,32 @@ constexpr unsigned kDonated = 1u << 0;    // in a donated input that is not plac
 constexpr unsigned kGiven = 1u << 1;      // in another input or a weight that is not placed: only as a slice of it
 constexpr unsigned kElsewhere = 1u << 2;  // in another storage that is not placed
 
+// Per storage, whether it may become one with a graph output's, through whatever lies between.
+std::vector<bool> joined_with_outputs(const Storages& storages, std::span<const Shared> possible) {
+  std::vector<std::vector<Index>> next(storages.storages.size());
+  for (const Shared& shared : possible) {
+    const Index input = storages.storage_of[at(shared.view.input)],
+                output = storages.storage_of[at(shared.view.output)];
+    next[at(input)].push_back(output);
+    next[at(output)].push_back(input);
+  }
+  std::vector<bool> joined(next.size(), false);
+  std::vector<Index> waiting;
+  const auto join = [&](Index s) {
+    if (joined[at(s)]) return;
+    joined[at(s)] = true;
+    waiting.push_back(s);
+  };
+  for (Index s = 0; s < static_cast<Index>(next.size()); ++s)
+    if (storages.storages[at(s)].kind == TensorKind::output) join(s);
+  while (!waiting.empty()) {
+    const Index s = waiting.back();
+    waiting.pop_back();
+    for (const Index other : next[at(s)]) join(other);
+  }
+  return joined;
+}
+
 }  // namespace
 
 Contents::Contents(const Graph& graph, const Storages& storages, std::span<const Shared> possible)
@@ -68,11 +94,12 @@ Whereabouts::Whereabouts(const Graph& graph, const Storages& storages, const Sto
     const unsigned passes = shared.how == Sharing::inplace ? ~kGiven : ~0u;
     guests[at(in_output ? output : input)].push_back({in_output ? input : output, passes});
   }
+  const std::vector<bool> near_output = joined_with_outputs(storages, possible);
   std::vector<bool> donated(graph.tensors().size(), false);
   for (const std::string& name : options.donate) donated[at(*graph.find(name))] = true;
   for (Index s = 0; s < static_cast<Index>(outside_.size()); ++s) {
     const Storage& storage = storages.storages[at(s)];
-    const unsigned own = outside_alone(storage, donated[at(storage.root)], options);
+    const unsigned own = outside_alone(storage, donated[at(storage.root)], near_output[at(s)], options);
     if (own == kDonated && !guests[at(s)].empty()) donated_bytes_ += storage.bytes;
     placed_alone_.push_back(own == 0);
     spread(s, own, guests);
@@ -84,11 +111,13 @@ bool Whereabouts::perhaps_inside(Index storage) const {
 }
 
 // Where a storage may lie that others may be pulled into: one of intermediates is an output if one of those is.
-unsigned Whereabouts::outside_alone(const Storage& storage, bool donated, const StorageOptions& options) const {
+unsigned Whereabouts::outside_alone(const Storage& storage, bool donated, bool near_output,
+                                    const StorageOptions& options) const {
   if (storage.excluded) return kElsewhere;
   const bool given = storage.kind == TensorKind::input || storage.kind == TensorKind::weight;
   if (given) return options.place.contains(storage.kind) ? 0 : donated ? kDonated : kGiven;
-  const bool may_be_output = storage.kind == TensorKind::intermediate && !options.place.contains(TensorKind::output);
+  const bool may_be_output =
+      near_output && storage.kind == TensorKind::intermediate && !options.place.contains(TensorKind::output);
   return !options.place.contains(storage.kind) || may_be_output ? kElsewhere : 0;
 }
 

@@ -75,7 +75,7 @@ class Whereabouts {
     unsigned passes;  // where the host lies that the guest may lie too
   };
 
-  unsigned outside_alone(const Storage& storage, bool donated, const StorageOptions& options) const;
+  unsigned outside_alone(const Storage& storage, bool donated, bool near_output, const StorageOptions& options) const;
   void spread(Index storage, unsigned where, const std::vector<std::vector<Link>>& guests);
 
   std::vector<unsigned> outside_;   // per storage

@@ -8,12 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-from ..inplace_ops import INPLACE_OPS
 from ..kinds import PLACED
-from ..planning.orders import check_order, order_names
+from ..planning.orders import order_names
 from ..planning.registry import planner_names as known_planners
-from ..sizes import in_bytes
 from ..text import one_line
+from . import values
 from .terminal import ERROR
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--alignment",
-        type=partial(size, least=1),
+        type=partial(values.size, least=1),
         default=1,
         metavar="N",
         help="make every offset a multiple of so many bytes, such as 64 or 1KiB (default: 1)",
@@ -114,7 +113,7 @@ def _add_placing(group: Group) -> None:
     group.add_argument("--no-inplace", action="store_true", help="write no output over an input")
     group.add_argument(
         "--disable-inplace-ops",
-        type=names,
+        type=values.names,
         default=[],
         metavar="TYPE,TYPE",
         help="write no output of ops of these types over an input, such as Gelu",
@@ -127,14 +126,14 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--donate",
-        type=names,
+        type=values.names,
         default=[],
         metavar="NAME,NAME",
         help="graph inputs that outputs may be written over; their values are lost",
     )
     group.add_argument(
         "--pin",
-        type=_pin,
+        type=values.pin,
         action="append",
         default=[],
         metavar="NAME=N",
@@ -142,7 +141,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--reserve",
-        type=_reserved,
+        type=values.reserved,
         action="append",
         default=[],
         metavar="A:B",
@@ -151,7 +150,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--together",
-        type=_together,
+        type=values.distance,
         action="append",
         default=[],
         metavar="A,B,N",
@@ -159,7 +158,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--price",
-        type=_price,
+        type=values.price,
         action="append",
         default=[],
         metavar="A,B,N",
@@ -173,7 +172,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--hint",
-        type=_pin,
+        type=values.pin,
         action="append",
         default=[],
         metavar="NAME=N",
@@ -181,7 +180,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--contiguous",
-        type=names,
+        type=values.names,
         action="append",
         default=[],
         metavar="A,B",
@@ -189,7 +188,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--apart",
-        type=names,
+        type=values.names,
         action="append",
         default=[],
         metavar="A,B",
@@ -197,7 +196,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--exclude",
-        type=names,
+        type=values.names,
         default=[],
         metavar="X,Y",
         help="tensors that have no place in the arena: they lie where the caller has put them",
@@ -207,7 +206,7 @@ def _add_placing(group: Group) -> None:
     )
     group.add_argument(
         "--barrier",
-        type=names,
+        type=values.names,
         default=[],
         metavar="NAME,NAME",
         help="ops that keep their place in any order: all that is listed before one of them stays before it, and all "
@@ -218,45 +217,12 @@ def _add_placing(group: Group) -> None:
 def _add_order(group: Group) -> None:
     group.add_argument(
         "--order",
-        type=_order,
+        type=values.order,
         default="given",
         metavar="NAME",
         help=f"the order in which ops run, one of {', '.join(order_names())} (default: given); best is one of the "
         "least load, and never worse than given; `memplan orders` explains them all",
     )
-
-
-def _pin(text: str) -> tuple[str, int | tuple[str, int]]:
-    name, equals, place = text.rpartition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"takes NAME=N, such as x=4KiB, or NAME=POOL:N, got {text!r}")
-    pool, colon, offset = place.rpartition(":")
-    return name, (pool, size(offset)) if colon else size(offset)
-
-
-def _price(text: str) -> tuple[str, str, int]:
-    row = _together(text)
-    if len(row) != 3:
-        raise argparse.ArgumentTypeError(f"takes A,B,N, got {text!r}")
-    return str(row[0]), str(row[1]), int(row[2])
-
-
-def _together(text: str) -> tuple[str | int, ...]:
-    cells = text.split(",")
-    if len(cells) not in (2, 3):
-        raise argparse.ArgumentTypeError(f"takes A,B or A,B,N, got {text!r}")
-    return (*cells[:2], *(-size(n[1:]) if n.startswith("-") else size(n) for n in cells[2:]))
-
-
-def _reserved(text: str) -> tuple[int | str, ...]:
-    cells = text.split(":")
-    if len(cells) not in (2, 3, 4, 5):
-        raise argparse.ArgumentTypeError(f"takes BEGIN:END or BEGIN:END:FIRST:LAST, or POOL: and these, got {text!r}")
-    pool, cells = cells[: len(cells) % 2], cells[len(cells) % 2 :]
-    try:
-        return (*pool, *map(size, cells[:2]), *map(int, cells[2:]))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"takes steps that are integers, got {text!r}") from None
 
 
 def add_planner(group: Group) -> None:
@@ -300,14 +266,14 @@ def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Pro
 
 def capturing(options: argparse.Namespace) -> dict[str, Any]:
     """What `memplan.capture` takes, of what `add_source` lets its user say."""
-    own = {"inclusive": options.inclusive, "inplace_ops": _inplace_ops(options.inplace_ops)}
+    own = {"inclusive": options.inclusive, "inplace_ops": values.types(options.inplace_ops)}
     return reading(options) | own
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:
     """How a network is read, as `add_reading` let its user say."""
     given = {"train": options.train, "optimizer": options.optimizer, "trust": options.trust}
-    return {"dims": _dims(options.dims), **given}
+    return {"dims": values.dims(options.dims), **given}
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
@@ -357,70 +323,11 @@ def check_picture(target: Path | None) -> None:
         raise ValueError(f"--plot takes a file that ends in .png, .svg or .pdf, got {target}")
 
 
-def size(text: str, least: int = 0) -> int:
-    """A number of bytes, with a unit or without."""
-    try:
-        return in_bytes(text, "it", least)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("it ")) from None
-
-
-def count(text: str) -> int:
-    """A number of things."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be >= 0, got {text!r}")
-    if int(text) >= 2**63 - 1:
-        raise argparse.ArgumentTypeError(f"must be below 2^63 - 1, got {text}")
-    return int(text)
-
-
-def names(text: str) -> list[str]:
-    """Names between commas."""
-    return [name for name in text.split(",") if name]
-
-
-def names_with_parameters(text: str) -> list[str]:
-    """Planners or orders between commas; what follows a comma and is NAME=VALUE is a parameter of the one before."""
-    found: list[str] = []
-    for piece in text.split(","):
-        name, equals, _ = piece.partition("=")
-        if found and equals and ":" not in name:
-            found[-1] += f",{piece}"
-        elif piece:
-            found.append(piece)
-    return found
-
-
-def _order(text: str) -> str:
-    try:
-        return check_order(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def has_range(options: argparse.Namespace) -> bool:
     """Whether a size is given as a range, as batch=1:64."""
-    return any(isinstance(size, tuple) for size in _dims(options.dims).values())
+    return any(isinstance(size, tuple) for size in values.dims(options.dims).values())
 
 
 def largest_of(pairs: list[str]) -> list[str]:
     """The sizes as they were given, of a range the largest."""
-    return [f"{name}={size[1] if isinstance(size, tuple) else size}" for name, size in _dims(pairs).items()]
-
-
-def _dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
-    dims: dict[str, int | tuple[int, int]] = {}
-    for pair in pairs:
-        name, equals, size = pair.rpartition("=")
-        sizes = size.split(":")
-        if not equals or not name or len(sizes) > 2 or not all(each.isdecimal() for each in sizes):
-            raise ValueError(
-                f"--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got {pair!r}"
-            )
-        dims[name] = int(size) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
-    return dims
-
-
-def _inplace_ops(text: str) -> set[str]:
-    types = {name for name in text.split(",") if name}
-    return types - {"default"} | INPLACE_OPS if "default" in types else types
+    return [f"{name}={size[1] if isinstance(size, tuple) else size}" for name, size in values.dims(pairs).items()]

@@ -16,9 +16,9 @@ from .arguments import (
     new_command,
     planning,
     search_group,
-    size,
 )
 from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting
+from .values import size
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan

@@ -16,12 +16,12 @@ from .arguments import (
     capturing,
     check_picture,
     check_targets,
-    names_with_parameters,
     new_command,
     planning,
     search_group,
 )
 from .terminal import OK, console, interrupted, readers_may_leave, waiting
+from .values import names_with_parameters
 
 if TYPE_CHECKING:
     from rich.text import Text

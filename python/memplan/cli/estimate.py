@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .arguments import Commands, add_reading, new_command, reading, size
+from .arguments import Commands, add_reading, new_command, reading
 from .terminal import INVALID, OK, readers_may_leave, waiting
+from .values import size
 
 EXAMPLES = """
 memplan estimate model.pt2 --dims s0=8 --train --optimizer AdamW --device cuda

@@ -18,13 +18,12 @@ from .arguments import (
     captured,
     check_picture,
     check_targets,
-    names,
     new_command,
     planning,
     search_group,
-    size,
 )
 from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
+from .values import names, size
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan

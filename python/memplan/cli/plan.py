@@ -25,11 +25,11 @@ from .arguments import (
     new_command,
     planning,
     search_group,
-    size,
 )
 from .pictures import add_picture, of_page, picture
 from .pools import add_pools
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
+from .values import size
 
 if TYPE_CHECKING:
     from .._core import Graph, Problem

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from ..text import printable
-from .arguments import Commands, count, new_command, size
+from .arguments import Commands, new_command
 from .terminal import INVALID, OK, readers_may_leave, waiting
+from .values import count, size
 
 EXAMPLES = """
 memplan verify lifetimes.csv plan.csv

@@ -1,13 +1,13 @@
 """What ops cost: as the graph says, by the bytes that they touch, or by their floating-point operations.
 
-Operations are counted for what takes most of them: products of matrices, convolutions and attention, by the shapes of
-tensors. Every op counts the bytes that it touches too, one operation for each: no op is free but views.
+Importers count operations, as `torch.utils.flop_counter` does for torch. Every op counts the bytes that it touches too,
+one operation for each: no op is free but views.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
@@ -16,8 +16,6 @@ from .profile import profiled, seconds_to_move
 
 COSTS = ("auto", "bytes", "flops", "profile")
 _MOVE = 2.0  # for a byte: it is read and written
-
-_Shapes = Sequence[Sequence[int]]
 
 
 def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]:
@@ -28,21 +26,19 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     graph : Graph
         Its ops.
     cost : str or mapping
-        "bytes" that an op touches, or "flops" and bytes. "auto": what the graph says, else flops if it has shapes of
-        such ops, else bytes. Or costs by the names of ops; the others cost nothing.
+        "bytes" that an op touches, or "flops" and bytes. "auto": the costs that the graph says, else "flops". Or costs
+        by the names of ops; the others cost nothing.
     """
     if isinstance(cost, Mapping):
         return _named(graph, cost)
     if cost not in COSTS[:-1]:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, or a mapping from ops, got {cost!r}")
-    given = [op.cost for op in graph.ops]
-    if cost == "auto" and any(value is not None for value in given):
-        touched = _touched(graph)
-        return [bytes if value is None else value for value, bytes in zip(given, touched, strict=True)]
-    touched = _touched(graph)
-    if cost == "bytes":
-        return touched
-    return [bytes + flops for bytes, flops in zip(touched, flops_of(graph), strict=True)]
+    costs = _touched(graph)
+    if cost != "bytes":
+        costs = [bytes + flops for bytes, flops in zip(costs, flops_of(graph), strict=True)]
+    if cost == "auto":
+        costs = [counted if op.cost is None else op.cost for counted, op in zip(costs, graph.ops, strict=True)]
+    return costs
 
 
 def named_costs(
@@ -97,65 +93,5 @@ def _touched(graph: _core.Graph) -> list[float]:
 
 
 def flops_of(graph: _core.Graph) -> list[float]:
-    """Floating-point operations of each op, an addition and a multiplication being two; 0 where nothing is known."""
-    shape = {tensor.name: tuple(tensor.shape or ()) for tensor in graph.tensors}
-    found = []
-    for op in graph.ops:
-        rule = _RULES.get(op.type) or _RULES.get(".".join(op.type.split(".")[:2]))
-        inputs, outputs = [shape[name] for name in op.inputs], [shape[name] for name in op.outputs]
-        found.append(float(rule(inputs, outputs)) if rule is not None and inputs and outputs else 0.0)
-    return found
-
-
-def _product(matrices: int) -> Callable[[_Shapes, _Shapes], int]:
-    """A product whose second matrix is input `matrices`: 2 m n k, where the first has m k elements for each batch."""
-
-    def rule(inputs: _Shapes, outputs: _Shapes) -> int:
-        if len(inputs) <= matrices or 0 in outputs[0] or not outputs[0]:
-            return 0
-        left, right, out = inputs[matrices - 1], inputs[matrices], outputs[0]
-        if left:
-            inner = math.prod(left) // (math.prod(out) // out[-1])
-        else:  # an expanded matrix has no shape: its bytes do not have it
-            inner = math.prod(right[-2:]) // out[-1]
-        return 2 * math.prod(out) * inner
-
-    return rule
-
-
-def _convolution(inputs: _Shapes, outputs: _Shapes) -> int:
-    return 2 * math.prod(outputs[0]) * math.prod(inputs[1][1:]) if len(inputs) > 1 else 0
-
-
-def _convolution_backward(inputs: _Shapes, outputs: _Shapes) -> int:
-    """Of the input, if it is asked for, and of the weight: each as many as forwards."""
-    forwards = 2 * math.prod(inputs[0]) * math.prod(inputs[2][1:]) if len(inputs) > 2 else 0
-    asked = sum(1 for shape in outputs if shape and tuple(shape) in (tuple(inputs[1]), tuple(inputs[2])))
-    return forwards * asked
-
-
-def _attention(inputs: _Shapes, outputs: _Shapes) -> int:
-    if len(inputs) < 3 or any(len(shape) < 2 for shape in inputs[:3]):
-        return 0
-    query, key, value = inputs[:3]
-    batch = math.prod(query[:-2])
-    return 2 * batch * query[-2] * key[-2] * (query[-1] + value[-1])
-
-
-_RULES: dict[str, Callable[[_Shapes, _Shapes], Any]] = {
-    "aten.mm": _product(1),
-    "aten.bmm": _product(1),
-    "aten.addmm": _product(2),
-    "aten.baddbmm": _product(2),
-    "aten.convolution": _convolution,
-    "aten._convolution": _convolution,
-    "aten.convolution_backward": _convolution_backward,
-    "aten._scaled_dot_product_flash_attention_for_cpu": _attention,
-    "aten._scaled_dot_product_flash_attention": _attention,
-    "aten._scaled_dot_product_efficient_attention": _attention,
-    "aten.scaled_dot_product_attention": _attention,
-    "MatMul": _product(1),
-    "Gemm": _product(1),
-    "Conv": _convolution,
-    "ConvTranspose": _convolution_backward,
-}
+    """Floating-point operations of each op, as the graph says; 0 where it says nothing."""
+    return [op.flops or 0.0 for op in graph.ops]

@@ -6,7 +6,7 @@
                  {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
-              "stream": 0, "cost": 118.0e6, "recompute": true, "branch": "if1/then"}],
+              "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then"}],
      "outputs": ["y"],
      "barriers": ["conv1"],
      "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
@@ -33,7 +33,7 @@ _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
-    *("cost", "recompute", "branch"),
+    *("cost", "recompute", "branch", "flops"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Asked._fields}
 
@@ -124,6 +124,7 @@ def _op(entry: Any, position: int) -> _core.Op:
         _cost(entry.get("cost"), f"{where}.cost"),
         _flag(entry.get("recompute", True), f"{where}.recompute"),
         _string(entry.get("branch", ""), f"{where}.branch"),
+        _cost(entry.get("flops"), f"{where}.flops"),
     )
 
 

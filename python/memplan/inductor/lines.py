@@ -25,7 +25,8 @@ class Ledger:
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
     next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
     ``allocated`` says by the position of a line which block it allocates. ``given`` are inputs that the graph lets go,
-    from the beginning until then. ``number`` makes a size an integer.
+    from the beginning until then. A line that lets an input go is not about memory for torch: it takes effect after the
+    kernels of its step. ``alive`` says which block a buffer lies in at the end. ``number`` makes a size an integer.
     """
 
     def __init__(self, lines: list[Any], number: Callable[[Any, str], int] | None = None) -> None:
@@ -35,12 +36,14 @@ class Ledger:
         self.given: list[Block] = []
         self.takeovers: list[tuple[str, str]] = []
         self.steps = 0
-        self._of: dict[str, Block] = {}
+        self.alive: dict[str, Block] = {}
         self._open: dict[str, int] = {}  # results of kernels that return several buffers: when they were made
+        self._ran = False  # whether kernels may have run since the step began
         about_memory = False
         for position, line in enumerate(lines):
             before, about_memory = about_memory, isinstance(line, wrapper.MemoryPlanningLine)
             self.steps += about_memory and not before
+            self._ran = not about_memory and (self._ran or not isinstance(line, wrapper.FreeLine))
             self._note(line, position)
         self.steps += 1
         for block in self.blocks:
@@ -80,32 +83,30 @@ class Ledger:
         name = node.get_name()
         block = Block([name], self._bytes(node), step, -1, source, device=str(node.get_device()))
         self.blocks.append(block)
-        self._of[name] = block
+        self.alive[name] = block
         return block
 
     def _bytes(self, node: Any) -> int:
         return self._number(V.graph.get_allocation_storage_size(node), node.get_name()) * int(node.get_dtype().itemsize)
 
     def _hand_on(self, node: Any, to: str) -> None:
-        if node.get_name() not in self._of:
+        if node.get_name() not in self.alive:
             self._let_go(node)
             self._make(node, self.steps, "input")
-        block = self._of.pop(node.get_name())
+        block = self.alive.pop(node.get_name())
         block.buffers.append(to)
-        self._of[to] = block
+        self.alive[to] = block
         self.takeovers.append((to, node.get_name()))
 
     def _let_go(self, node: Any) -> None:
-        bytes = self._bytes(node)
-        self.given.append(
-            Block([node.get_name()], bytes, 0, max(self.steps, 1), "given", device=str(node.get_device()))
-        )
+        name, last = node.get_name(), max(self.steps + self._ran, 1)
+        self.given.append(Block([name], self._bytes(node), 0, last, "given", device=str(node.get_device())))
 
     def _free(self, node: Any) -> None:
         name = node.get_name()
-        if name not in self._of:
+        if name not in self.alive:
             raise UnsupportedError(f"torch.compile frees {name}, which no line that is known here has made")
-        self._of.pop(name).last = self.steps
+        self.alive.pop(name).last = self.steps
 
 
 def _owns(node: Any) -> bool:

@@ -193,8 +193,9 @@ class OrderModel:
             host, guest = (result, origin) if relation == "concat" else (origin, result)
             guests.setdefault(host, []).append((guest, relation == "inplace"))
         members = {self.root[name][0] for name in self.results}
+        near = self._joined_with({owner for owner in members if self.kind[owner] not in GIVEN})
         found: set[tuple[str, str]] = set()
-        waiting = [(owner, where) for owner, _ in self.root.values() if (where := self._alone(owner, members))]
+        waiting = [(owner, where) for owner, _ in self.root.values() if (where := self._alone(owner, members, near))]
         while waiting:
             if waiting[-1] in found:
                 waiting.pop()
@@ -204,7 +205,21 @@ class OrderModel:
             waiting += [(g, where) for g, inplace in guests.get(owner, ()) if not (inplace and where == BROUGHT)]
         return {owner for owner, _ in found}
 
-    def _alone(self, owner: str, members: set[str]) -> str | None:
+    def _joined_with(self, roots: set[str]) -> set[str]:
+        """The roots that choices may make one with some, through whatever lies between."""
+        beside: dict[str, set[str]] = {}
+        for _, _, output, source, _ in self.choices:
+            result, origin = self.root[output][0], self.root[source][0]
+            beside.setdefault(result, set()).add(origin)
+            beside.setdefault(origin, set()).add(result)
+        joined, waiting = set(roots), list(roots)
+        while waiting:
+            more = beside.get(waiting.pop(), set()) - joined
+            joined |= more
+            waiting += more
+        return joined
+
+    def _alone(self, owner: str, members: set[str], near: set[str]) -> str | None:
         """Where a root lies outside of the arena if nothing is shared by choice; None: inside."""
         kind = self.kind[owner]
         if owner in self.excluded:
@@ -212,7 +227,8 @@ class OrderModel:
         if kind in GIVEN:
             return None if kind in self.options.place else DONATED if owner in self.options.donate else BROUGHT
         kind = "output" if kind == "intermediate" and owner in members else kind
-        inside = kind in self.options.place and (kind != "intermediate" or "output" in self.options.place)
+        may_be_output = kind == "intermediate" and owner in near and "output" not in self.options.place
+        inside = kind in self.options.place and not may_be_output
         return None if inside else ELSEWHERE
 
     def _contents(self, outside: set[str]) -> dict[tuple[str, int], Content]:

@@ -12,6 +12,7 @@ from ...errors import SourceError
 from ..nested import peak_of
 from . import runtime
 from .bodies import bodies, label, reads, states
+from .flops import flops_of, flops_of_bodies
 from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
@@ -105,7 +106,7 @@ class GraphWriter:
 
     def _add_op(self, node: NodeProto) -> None:
         inputs = list(dict.fromkeys(value for value in node.input if value))
-        captured, workspace = self._plan_bodies(node)
+        captured, workspace, inside = self._plan_bodies(node)
         outputs = [value for value in node.output if value]
         for value in outputs:
             self._add_tensor(value, "intermediate", f"tensor {value!r}, written by {label(node)},", node)
@@ -118,6 +119,10 @@ class GraphWriter:
             "workspace": workspace,
             "alias": alias,
         }
+        shapes = {name: self._tensors[name]["shape"] for name in [*inputs, *outputs] if name in self._tensors}
+        flops = flops_of_bodies(node, inside, shapes) if inside else flops_of(node, shapes)
+        if flops is not None:
+            op["flops"] = flops
         if draws(node):  # one after another, so that each gets the same numbers in any order
             op["after"], self._drew = self._drew, [node.name]
         if self._relations is not None and alias:
@@ -137,9 +142,10 @@ class GraphWriter:
             )
         return [{"output": view["name"], "input": source["name"], "offset": 0}]
 
-    def _plan_bodies(self, node: NodeProto) -> tuple[list[str], int]:
-        """The outer values that a node's bodies capture, and the largest peak of a body's own plan."""
+    def _plan_bodies(self, node: NodeProto) -> tuple[list[str], int, list[float]]:
+        """The outer values that its bodies capture, the largest peak of a body's own plan, and the flops of each."""
         captured: list[str] = []
+        flops: list[float] = []
         workspace = 0
         for attribute, body in bodies(node):
             captured += captured_names(body, self._tensors)
@@ -148,8 +154,9 @@ class GraphWriter:
             except SourceError as error:
                 raise SourceError(f"in {attribute} of {label(node)}: {error}") from error
             workspace = max(workspace, peak_of(plan))
+            flops.append(sum(op.get("flops", 0.0) for op in plan["ops"]))
             self._check_states(node, types(body))
-        return captured, workspace
+        return captured, workspace, flops
 
     def _check_states(self, node: NodeProto, inner: Mapping[str, TypeProto]) -> None:
         """A Loop's or Scan's states must keep their shape, or their storage would have to grow."""

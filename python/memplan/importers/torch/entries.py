@@ -65,6 +65,7 @@ class Op:
     concats: list[Link] = field(default_factory=list)
     after: dict[Op, None] = field(default_factory=dict)
     draws: bool = False  # random numbers
+    flops: float | None = None  # None: nothing is known
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
@@ -99,6 +100,8 @@ def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
         entry["after"] = [before.name for before in op.after]
     if op.draws:
         entry["recompute"] = False
+    if op.flops is not None:
+        entry["flops"] = op.flops
     return entry
 
 

@@ -29,6 +29,7 @@ from .module import unchanged, weights_of, with_weights
 from .recorder import GraphRecorder
 from .scopes import scoped_name
 from .symbols import Symbols
+from .touched import flops_of
 from .trace import OpTrace
 
 # Operators that run a body in place: where the body is among the arguments, and where its own arguments
@@ -121,7 +122,8 @@ class GraphRun(fx.Interpreter):
         workspace = _inner_peak(inner, [*operands, *outputs])
         if outputs or mutated:
             name, offers = self._name(node), inner.only_offers()
-            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, inner.drawn)
+            drawn, flops = inner.drawn, inner.flops()
+            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, drawn, flops=flops)
             self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result
 
@@ -173,7 +175,10 @@ class GraphRun(fx.Interpreter):
         workspace = max((run.peak for run in runs), default=0)
         drawn = {generator: None for run in runs for generator in run.drawn}
         changed = operands if writes else ()
-        self._graph.op(self._name(node), str(target), operands, outputs, changed, workspace, drawn=drawn)
+        flops = flops_of(target, args, kwargs, result)
+        if flops is None:  # the body that takes most; how often a loop runs is not known
+            flops = max((run.flops for run in runs if run.flops is not None), default=None)
+        self._graph.op(self._name(node), str(target), operands, outputs, changed, workspace, drawn=drawn, flops=flops)
         self._graph.called(target, (args, kwargs), result, changed)
         return result
 
@@ -201,7 +206,7 @@ class GraphRun(fx.Interpreter):
         result = self._body(body, node, inner).run(*operands)
         peak = peak_of(inner.graph(list(flat_tensors(result)), optional=False))
         writes = any(inner.mutated(tensor) for tensor in flat_tensors(operands))
-        return _BodyRun(peak, writes, inner.drawn)
+        return _BodyRun(peak, writes, inner.drawn, inner.flops())
 
 
 def method(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -219,6 +224,7 @@ class _BodyRun(NamedTuple):
     peak: int
     writes: bool  # to what it is given
     drawn: Collection[Hashable]  # the generators that it draws from
+    flops: float | None
 
 
 def _inner_peak(graph: GraphRecorder, outside: list[Tensor]) -> int:

@@ -116,6 +116,7 @@ class GraphRecorder:
         offers: Offers = NOTHING,
         drawn: Iterable[Hashable] = (),
         after: Iterable[Op] = (),
+        flops: float | None = None,
     ) -> None:
         """Append an op.
 
@@ -140,6 +141,8 @@ class GraphRecorder:
             The generators that it draws random numbers from: ops that draw from the same keep their order.
         after : iterable of Op
             Ops that read a number which it takes.
+        flops : float, optional
+            Its floating-point operations, where they are known.
 
         Raises
         ------
@@ -148,7 +151,7 @@ class GraphRecorder:
         """
         operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
-        op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after))
+        op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after), flops=flops)
         self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:
@@ -194,6 +197,11 @@ class GraphRecorder:
     def only_offers(self) -> Offers:
         """What the only op allows its output to share; nothing if there are several."""
         return self._ops[0].offers if len(self._ops) == 1 else NOTHING
+
+    def flops(self) -> float | None:
+        """Floating-point operations of all ops; None where nothing is known of any."""
+        known = [op.flops for op in self._ops if op.flops is not None]
+        return sum(known) if known else None
 
     def graph(self, outputs: Iterable[Tensor], free: Collection[Tensor] = (), optional: bool = True) -> dict[str, Any]:
         """The graph dict.

@@ -22,6 +22,7 @@ from .fake import Fakes
 from .late import late_numbers
 from .recorder import GraphRecorder
 from .relations import offers_of
+from .touched import flops_of
 
 LIFTS = {
     torch.ops.aten.lift.default,
@@ -107,7 +108,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if by := name if drawn and not inputs else self._drew(inputs):
                 self._drawn.update(dict.fromkeys(outputs, by))
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
-            self._graph.op(name, str(func), inputs, outputs, written, offers=offers, drawn=drawn, after=reads)
+            flops = flops_of(func, tuple(args), kwargs, result)
+            self._graph.op(
+                name, str(func), inputs, outputs, written, offers=offers, drawn=drawn, after=reads, flops=flops
+            )
             self._graph.called(func, (tuple(args), kwargs), result, written)
 
     def _drew(self, tensors: Iterable[Tensor]) -> str | None:

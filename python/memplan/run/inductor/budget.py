@@ -2,9 +2,9 @@
 
 AOTAutograd hands the joint graph of forward and backward to a partitioner. torch's own, with
 `activation_memory_budget`, limits the bytes that are saved; it does not see when they are held. Here, the joint graph
-is made to fit by the search behind `memplan.fit`: which ops of forward run again, such that the load is within the
-budget at the least cost. The partition that comes of it runs each of them once. So it is looked at as a whole, and if
-it holds more than the budget, a little less is asked for.
+is made to fit by the search behind `memplan.fit`: which ops of forward run again, and when, such that the load is
+within the budget at the least cost. torch orders the graphs that come of it anew. So they are looked at as a whole, and
+if they hold more than the budget, a little less is asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -24,12 +24,14 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_
 
 from ... import _core
 from ...errors import InfeasibleError
+from .copies import AGAIN
 from .holding import held
 from .joint import Joint, cost_of_node
+from .targets import Attempt, Search
 
 log = logging.getLogger("memplan.run")
-_TARGETS = 8  # capacities that are tried, until the partition is within the budget
-_HALVINGS = 6  # of what is between a budget that does not work and one that does, for the error
+_TARGETS = 6  # capacities that are tried, until the partition is within the budget
+_HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
 _APART = _core.StorageOptions(inplace=False, zero_copy=False)
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
@@ -77,7 +79,8 @@ class Cuts:
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
             joint = Joint(nodes, info)
-            return joint.saved(run_again(joint, capacity))
+            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _APART, capacity, work=_WORK)
+            return joint.saved([op.name for op in fitted.graph.ops])
 
         with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", choose):
             return self._made()
@@ -86,13 +89,6 @@ class Cuts:
         copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
         graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
         return Partition(graphs, held(*graphs, self._kwargs["num_fwd_outputs"]), _repeated(*graphs))
-
-
-def run_again(joint: Joint, capacity: int) -> Collection[str]:
-    """The ops of forward that backward runs again."""
-    fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _APART, capacity, work=_WORK)
-    late = [change for change in fitted.changes if joint.is_backward(change.before)]
-    return {op.rpartition("~")[0] for change in late for op in change.ops}
 
 
 def within(cuts: Any, budget: int) -> Partition:
@@ -106,36 +102,26 @@ def within(cuts: Any, budget: int) -> Partition:
     usual: Partition = cuts.by_torch()
     if usual.peak <= budget:
         return usual
-    target, least = budget, usual
-    for _ in range(_TARGETS):
-        tried = _tried(cuts, target)
-        if tried is None:
-            break
-        if tried.peak <= budget:
-            return tried
-        least = min(least, tried, key=lambda partition: partition.peak)
-        target -= max(tried.peak - budget, budget // 200)
-    low, high = max(target, 0), least.peak
-    for _ in range(_HALVINGS):
-        middle = (low + high) // 2
-        tried = _tried(cuts, middle)
-        if tried is not None and tried.peak <= budget:
-            return tried
-        low, high = (middle, high) if tried is None else (low, middle)
-        least = min(least, tried or least, key=lambda partition: partition.peak)
+
+    def attempt(capacity: int) -> Attempt[Partition] | None:
+        try:
+            found: Partition = cuts.within(capacity)
+        except InfeasibleError:
+            return None
+        return Attempt(found, found.peak, found.cost)
+
+    search = Search(attempt, budget)
+    low, high = search.down(_TARGETS)
+    search.between(low, high if search.best or search.least else usual.peak, _HALVINGS)
+    if search.best is not None:
+        return search.best.found
+    least = min(usual.peak, search.least.holds if search.least else usual.peak)
     text = f"no partition of the graph was found that fits {budget:,} bytes"
-    raise InfeasibleError(f"{text}; the least found holds {least.peak:,} at once", capacity=budget, peak=least.peak)
-
-
-def _tried(cuts: Any, capacity: int) -> Partition | None:
-    try:
-        found: Partition = cuts.within(capacity)
-    except InfeasibleError:
-        return None
-    return found
+    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
 
 def _repeated(forward: fx.GraphModule, backward: fx.GraphModule) -> float:
     """What backward computes again: operations, and bytes that its ops touch."""
     names = {node.name for node in forward.graph.nodes}
-    return sum(cost_of_node(node) for node in backward.graph.nodes if node.op == "call_function" and node.name in names)
+    again = [node for node in backward.graph.nodes if node.name in names or AGAIN in node.meta]
+    return sum(cost_of_node(node) for node in again if node.op == "call_function")

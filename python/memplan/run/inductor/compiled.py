@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ class CompiledPlan:
     """An arena of a graph that was compiled with ``torch.compile(f, backend="memplan")``.
 
     Bytes are those of one call. These are counted: buffers of the wrapper, results that kernels allocate themselves,
-    donated inputs from the step at which a buffer takes over their bytes, and what forward has saved, as long as
-    backward holds it. What kernels free again is not.
+    donated inputs from the step at which a buffer takes over their bytes, and in backward what forward has left: what
+    it has saved, as long as backward holds it, and its results. What kernels free again is not.
 
     Attributes
     ----------
@@ -61,11 +61,15 @@ class CompiledPlan:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What compiled code says of itself: figures of its graph by device, and of each arena the columns of its plan."""
+    """What compiled code says of itself: figures of its graph by device, and of each arena the columns of its plan.
+
+    A forward graph also says what it leaves to backward: the blocks that hold its outputs (`left_by`).
+    """
 
     name: str
     figures: dict[str, dict[str, int]]
     arenas: list[dict[str, Any]]
+    left: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def planned(self) -> list[int]:

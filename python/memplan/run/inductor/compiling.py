@@ -33,14 +33,17 @@ from torch._inductor.virtualized import V
 from ...errors import InfeasibleError, SourceError, UnsupportedError
 from .budget import WithinBudget
 from .compiled import forget_since, loaded_since, times_loaded
+from .leaving import Outputs, Step
 from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
+from .targets import Attempt, Search
 
 log = logging.getLogger("memplan.run")
-_SETTINGS: ContextVar[Settings | None] = ContextVar("memplan.run.inductor", default=None)
+_NOW: ContextVar[tuple[Settings, Step] | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
-_TARGETS = 4  # budgets that are asked of the partitioner
+_TARGETS = 5  # budgets that are asked of the partitioner
+_HALVINGS = 2  # of what is between one that it cannot meet and one that is not enough
 _Pass = Callable[[Any, bool], None]
 _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
 
@@ -81,8 +84,9 @@ def _within(
     InfeasibleError
         None was found that fits. The error says what the least found holds.
     """
-    target, least = budget, InfeasibleError()
-    for _ in range(_TARGETS):
+    reasons: list[InfeasibleError] = []
+
+    def attempt(target: int) -> Attempt[Callable[..., Any]] | None:
         before = times_loaded()
         own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
         partitioned = {**patches, "custom_partitioner_fn": WithinBudget(target)}
@@ -90,25 +94,39 @@ def _within(
             with functorch.patch(force_non_lazy_backward_lowering=True):
                 run = _planned(own, inputs, settings, partitioned)
         except InfeasibleError as error:
-            raise least if least.peak is not None else error from None
+            reasons.append(error)
+            return None
         holds = max((most for one in loaded_since(before) for most in one.planned), default=0)
-        if holds <= budget:
-            return run
-        forget_since(before)
-        if least.peak is None or holds < least.peak:
-            text = f"no partition of the graph was found that fits {budget:,} bytes as Inductor fuses it"
-            least = InfeasibleError(f"{text}; the least found holds {holds:,} at once", capacity=budget, peak=holds)
-        target -= max(holds - budget, budget // 200)
-    raise least
+        if holds > budget:
+            forget_since(before)
+        return Attempt(run, holds)
+
+    search = Search(attempt, budget)
+    low, high = search.down(_TARGETS)
+    if search.best is None:
+        search.between(low, high, _HALVINGS)
+    if search.best is not None:
+        return search.best.found
+    if search.least is None:
+        raise reasons[0]
+    text = f"no partition of the graph was found that fits {budget:,} bytes as Inductor fuses it"
+    least = search.least.holds
+    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
 
 def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
+    step = Step()
 
-    def inner(*args: Any, **kwargs: Any) -> Any:
+    def inner(graph: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         _install()
-        with _CONFIG.patch(cache_key_tag=tag), _planning(settings):
-            return compile_fx_of_torch.compile_fx_inner(*args, **kwargs)
+        step.outputs, before = Outputs.of(graph), times_loaded()
+        own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
+        with _CONFIG.patch(cache_key_tag=own), _planning(settings, step):
+            code = compile_fx_of_torch.compile_fx_inner(graph, *args, **kwargs)
+        if step.left is None:  # the code was in a cache
+            step.left = next((said.left for said in loaded_since(before) if said.name.startswith("forward")), None)
+        return code
 
     with _CONFIG.patch(cache_key_tag=tag):
         return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches)
@@ -120,12 +138,12 @@ def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:
 
 
 @contextmanager
-def _planning(settings: Settings) -> Iterator[None]:
-    token = _SETTINGS.set(settings)
+def _planning(settings: Settings, step: Step) -> Iterator[None]:
+    token = _NOW.set((settings, step))
     try:
         yield
     finally:
-        _SETTINGS.reset(token)
+        _NOW.reset(token)
 
 
 def _install() -> None:
@@ -143,11 +161,11 @@ def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         nodes: list[Any], name_to_buf: Any, name_to_fused_node: Any, inputs: Any, outputs: Any, *more: Any, **named: Any
     ) -> list[Any]:
         chosen = by_torch(nodes, name_to_buf, name_to_fused_node, inputs, outputs, *more, **named)
-        settings = _SETTINGS.get()
-        if settings is None or settings.order == "given":
+        now = _NOW.get()
+        if now is None or now[0].order == "given":
             return chosen
         try:
-            return in_order(chosen, settings.order, list(outputs))
+            return in_order(chosen, now[0].order, list(outputs))
         except Exception as error:
             what = f"{type(error).__name__}: {error}"
             warnings.warn(f"torch's order is kept, for memplan fails: {what}", RuntimeWarning, stacklevel=2)
@@ -159,23 +177,26 @@ def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 def _in_place_of(by_torch: _Pass) -> _Pass:
     @functools.wraps(by_torch)
     def run_wrapper_ir_passes(codegen: Any, is_inference: bool) -> None:
-        settings = _SETTINGS.get()
-        if settings is None or not _plan(codegen, is_inference, settings, by_torch):
+        now = _NOW.get()
+        if now is None or not _plan(codegen, is_inference, *now, by_torch):
             by_torch(codegen, is_inference)
 
     run_wrapper_ir_passes._by_memplan = True  # type: ignore[attr-defined]
     return run_wrapper_ir_passes
 
 
-def _plan(codegen: Any, inference: bool, settings: Settings, by_torch: _Pass) -> bool:
+def _plan(codegen: Any, inference: bool, settings: Settings, step: Step, by_torch: _Pass) -> bool:
     """Put arenas into a wrapper; False, with the wrapper as it was, where that cannot be done."""
     kind = "inference" if inference else "backward" if V.graph.is_backward else "forward"
     name = f"{kind} {V.graph.graph_id}"
     begin = time.perf_counter()
     try:
-        found = rewritten(codegen, name, settings, by_torch)
+        found = rewritten(codegen, name, settings, step, by_torch)
     except (UnsupportedError, SourceError) as reason:
         log.warning("%s is left to torch: %s", name, reason)
+        if settings.budget is not None:
+            more = "it may hold more than the budget, which only the sizes of its tensors are within"
+            warnings.warn(f"{name} is left to torch: {reason}; {more}", RuntimeWarning, stacklevel=2)
         return False
     except Exception as error:
         what = f"{type(error).__name__}: {error}"

@@ -7,7 +7,7 @@ reads alone, forward or backward as it is, is part of that one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 
 from ... import _core
 from ...importers.torch.touched import cost_of
+from .copies import run_again
 from .holding import hint, in_registers, parts_of, read_by, storages
 
 
@@ -62,8 +63,9 @@ class Joint:
         tensors = [_core.Tensor(f"s{s}", bytes) for s, bytes in size.items()]
         self.graph = _core.Graph(tensors, ops, [f"s{s}" for s in size if s in kept])
 
-    def saved(self, again: Collection[str]) -> list[fx.Node]:
-        """What forward saves, if backward runs these of its ops again, and views."""
+    def saved(self, order: Sequence[str]) -> list[fx.Node]:
+        """What forward saves, if ops run in this order, some again; these are written into the graph."""
+        self._backward |= run_again(self._nodes, order, self._backward, self._inside)
         found: dict[fx.Node, None] = {}
         seen: set[fx.Node] = set()
         waiting = list(self._needed())
@@ -72,16 +74,11 @@ class Joint:
             if node in seen:
                 continue
             seen.add(node)
-            maker: Any = node.args[0] if node.target is operator.getitem else node
-            if node in self._info.inputs or not (maker.name in again or self._is_free(node)):
+            if node in self._info.inputs or not self._is_free(node):
                 found[node] = None
             else:
                 waiting += node.all_input_nodes
         return [node for node in self._nodes.nodes if node in found]
-
-    def is_backward(self, name: str) -> bool:
-        """Whether an op of the graph runs in backward."""
-        return name in self._backward
 
     def _of_backward(self) -> set[str]:
         """Ops that follow gradients, and ops among them that forward does not need."""

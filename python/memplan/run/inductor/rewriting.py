@@ -20,15 +20,16 @@ from ...inductor.lines import MEMORY, Ledger
 from ...inductor.wrapper import Block
 from .arenas import Arena, arenas_on, held
 from .compiled import Loaded, columns
+from .leaving import Step, given, left_by
 from .settings import Settings
 
 _DEVICES = ("cpu", "cuda")
 
 
-def rewritten(codegen: Any, name: str, settings: Settings, by_torch: Callable[[Any, bool], None]) -> bool:
+def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
     """Change the lines of a wrapper, so that buffers come from arenas; False where there is nothing to place.
 
-    If it is false or raises, nothing has changed.
+    If it is false or raises, no line has changed. If it does not raise, the code says what the graph holds.
 
     Raises
     ------
@@ -40,28 +41,26 @@ def rewritten(codegen: Any, name: str, settings: Settings, by_torch: Callable[[A
     ledger = Ledger(lines, _hint)
     nodes = {block.name: lines[at].node for at, block in ledger.allocated.items()}
     families = _families([b for at, b in ledger.allocated.items() if _may_lie_in_arena(lines[at], b, settings)], nodes)
-    if not families:
-        return False
     default = _blocks_by_default(codegen, by_torch)
-    given = _saved(ledger)
-    blocks = [*ledger.blocks, *given]
+    before = given(ledger, step.left) if V.graph.is_backward else []
+    blocks = [*(ledger.blocks if families else default), *before]
     arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
     texts: dict[str, list[str]] = {}
     for number, arena in enumerate(arenas):
         of_arena = [nodes[block.name] for block in arena.blocks]
         texts.update(zip(arena.plan.problem.names, _texts(codegen, f"arena{number}", arena, of_arena), strict=True))
     cuts = {at: texts[block.name] for at, block in ledger.allocated.items() if block.name in texts}
-    figures = {device: _figures(device, arenas, blocks, [*default, *given]) for device, _ in families}
-    said = Loaded(name, figures, [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas])
-    codegen.lines = [line for position, kept in enumerate(lines) for line in cuts.get(position, [kept])]
+    devices = {block.device: None for block in blocks}
+    figures = {device: _figures(device, arenas, blocks, [*default, *before]) for device in devices}
+    if name.startswith("forward"):
+        step.left = left_by(ledger, step.outputs)
+    rows = [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas]
+    said = Loaded(name, figures, rows, [] if V.graph.is_backward else step.left or [])
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
-    return True
-
-
-def _saved(ledger: Ledger) -> list[Block]:
-    """What forward has saved, as long as backward holds it; inputs of the network stay with the caller."""
-    return [block for block in ledger.given if V.graph.is_backward and not block.name.startswith("primals")]
+    if families:
+        codegen.lines = [line for position, kept in enumerate(lines) for line in cuts.get(position, [kept])]
+    return bool(families)
 
 
 def _families(blocks: list[Block], nodes: dict[str, Any]) -> dict[tuple[str, Any], dict[str, int]]:

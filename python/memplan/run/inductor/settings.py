@@ -14,7 +14,7 @@ from ...planning.orders import check_order
 from ...planning.registry import IN_PYTHON, find, solve_problem
 from ...sizes import in_bytes
 
-FORMAT = 2  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+FORMAT = 3  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
 _LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
 _STANDARD_ALIGNMENT = {"cuda": 512}

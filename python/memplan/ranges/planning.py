@@ -1,0 +1,97 @@
+"""What `memplan.plan` does for dims with ranges."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .. import _core
+from ..api import HAVE_PROGRAMS, capture
+from ..errors import UnsupportedError
+from ..facts.later import does
+from ..facts.plan import Plan
+from ..facts.ranged import AtSize, Ranged
+from ..facts.source import Source
+from ..importers import kind_of
+from .at_size import at_size, with_order_of
+from .graphs import growing, in_order, require_alike
+from .search import Search
+from .sizes import Sizes, checked_range, key_of, points_of, text_of
+
+_CAPTURED = (
+    *("source", "args", "kwargs", "train", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
+    "keep_gradients",
+)
+_REFUSED = ("pools", "accesses", "keep", "hint", "start", "price", "on_improvement")
+
+
+@does("plan_range")
+def plan_range(options: dict[str, Any]) -> Plan:
+    """What `memplan.plan` gives for `dims` with ranges; `options` are all its arguments."""
+    begin = time.perf_counter()
+    for option in _REFUSED:
+        if options.get(option):
+            raise TypeError(f"option {option} does not go with dims in a range")
+    dims = options.pop("dims")
+    ranges = {name: checked_range(name, size) for name, size in dims.items() if isinstance(size, (tuple, list))}
+    fixed = {name: size for name, size in dims.items() if name not in ranges}
+    captured = {key: options.pop(key) for key in _CAPTURED if key in options}
+    points, every = points_of(ranges)
+
+    def captured_at(sizes: Sizes) -> _core.Graph:
+        found = capture(**captured, dims={**fixed, **sizes})
+        if not isinstance(found, _core.Graph):
+            raise TypeError("dims in a range are for graphs; a problem has sizes already")
+        return found
+
+    largest = points[-1]
+    graphs = {key_of(sizes): captured_at(sizes) for sizes in points}
+    for sizes in points:
+        require_alike(graphs[key_of(largest)], graphs[key_of(sizes)], largest, sizes)
+    found = Search(graphs, key_of(largest), options).found()
+    for key in reversed(list(graphs)):
+        found = with_order_of(found, key, graphs[key], options)
+    known = {key: at_size(found, graphs[key]) for key in graphs}
+
+    def at(sizes: Sizes) -> Plan:
+        graph = graphs.get(key_of(sizes))
+        if graph is None:
+            graph = captured_at(sizes)
+            require_alike(found.graph, graph, largest, sizes)
+        try:
+            there = known[key_of(sizes)] if key_of(sizes) in known else at_size(found, graph)
+        except UnsupportedError as error:
+            raise UnsupportedError(
+                f"the plan does not hold at {text_of(sizes)}, which was not looked at: {error}"
+            ) from error
+        return _with_source(there.plan, captured, {**fixed, **sizes})
+
+    rows = {
+        key: AtSize(dict(zip(ranges, key, strict=True)), it.plan.peak, it.fixed, it.plan.lower_bound, it.like)
+        for key, it in known.items()
+    }
+    ranged = Ranged(ranges, rows, every, growing(graphs), at)
+    whole = replace(found.plan, graph=in_order(found.graph, found.plan))
+    whole.verify()
+    result = _with_source(whole, captured, {**fixed, **largest})
+    return replace(result, ranged=ranged, seconds=time.perf_counter() - begin)
+
+
+def _with_source(plan: Plan, captured: Mapping[str, Any], dims: Sizes) -> Plan:
+    """The plan with the network at these sizes, which `Plan.run` runs."""
+    kind = kind_of(captured["source"])
+    if kind not in HAVE_PROGRAMS or captured.get("device") is not None:
+        return plan
+    given: dict[str, Any] = {key: captured[key] for key in ("train", "trust", "optimizer", "keep_gradients")}
+    source = Source(
+        captured["source"],
+        kind,
+        tuple(captured["args"]),
+        dict(captured["kwargs"] or {}),
+        dims=dims,
+        inplace_ops=tuple(captured["inplace_ops"]),
+        **given,
+    )
+    return replace(plan, source=source)

@@ -1,0 +1,83 @@
+"""What a forward graph leaves: bytes that are held while backward runs, for it or for the caller.
+
+Names alone do not tell. What forward saves of an input, such as a weight, may be a copy of it in another layout, and
+two outputs may show the same bytes. So forward says which of its blocks hold which outputs, by the names that these
+have when the graphs are parted, and backward counts these blocks in place of its inputs of these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+from torch._inductor.virtualized import V
+
+from ...inductor.lines import Ledger
+from ...inductor.wrapper import Block
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The outputs of a graph when the partitioner hands it over: names, or None for numbers; those that users see."""
+
+    names: tuple[str | None, ...]
+    seen: frozenset[int]
+
+    @classmethod
+    def of(cls, graph: fx.GraphModule) -> Outputs:
+        """Those of a graph before Inductor changes it."""
+        node = graph.graph.output_node()
+        (returned,) = node.args
+        values: Sequence[Any] = returned if isinstance(returned, (list, tuple)) else [returned]
+        names = tuple(value.name if isinstance(value, fx.Node) else None for value in values)
+        return cls(names, frozenset(node.meta.get("user_visible_output_idxs", ())))
+
+
+@dataclass
+class Step:
+    """The graphs of a step that are compiled one after another: the outputs of the one, and what forward has left."""
+
+    outputs: Outputs = Outputs((), frozenset())
+    left: list[dict[str, Any]] | None = None
+
+
+def left_by(ledger: Ledger, outputs: Outputs) -> list[dict[str, Any]]:
+    """The blocks that hold outputs of the graph that is compiled now, as plain values."""
+    found: dict[int, dict[str, Any]] = {}
+    for number, (name, value) in enumerate(zip(outputs.names, V.graph.graph_outputs, strict=True)):
+        block = ledger.alive.get(_home(value, ledger))
+        if name is None or block is None:
+            continue
+        row = found.setdefault(id(block), {"device": block.device, "bytes": block.bytes, "names": [], "seen": False})
+        row["names"].append(name)
+        row["seen"] |= number in outputs.seen
+    return list(found.values())
+
+
+def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
+    """What backward holds that was there before: what forward has left, and gradients.
+
+    Results of forward are the caller's, and held throughout. If it is not known what forward has left, it is what
+    backward lets go, but for inputs of the network.
+    """
+    if left is None:
+        return [block for block in ledger.given if not block.name.startswith("primals")]
+    gone = {block.name: block.last for block in ledger.given}
+    saved = {name for row in left for name in row["names"]}
+    found = [block for block in ledger.given if block.name not in saved and not block.name.startswith("primals")]
+    for row in left:
+        last = ledger.steps if row["seen"] else max(gone.get(name, 1) for name in row["names"])
+        found.append(Block(list(row["names"]), row["bytes"], 0, last, "given", device=row["device"]))
+    return found
+
+
+def _home(value: Any, ledger: Ledger) -> str:
+    """The name of the buffer in whose bytes an output lies."""
+    name = value.get_name() if hasattr(value, "get_name") else ""
+    while name and name not in ledger.alive:
+        node = V.graph.name_to_buffer.get(name)
+        shown = node.get_inputs_that_alias_output() if node is not None else ()
+        name = shown[0] if shown else ""
+    return str(name)

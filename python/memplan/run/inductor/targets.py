@@ -1,0 +1,71 @@
+"""Which capacity to ask for, where what comes of it may hold more than was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Found = TypeVar("Found")
+_SLIGHT = 200  # a budget over this is not worth another attempt
+
+
+@dataclass(frozen=True)
+class Attempt(Generic[Found]):
+    """What came of a target, the bytes that it holds, and what it costs."""
+
+    found: Found
+    holds: int
+    cost: float = 0.0
+
+
+class Search(Generic[Found]):
+    """The largest target found of which comes what is within a budget.
+
+    The targets go down from the budget, by what was too much, and by steps that double. Where nothing fits a target, or
+    something was found with room to spare, targets between that and the last one that gave too much are tried.
+
+    Attributes
+    ----------
+    best : Attempt or None
+        The cheapest that is within the budget.
+    least : Attempt or None
+        Of those that are not, the one that holds least.
+    """
+
+    def __init__(self, attempt: Callable[[int], Attempt[Found] | None], budget: int) -> None:
+        self._attempt, self._budget = attempt, budget
+        self.best: Attempt[Found] | None = None
+        self.least: Attempt[Found] | None = None
+
+    def down(self, steps: int) -> tuple[int, int]:
+        """Lower targets until one works, or nothing fits it: that one, and the last before it."""
+        slight = max(self._budget // _SLIGHT, 1)
+        low, high, step = self._budget, self._budget, slight
+        for _ in range(steps):
+            tried = self._tried(low)
+            if tried is None or tried.holds <= self._budget:
+                break
+            low, high = max(low - max(tried.holds - self._budget, step), 0), low
+            step *= 2
+        return low, high
+
+    def between(self, low: int, high: int, halvings: int) -> None:
+        """Try targets between one of `down` and one that gives too much, where what works may cost less."""
+        slight = max(self._budget // _SLIGHT, 1)
+        for _ in range(halvings):
+            if high - low <= slight or (self.best and self._budget - self.best.holds <= slight):
+                break
+            middle = (low + high) // 2
+            tried = self._tried(middle)
+            low, high = (low, middle) if tried and tried.holds > self._budget else (middle, high)
+
+    def _tried(self, target: int) -> Attempt[Found] | None:
+        tried = self._attempt(target)
+        if tried is None:
+            return None
+        if tried.holds <= self._budget:
+            self.best = tried if self.best is None or tried.cost < self.best.cost else self.best
+        elif self.least is None or tried.holds < self.least.holds:
+            self.least = tried
+        return tried
