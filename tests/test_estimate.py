@@ -76,8 +76,6 @@ def convolutions(name: str) -> tuple[Any, Any]:
         "by channel": nn.Sequential(nn.Conv2d(16, 16, 7, padding=3, groups=16), nn.Conv2d(16, 16, 3, groups=16)),
         "transposed": nn.Sequential(nn.Conv2d(16, 32, 2, 2), nn.ReLU(), nn.ConvTranspose2d(32, 16, 2, 2)),
         "channels last": nn.Sequential(nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Conv2d(32, 16, 3)),
-            nn.Conv2d(16, 16, 7, padding=3, groups=16), nn.ReLU(), nn.Conv2d(16, 16, 1)
-        ),
         "an image": nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 32, 3)),
         "narrow groups": nn.Sequential(nn.Conv2d(16, 16, 9, padding=4, groups=4), nn.ReLU()),
     }
