@@ -51,6 +51,8 @@ def test_what_a_rerun_reads_may_be_fetched_instead() -> None:
     found = fitted(deep(5), 300, states=0, work=20_000, transfer=0.1)
     assert found.added_cost == 2  # d moves out and back
     assert found.cost_bound == pytest.approx(2)
+    # In the bound, four fifths of d stay in 4 bytes, a fifth moves at 1 / 5, and t comes back at 1.
+    assert fitted(deep(5), 304, states=0, work=20_000, transfer=0.1).cost_bound == pytest.approx(1.2)
 
 
 def test_what_cannot_come_back_holds_what_is_made_from_it() -> None:

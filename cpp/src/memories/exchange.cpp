@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostTaken = 12;    // wholes that leave at once
 constexpr std::size_t kMostMoments = 3;   // besides the first, at which others are looked for
 constexpr std::size_t kMostOffered = 60;  // wholes that go back
-constexpr double kNoise = 0.7;            // of the order
+constexpr double kOrderNoise = 0.7;       // of the order
 constexpr double kWorse = 0.002;          // that is kept, at most
 
 class PoolExchange {
@@ -167,7 +167,7 @@ class PoolExchange {
   // Each into the cheapest pool with room: those that lose most for what they take first. False where there is none.
   bool recreate() {
     order_.clear();
-    const double noise = kNoise * chance_.share();
+    const double noise = kOrderNoise * chance_.share();
     for (const Index i : offered_) order_.emplace_back(-worth_[at(i)] * std::exp(noise * (2 * chance_.share() - 1)), i);
     std::sort(order_.begin(), order_.end());
     return std::all_of(order_.begin(), order_.end(), [&](const auto& next) { return settle(next.second); });
