@@ -233,7 +233,9 @@ UPSTREAM: dict[str, set[str]] = {
     "fit/exact": {"fit/schedule"},
     "fit/moments": {"fit/cover", "placing/deadline", "search/max_flow"},
     "fit/prices": {"fit/cover", "placing/deadline", "search/ascent"},
-    "fit/fit_search": {"fit/candidates", "placing/deadline", "search/chance"},
+    "fit/live_schedule": {"fit/schedule"},
+    "fit/anneal": {"fit/live_schedule", "placing/deadline", "search/chance"},
+    "fit/fit_search": {"fit/anneal", "fit/candidates", "placing/deadline", "search/chance"},
     "fit/rewrite": {"graph", "again", "fit/schedule"},
     "fit": {
         "again",

@@ -50,6 +50,14 @@ def test_buffers_of_two_branches_share_bytes() -> None:
     assert memplan.plan(problem(branches=[""] * 4)).problem.branches is None
 
 
+def test_the_load_is_that_of_the_heaviest_run() -> None:
+    """Of a branch and of one inside of it, wherever in its row it stands."""
+    problem = memplan.Problem([8, 4, 1, 2], [0] * 4, [1] * 4)
+    assert problem.with_branches(["if/a", "if/b", "if/c", ""]).load == 8 + 2
+    assert problem.with_branches(["if/b", "if/a", "if/a/of/c", "if/a/of/d"]).load == 8
+    assert problem.with_branches(["if/b/of/c", "if/a", "if/b/of/d", "if/b"]).load == 8 + 2
+
+
 def test_branches_are_a_column() -> None:
     given = problem()
     assert given.branches == ["if/x", "if/y", "if/y", ""]

@@ -69,6 +69,71 @@ def test_training_is_what_is_given_out() -> None:
     assert all(p.grad is not None for p in model.parameters())  # the step's, which the estimate leaves alone
 
 
+def convolutions(name: str) -> tuple[Any, Any]:
+    nn, x = torch.nn, torch.randn(4, 16, 32, 32)
+    layers = {
+        "plain": nn.Sequential(nn.Conv2d(16, 24, 3, padding=1), nn.BatchNorm2d(24), nn.SiLU(), nn.Conv2d(24, 16, 1)),
+        "by channel": nn.Sequential(nn.Conv2d(16, 16, 7, padding=3, groups=16), nn.Conv2d(16, 16, 3, groups=16)),
+        "transposed": nn.Sequential(nn.Conv2d(16, 32, 2, 2), nn.ReLU(), nn.ConvTranspose2d(32, 16, 2, 2)),
+        "channels last": nn.Sequential(nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Conv2d(32, 16, 3)),
+        "an image": nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 32, 3)),
+        "narrow groups": nn.Sequential(nn.Conv2d(16, 16, 9, padding=4, groups=4), nn.ReLU()),
+    }
+    if name == "channels last":
+        return layers[name].to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    return layers[name], torch.randn(4, 3, 64, 64) if name == "an image" else x
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "by channel", "transposed", "channels last", "an image", "narrow groups"],
+)
+@pytest.mark.parametrize("train", [False, True])
+def test_kernels_of_convolutions_copy_what_they_are_given(name: str, train: bool) -> None:
+    if train and name == "narrow groups":
+        pytest.skip("their gradients are made by kernels that are not known")
+    torch.manual_seed(0)
+    model, x = convolutions(name)
+    found = memplan.estimate(model.train(train), args=(x,), train=train)
+    with torch.set_grad_enabled(train):
+        real = peak(step_of(model, x) if train else lambda: model(x))
+    assert found.total - found.kept == pytest.approx(real, rel=0.01)
+    assert found.workspaces > x.nbytes / 2 or name == "channels last" or (name, train) == ("plain", True)
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("inputs", [24, 64, 200])
+def test_recurrent_layers_keep_gates_and_states(inputs: int, train: bool) -> None:
+    class Last(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = torch.nn.LSTM(inputs, 64, 2, batch_first=True, bidirectional=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.lstm(x)[0][:, -1]
+
+    model, x = Last().train(train), torch.randn(8, 20, inputs)
+    found = memplan.estimate(model, args=(x,), train=train)
+    with torch.set_grad_enabled(train):
+        real = peak(step_of(model, x) if train else lambda: model(x))
+    assert found.total - found.kept == pytest.approx(real, rel=0.05 if train else 0.12)
+
+
+@pytest.mark.parametrize("wide", [64, 1024])
+def test_a_layer_in_one_op_holds_what_it_makes_in_between(wide: int) -> None:
+    layer = torch.nn.TransformerEncoderLayer(64, 4, wide, batch_first=True).eval()
+    attention = torch.nn.MultiheadAttention(64, 4, batch_first=True).eval()
+    for length in (16, 96):
+        x = torch.randn(4, length, 64)
+        with torch.no_grad():
+            found = memplan.estimate(layer, args=(x,))
+            assert found.total - found.kept == pytest.approx(peak(lambda x=x: layer(x)), abs=4 * SCALARS)
+            found = memplan.estimate(attention, args=(x, x, x), kwargs={"need_weights": False})
+            real = peak(lambda x=x: attention(x, x, x, need_weights=False))
+            assert found.total - found.kept == pytest.approx(real, abs=4 * SCALARS)
+        assert found.workspaces > 0
+
+
 def test_a_step_with_an_optimizer_is_what_is_given_out() -> None:
     model, x = block(), torch.randn(8, 64)
     optimizer = torch.optim.AdamW(model.parameters())

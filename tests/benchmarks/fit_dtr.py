@@ -29,7 +29,7 @@ def peak(flow: Flow) -> int:
 
 
 def dtr(flow: Flow, budget: int, score: str) -> Reruns | None:
-    """What runs again within a budget; None if it does not do with it."""
+    """What runs again within a budget; None if it does not do with it, or takes more than twice the cost of all ops."""
     run = _Dtr(flow, budget, score)
     try:
         for k in range(len(flow.ops)):
@@ -105,6 +105,7 @@ class _Dtr:
         self.may = np.array([bool(flow.bytes[root] and flow.unit(root)) for root in self.names])
         self.last = np.full(len(self.names), -1.0)  # when it was used; -1: it is not there
         self.gone = _Gone(flow)
+        self.latest = 2 * (sum(flow.cost) + len(flow.ops))
         self.used, self.most, self.clock = 0, 0, 0.0
         self.reruns: Reruns = []
 
@@ -143,6 +144,8 @@ class _Dtr:
             self.evict(locked)
         self.most = max(self.most, self.used + needed)
         self.clock += flow.cost[k] + 1
+        if self.clock > self.latest:
+            raise MemoryError
         for root in new:
             self.used += flow.bytes[root]
             self.gone.remove(root)
@@ -158,7 +161,8 @@ class _Dtr:
             raise MemoryError
         root = self.names[self.least(places)]
         self.drop(root)
-        self.gone.add(root)
+        if self.score in ("dtr", "msps"):
+            self.gone.add(root)
 
     def least(self, places: np.ndarray) -> int:
         idle = self.clock - self.last[places] + 1

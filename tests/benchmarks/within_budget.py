@@ -3,22 +3,26 @@
 Run: ``python tests/benchmarks/within_budget.py [--networks bert,convnet] [--share 60] [--json F] [--docs]``. A step is
 forward, backward and AdamW. What it holds is weights, states and inputs, and what torch's allocator for the CPU gives
 out in it. The budget is a share of that. Two ways: torch.compile with a budget, beside torch's own
-`activation_memory_budget`, the largest of some that is within the budget, or else the one that holds least; and
-`memplan.run.checkpoint` in eager torch. Seconds are medians of ratios of 10 steps that took turns with the usual ones.
-What is in the file of --json already is not measured again.
+`activation_memory_budget`, and `memplan.run.checkpoint` in eager torch. Of torch's budget the largest value is sought
+that is within the same budget; where none is, the one that holds least is taken. What it holds is counted
+in code whose kernels are not compiled; for the value that is taken it is measured. Seconds are medians of ratios of 10
+steps that took turns. What is in the file of --json already is not measured again.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from real_peaks import allocated
@@ -27,18 +31,21 @@ from torch import Tensor, nn
 from torch._functorch import config as functorch
 from torch._inductor import config as inductor
 from torch._inductor.compile_fx import compile_fx
+from torch._inductor.graph import GraphLowering
 
 import memplan
 from memplan.files import write_text
+from memplan.inductor.compiled import _eagerly
+from memplan.run.inductor import backend
 
 SECTION = "within a budget"
 HEAD = (
     *("network", "way", "usual, MiB", "budget", "held", "of the budget", "seconds / usual", "gradients"),
-    *("torch's share", "held by it", "seconds / usual by it"),
+    *("torch's share", "held by it", "seconds / usual by it", "ours / by it"),
 )
 PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
 STEPS = 10
-SHARES = (0.7, 0.5, 0.35, 0.2, 0.1, 0.0)  # of torch's budget
+GRID = (0.1, 0.3, 0.5, 0.7)  # values of torch's budget
 Network = tuple[nn.Module, dict[str, Tensor]]
 
 
@@ -173,39 +180,75 @@ def equal(one: Trained, other: Trained) -> str:
     return f"within {apart / largest:.0e}"
 
 
-def compiled(network: Network, percent: int, shares: Sequence[float]) -> dict[str, Any]:
+def compiled(network: Network, percent: int, halvings: int) -> dict[str, Any]:
     """torch.compile within a budget, and torch's own."""
     torch._dynamo.reset()
     usual = Trained(network, lambda module: torch.compile(module, dynamic=False))
     budget = usual.held * percent // 100
     row = {"way": "torch.compile", "usual": usual.held, "budget": budget}
     how = {"backend": "memplan", "options": {"budget": budget - usual.kept}}
+    ours = None
     try:
         ours = Trained(network, lambda module: torch.compile(module, dynamic=False, **how))
+        row |= {"held": ours.held, "time": turns(usual, ours), "gradients": equal(usual, ours)}
     except Exception as error:
-        return row | {"refused": str(error)}
-    row |= {"held": ours.held, "time": turns(usual, ours), "gradients": equal(usual, ours)}
-    theirs = [
-        (share, Trained(network, partial(torch.compile, dynamic=False, backend=by_torch(share)))) for share in shares
-    ]
-    fit = [pair for pair in theirs if pair[1].held <= budget] or sorted(theirs, key=lambda pair: pair[1].held)
-    if fit:
-        share, best = fit[0]
-        row |= {"share": share, "torch": best.held, "torch_time": turns(usual, best)}
+        row |= {"refused": str(error)}
+    if halvings >= 0:
+        share = share_within(network, budget - usual.kept, halvings)
+        theirs = Trained(network, partial(torch.compile, dynamic=False, backend=by_torch(share)))
+        row |= {"share": share, "torch": theirs.held, "torch_time": turns(usual, theirs)}
+        row |= {"against": turns(theirs, ours)} if ours else {}
     return row
 
 
-def by_torch(share: float) -> Callable[..., Any]:
+def share_within(network: Network, budget: int, halvings: int) -> float:
+    """The largest value of torch's budget found with which a step is within bytes, or the one that holds least.
+
+    What is held does not grow with the value: where much is computed again, backward holds it all. So a grid comes
+    first, and then halves beside the best of it.
+    """
+    tried = {share: counted(network, share) for share in GRID}
+    step = (GRID[1] - GRID[0]) / 2
+    for _ in range(halvings):
+        best = _best(tried, budget)
+        near = [best + step] if tried[best] <= budget else [best - step, best + step]
+        tried |= {share: counted(network, share) for share in (round(s, 4) for s in near) if 0 <= share <= 1}
+        step /= 2
+    return _best(tried, budget)
+
+
+def _best(tried: dict[float, int], budget: int) -> float:
+    within = [share for share, held in tried.items() if held <= budget]
+    return max(within) if within else min(tried, key=lambda share: tried[share])
+
+
+def counted(network: Network, share: float) -> int:
+    """The bytes that a step of torch.compile holds with a value of torch's budget; no kernel is compiled."""
+    codes: list[str] = []
+
+    def left_out(graph: Any) -> Any:
+        codes.append(graph.codegen()[0].value)
+        return SimpleNamespace(call=_eagerly(graph.module), __file__=None)
+
+    lazily = functorch.patch(force_non_lazy_backward_lowering=True)
+    with lazily, mock.patch.object(GraphLowering, "compile_to_module", left_out):
+        found = torch.compile(copy.deepcopy(network[0]), backend=by_torch(share, backend), dynamic=False)
+        found(**network[1])
+    said = [json.loads(line) for code in codes for line in re.findall(r"_memplan_loaded\('(.*)'\)", code)]
+    return max(int(graph["figures"]["cpu"]["default"]) for graph in said)
+
+
+def by_torch(share: float, compile: Callable[..., Any] = compile_fx) -> Callable[..., Any]:
     """Inductor, with torch's budget; a function of its own for each, so that torch compiles anew."""
 
-    def backend(graph: Any, inputs: Any) -> Any:
+    def compiler(graph: Any, inputs: Any) -> Any:
         with functorch.patch(activation_memory_budget=share):
-            return compile_fx(graph, inputs)
+            return compile(graph, inputs)
 
-    return backend
+    return compiler
 
 
-def checkpointed(network: Network, percent: int, _: Sequence[float]) -> dict[str, Any]:
+def checkpointed(network: Network, percent: int, _: int) -> dict[str, Any]:
     """Eager torch with checkpoints."""
     usual = Trained(network, lambda module: module)
     budget = usual.held * percent // 100
@@ -228,7 +271,7 @@ def main() -> None:
     parser.add_argument("--networks", default=",".join(networks()), help="names, separated by commas")
     parser.add_argument("--share", type=int, default=60, help="of the peak, in %%")
     parser.add_argument("--ways", default="compile,checkpoint")
-    parser.add_argument("--torch", default=",".join(map(str, SHARES)), help="values of activation_memory_budget")
+    parser.add_argument("--torch", type=int, default=2, help="halvings of the grid of activation_memory_budget")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     rows: Rows = json.loads(options.json.read_text())["rows"] if options.json and options.json.exists() else []
@@ -241,8 +284,7 @@ def main() -> None:
                 measured = {"compile": compiled, "checkpoint": checkpointed}[way]
                 if any((row["network"], row["asked"]) == (name, way) for row in rows):
                     continue
-                shares = [float(share) for share in options.torch.split(",")]
-                rows.append({"network": name, "asked": way, **measured(network, options.share, shares)})
+                rows.append({"network": name, "asked": way, **measured(network, options.share, options.torch)})
                 print(*cells_of(rows[-1]), rows[-1].get("refused", ""), sep=" | ", flush=True)
                 if options.json:
                     write_text(options.json, json.dumps({"rows": rows}))
@@ -257,11 +299,13 @@ def cells_of(row: dict[str, Any]) -> list[str]:
     """A row of the table."""
     cells = [row["network"], row["way"], mib(row["usual"]), mib(row["budget"])]
     if "refused" in row:
-        return [*cells, "refused", *[""] * 6]
-    cells += [mib(row["held"]), f"{row['held'] / row['budget']:.3f}", f"{row['time']:.2f}", row["gradients"]]
+        cells += ["refused", "", "", ""]
+    else:
+        cells += [mib(row["held"]), f"{row['held'] / row['budget']:.3f}", f"{row['time']:.2f}", row["gradients"]]
     if "share" not in row:
-        return [*cells, "none" if row["way"] == "torch.compile" else "", "", ""]
-    return [*cells, f"{row['share']:g}", mib(row["torch"]), f"{row['torch_time']:.2f}"]
+        return [*cells, "", "", "", ""]
+    against = f"{row['against']:.2f}" if "against" in row else ""
+    return [*cells, f"{row['share']:g}", mib(row["torch"]), f"{row['torch_time']:.2f}", against]
 
 
 if __name__ == "__main__":

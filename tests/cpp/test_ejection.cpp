@@ -137,13 +137,15 @@ void plans_are_valid_and_mostly_best(bool may_have_shapes) {
       best = search.offsets();
       check_plan(problem, best);
     }
-    Search again(problem, 3, Deadline());
-    std::vector<Bytes> repeated = start;
-    for (int slice = 0; slice < 4; ++slice) {
-      again.step(repeated, largest(problem), 30000, Deadline());
-      repeated = again.offsets();
+    if (problems % 4 == 0) {
+      Search again(problem, 3, Deadline());
+      std::vector<Bytes> repeated = start;
+      for (int slice = 0; slice < 4; ++slice) {
+        again.step(repeated, largest(problem), 30000, Deadline());
+        repeated = again.offsets();
+      }
+      CHECK(repeated == best);
     }
-    CHECK(repeated == best);
     const Bytes least = optimum(problem);
     known += least != kNowhere;
     met += least == peak_of(problem, best);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fit/anneal.hpp"
+
 namespace memplan {
 
 namespace {
@@ -11,6 +13,8 @@ constexpr int kAttempts = 8;          // greedy searches from the start, until o
 constexpr std::size_t kPruned = 100;  // units that are looked at after a repair
 constexpr double kAtOnce = 0.2;       // of what is too much, that is freed by candidates taken together
 constexpr std::size_t kTrials = 40;   // candidates that are tried for one step of the greedy search
+constexpr double kAnnealed = 0.6;     // of the work that is left after the greedy search
+constexpr int kCoolings = 2;          // times that the best schedule is annealed
 
 }  // namespace
 
@@ -187,6 +191,18 @@ void FitSearch::ruin(Schedule& schedule) {
   }
 }
 
+Schedule FitSearch::annealed(Schedule best, std::span<const double> price, double enough) {
+  for (int left = kCoolings; left > 0 && *work_ > 0 && !ended_; --left) {
+    std::int64_t part = *work_ / left;
+    *work_ -= part;
+    Anneal anneal(model_, capacity_, best, price, deadline_, chance_);
+    ended_ = !anneal.run(enough, part);
+    *work_ += part;
+    best = anneal.best();
+  }
+  return best;
+}
+
 std::optional<Schedule> FitSearch::run(const Schedule& start, std::span<const double> price, double enough,
                                        std::int64_t& work) {
   work_ = &work;
@@ -211,7 +227,8 @@ std::optional<Schedule> FitSearch::run(const Schedule& start, std::span<const do
     if (!best) return best;
     Schedule current = *best;
     double current_cost = best_cost;
-    while (work > 0 && best_cost > enough) {
+    const auto rest = static_cast<std::int64_t>(kAnnealed * static_cast<double>(work));
+    while (work > std::max<std::int64_t>(rest, 0) && best_cost > enough) {
       Schedule schedule = current;
       ruin(schedule);
       const std::span<const double> by = chance_.below(2) == 0 ? std::span<const double>() : price;
@@ -227,6 +244,7 @@ std::optional<Schedule> FitSearch::run(const Schedule& start, std::span<const do
   } catch (const EndedError&) {
     ended_ = true;
   }
+  if (best && best_cost > enough) best = annealed(std::move(*best), price, enough);
   return best;
 }
 

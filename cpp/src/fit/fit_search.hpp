@@ -36,6 +36,7 @@ class FitSearch {
   bool brings_the_same(const Rerun& a, const Rerun& b) const;
   void prune(Schedule& schedule, std::size_t most);
   void ruin(Schedule& schedule);
+  Schedule annealed(Schedule best, std::span<const double> price, double enough);
   void walk(const Schedule& schedule);
   void look_around();
   double over() const;

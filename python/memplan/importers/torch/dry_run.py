@@ -26,7 +26,9 @@ from .effects import flat_tensors
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
 from .module import eager, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
+from .recurrent import with_kept, workspace_of_layer
 from .touched import cost_of
+from .workspaces import workspace_of
 
 FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
 
@@ -182,11 +184,11 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._found.ops.append(str(func))
         self._found.phases.append(self.phase)
         try:
-            result = kernels.run(func, args, kwargs or {})
+            result = with_kept(func, args, kernels.run(func, args, kwargs or {}))
         except Exception:
             self.failed = str(func)
             raise
-        self._found.workspaces.append(_workspace(func, args))
+        self._found.workspaces.append(workspace_of(func, args, result) + workspace_of_layer(func, args))
         self._found.cost.append(float(cost_of(func, args, kwargs or {}, result)))
         for tensor in flat_tensors(result):
             self._meet(tensor)
@@ -321,13 +323,6 @@ def _sizes(tensors: Iterable[Tensor]) -> list[int]:
     """Bytes of each storage."""
     storages = [tensor.untyped_storage() for tensor in tensors]
     return list({id(storage): storage.nbytes() for storage in storages}.values())
-
-
-def _workspace(func: Any, args: tuple[Any, ...]) -> int:
-    """On the CPU, the gradient of a convolution's weight is made in the layout of the kernel first."""
-    if func is not torch.ops.aten.convolution_backward.default or args[0].device.type != "cpu":
-        return 0
-    return int(args[2].numel() * args[2].element_size()) if args[-1][1] else 0
 
 
 def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:

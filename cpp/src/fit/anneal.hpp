@@ -1,0 +1,57 @@
+// Anneal: a schedule made cheaper by many small moves, through schedules above the capacity too.
+//
+// A move lets a unit run again, with its inputs that are gone; or takes a rerun away, with those that were for it
+// alone; or takes it to another stage. What stages need above the capacity has a price, per byte and stage. It rises at
+// the stages above while no schedule fits, and falls while most do. Simulated annealing (Kirkpatrick, Gelatt, Vecchi
+// 1983).
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fit/live_schedule.hpp"
+#include "placing/deadline.hpp"
+#include "search/chance.hpp"
+
+namespace memplan {
+
+class Anneal {
+ public:
+  // `start` is within the capacity. `price` is per op, as of prices.hpp, or empty.
+  Anneal(const FitModel& model, Bytes capacity, const Schedule& start, std::span<const double> price,
+         const Deadline& deadline, Chance& chance);
+
+  // Makes moves until the work is used up, or a schedule costs no more than `enough`; false if the deadline ended it.
+  // `work` is what is left.
+  bool run(double enough, std::int64_t& work);
+
+  Schedule best() const;  // within the capacity
+
+ private:
+  void toggle(const Rerun& rerun);
+  void add(const Rerun& rerun, int depth);
+  void remove(const Rerun& rerun);
+  void remove_useless(Index item, Index stage);
+  void add_any();
+  void shift(const Rerun& rerun);
+  void move();
+  void undo();
+  void keep_if_best();
+  void adapt_prices(int fitting);
+  Index way_of(Index item);
+
+  const FitModel& model_;
+  const Deadline& deadline_;
+  Chance& chance_;
+  LiveSchedule live_;
+  double cost_ = 0;             // of the schedule
+  double most_cost_ = 0;        // a move that costs more is given up
+  double least_price_ = 0;      // that a stage begins with
+  std::vector<Rerun> now_;      // the reruns, in any order
+  std::vector<Rerun> toggled_;  // by the move
+  std::vector<Index> movable_;  // items
+  std::vector<Rerun> best_;
+  double best_cost_ = 0;
+};
+
+}  // namespace memplan
