@@ -36,11 +36,12 @@ def least_added_cost(
         (bits(op["inputs"]), bits(op["outputs"]), op.get("workspace", 0), op["cost"], op["name"] in never)
         for op in graph["ops"]
     ]
+    useful = [_useful(ops, done) for done in range(len(ops) + 1)]
     best = {0: 0.0}  # by a state as one integer
     waiting = [(0.0, 0)]
 
     def reach(done: int, alive: int, fetched: int, cost: float) -> None:
-        state = (done << width | alive) << width | fetched
+        state = (done << width | alive & (kept | useful[done])) << width | fetched & useful[done]
         if cost < best.get(state, float("inf")):
             best[state] = cost
             heapq.heappush(waiting, (cost, state))
@@ -61,7 +62,8 @@ def least_added_cost(
             for gone in ways_to_free(alive & ~(kept | reads | makes), needed):
                 left = alive & ~gone | makes
                 reach(done if again else done + 1, left, fetched, cost + (price if again else 0))
-        away = 0 if transfer is None else bits(name for op in graph["ops"][:done] for name in op["outputs"])
+        made = bits(name for op in graph["ops"][:done] for name in op["outputs"])
+        away = 0 if transfer is None else made & useful[done]
         for place in range(width):
             one = 1 << place
             if not one & away & ~(alive | kept):
@@ -70,6 +72,16 @@ def least_added_cost(
             for gone in ways_to_free(alive & ~kept, total(one) - free):
                 reach(done, alive & ~gone | one, fetched | (one if transfer else 0), cost + price)
     return None
+
+
+def _useful(ops: list[tuple[int, int, int, float, bool]], done: int) -> int:
+    """What ops that are to run read, or ops that may run again before them."""
+    useful = 0
+    for reads, *_ in ops[done:]:
+        useful |= reads
+    for reads, makes, _, _, once in reversed(ops[:done]):
+        useful |= reads if makes & useful and not once else 0
+    return useful
 
 
 def _sums(sizes: list[int]) -> tuple[Callable[[int], int], _Room]:
