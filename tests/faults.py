@@ -777,13 +777,6 @@ FAULTS = (
         "test_pricing.py",
     ),
     Fault(
-        "a pair leaves a core where only no plan was found",
-        "solving/pricing.py",
-        "            if found.bound > capacity:\n                core = less",
-        "            if found.offsets is None:\n                core = less",
-        "test_pricing.py",
-    ),
-    Fault(
         "a price that can be paid proves the peak",
         "solving/pricing.py",
         "if bound > self.price:",
