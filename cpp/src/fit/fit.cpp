@@ -99,12 +99,12 @@ class Fitter {
     const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
     if (optimum) try_exact(FitModel(graph_, facts_, storage_, ways(false)), bounding, *optimum);
     const bool done = optimum && best_;
-    const double moments = optimum ? 0 : moments_bound(bounding, cover, Deadline());
+    const double moments = optimum ? 0 : rounded_up(bounding, moments_bound(bounding, cover, Deadline()));
     if (!done)
       search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover,
              optimum ? optimum->cost : moments * (1 + kEnough), given);
     if (!best_) throw none_found(cover.floor());
-    best_->cost_bound = optimum ? optimum->cost : std::max(moments, bound_of(bounding, cover));
+    best_->cost_bound = optimum ? optimum->cost : std::max(moments, rounded_up(bounding, bound_of(bounding, cover)));
     best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
     best_->interrupted = interrupted_;
     return std::move(*best_);
@@ -163,6 +163,20 @@ class Fitter {
     return prices_of(model, cover, best_->added_cost, kRounds, Deadline()).bound;
   }
 
+  // Where all costs have a common divisor, so has what they add up to.
+  static double rounded_up(const FitModel& model, double bound) {
+    constexpr double kMostWhole = 0x1p53;
+    std::int64_t divisor = 0;
+    double sum = 0;
+    for (const Unit& unit : model.units)
+      for (const double cost : {unit.cost, unit.once}) {
+        sum += cost;
+        if (sum > kMostWhole || cost != std::floor(cost)) return bound;
+        divisor = std::gcd(divisor, static_cast<std::int64_t>(cost));
+      }
+    return divisor == 0 ? bound : static_cast<double>(divisor) * std::ceil(bound / static_cast<double>(divisor));
+  }
+
   // The model counts a little more or less than what the buffers need in the end. So its capacity is moved until they
   // are within the real one.
   void search(const FitModel& model, const FitModel& bounding, const Cover& cover, double enough, Bytes given) {
@@ -178,7 +192,8 @@ class Fitter {
       std::int64_t part = std::max<std::int64_t>(work / 2, options_.work / kTargets);
       work -= part;
       FitSearch search(model, target, deadline_);
-      const std::optional<Schedule> found = search.run(Schedule(model), prices, enough, part);
+      const std::optional<Schedule> start = without_moves(model, target, prices, enough, part);
+      const std::optional<Schedule> found = search.run(start.value_or(Schedule(model)), prices, enough, part);
       work += part;
       interrupted_ = interrupted_ || search.ended();
       if (!found) {
@@ -190,6 +205,23 @@ class Fitter {
       if (load <= options_.capacity) return;
       target = std::min(target - 1, target - (load - options_.capacity));
     }
+  }
+
+  // Where both ways are allowed: a schedule that moves nothing, from which those that do begin.
+  std::optional<Schedule> without_moves(const FitModel& model, Bytes target, const std::vector<double>& prices,
+                                        double enough, std::int64_t& work) {
+    if (!options_.recompute || !options_.transfer) return std::nullopt;
+    const FitModel reruns(graph_, facts_, with_copies(storage_), {true, std::nullopt, false});
+    std::int64_t part = work / 3;
+    work -= part;
+    FitSearch search(reruns, target, deadline_);
+    const std::optional<Schedule> found = search.run(Schedule(reruns), prices, enough, part);
+    work += part;
+    interrupted_ = interrupted_ || search.ended();
+    if (!found) return std::nullopt;
+    Schedule start(model);
+    for (const Rerun& rerun : found->reruns()) start.add(rerun);  // units of ops come first in both models
+    return start;
   }
 
   // The load of a schedule's graph, which is kept if it is the best within the capacity.
