@@ -13,6 +13,7 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 import memplan  # noqa: E402
 from memplan.run.inductor import holding, joint  # noqa: E402
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
+from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
 from memplan.run.inductor.holding import held  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
@@ -192,7 +193,6 @@ def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
 def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is compiled holds 600 bytes more than the partitioner thinks; what is not run is forgotten."""
     from memplan.run.inductor import compiling
-    from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded
 
     asked: list[int] = []
 
@@ -244,9 +244,18 @@ def test_what_is_planned_is_held() -> None:
     layers = [torch.nn.Conv2d(8, 32, 4, stride=4), torch.nn.Flatten(2), torch.nn.GELU(), torch.nn.Linear(256, 64)]
     module, x = torch.nn.Sequential(*layers), torch.randn(8, 8, 64, 64)
     torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
-    real, _ = step(torch.compile(module, backend="memplan"), module, x)
-    planned = max(found.planned for found in memplan.run.compiled_plans())
+    before = times_loaded()
+    run = torch.compile(module, backend="memplan")
+
+    def kept() -> Any:
+        out = run(x)
+        squares(out).backward()
+        return out
+
+    kept()
+    module.zero_grad()
+    real = peak(kept)
+    planned = max(most for graph in loaded_since(before) for most in graph.planned)
     assert abs(real - planned) <= 64
 
 
