@@ -7,7 +7,7 @@ import random
 import pytest
 
 import memplan
-from fit_cases import Dict, fitted, fitted_or_error, small_graph
+from fit_cases import APART, Dict, fitted, fitted_or_error, small_graph
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 
@@ -103,3 +103,18 @@ def test_the_bound_holds_where_tensors_share_bytes(transfer: float | None) -> No
         assert searched.cost_bound <= best.cost_bound
         positive += searched.cost_bound > 0
     assert positive > 30
+
+
+def test_the_bound_is_whole_where_all_costs_are() -> None:
+    """Costs of 3 add up to a multiple of 3."""
+    raised = 0
+    for seed in range(250):
+        graph = small_graph(random.Random(seed))
+        graph["ops"] = [op | {"cost": 3 * op["cost"]} for op in graph["ops"]]
+        load = _core.buffers_of(graph_of(graph), APART).problem.load
+        found = fitted_or_error(graph, load * 8 // 10, states=0, work=20_000)
+        if isinstance(found, memplan.InfeasibleError):
+            continue
+        assert found.cost_bound % 3 == 0
+        raised += found.cost_bound > 0
+    assert raised > 10

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import memplan
 from fit_cases import Dict, fitted
+from memplan import _core
+from memplan.fitting.again import again_of
+from memplan.fitting.costs import costs_of
 
 
 def test_what_is_changed_moves_out_after_the_change() -> None:
@@ -23,3 +27,16 @@ def test_what_is_changed_moves_out_after_the_change() -> None:
     assert list(ops["x~out"].inputs) == ["x"]
     assert list(ops["x~out"].after) == ["relu_"]
     assert list(ops["x~in"].after) == ["x~out"]
+
+
+def test_more_freedom_costs_no_more() -> None:
+    """Of a real network, what the search finds with moves costs no more than what it finds without."""
+    graph = memplan.capture("example:resnet50_train")
+    assert isinstance(graph, _core.Graph)
+    sharing = _core.StorageOptions()
+    capacity = _core.buffers_of(graph, sharing).problem.load * 8 // 10
+    facts = costs_of(graph, "bytes"), [again_of(op) for op in graph.ops]
+    without, moves = (
+        _core.fit_graph(graph, *facts, sharing, capacity, transfer=transfer, work=10**8) for transfer in (None, 2.0)
+    )
+    assert moves.added_cost <= without.added_cost

@@ -189,17 +189,13 @@ class Fitter {
     const std::vector<double> prices = prices_of(bounding, cover, guess, kRounds / 3, deadline_).of_op;
     std::int64_t work = options_.work;
     for (int attempt = 0; attempt < kTargets && target > 0; ++attempt) {
-      std::int64_t part = std::max<std::int64_t>(work / 2, options_.work / kTargets);
-      work -= part;
-      FitSearch search(model, target, deadline_);
-      const std::optional<Schedule> start = without_moves(model, target, prices, enough, part);
-      const std::optional<Schedule> found = search.run(start.value_or(Schedule(model)), prices, enough, part);
-      work += part;
-      interrupted_ = interrupted_ || search.ended();
-      if (!found) {
-        least_load_ = std::min(least_load_, search.least_load());
-        return;
-      }
+      std::int64_t left = std::max<std::int64_t>(work / 2, options_.work / kTargets);
+      work -= left;
+      const std::optional<Schedule> start = first(model, target, prices, enough, left);
+      const std::optional<Schedule> found =
+          searched(model, start.value_or(Schedule(model)), target, prices, enough, left, left);
+      work += left;
+      if (!found) return;
       const std::vector<Rerun> reruns = found->reruns();
       const Bytes load = consider(model, reruns, copies_of(model, reruns));
       if (load <= options_.capacity) return;
@@ -207,21 +203,33 @@ class Fitter {
     }
   }
 
-  // Where both ways are allowed: a schedule that moves nothing, from which those that do begin.
-  std::optional<Schedule> without_moves(const FitModel& model, Bytes target, const std::vector<double>& prices,
-                                        double enough, std::int64_t& work) {
+  // Where both ways are allowed: the better of a schedule that moves nothing, with as much work as if that were asked
+  // for, and of one that may, with half of it.
+  std::optional<Schedule> first(const FitModel& model, Bytes target, const std::vector<double>& prices, double enough,
+                                std::int64_t& work) {
     if (!options_.recompute || !options_.transfer) return std::nullopt;
     const FitModel reruns(graph_, facts_, with_copies(storage_), {true, std::nullopt, false});
-    std::int64_t part = work / 3;
+    std::int64_t as_much = work;
+    const std::optional<Schedule> moving = searched(model, Schedule(model), target, prices, enough, work / 2, work);
+    const std::optional<Schedule> staying =
+        searched(reruns, Schedule(reruns), target, prices, enough, as_much, as_much);
+    if (!staying || (moving && moving->cost() <= staying->cost())) return moving;
+    Schedule start(model);
+    for (const Rerun& rerun : staying->reruns()) start.add(rerun);  // units of ops come first in both models
+    return start;
+  }
+
+  // Takes what it uses of a part from the work.
+  std::optional<Schedule> searched(const FitModel& model, const Schedule& start, Bytes target,
+                                   const std::vector<double>& prices, double enough, std::int64_t part,
+                                   std::int64_t& work) {
+    FitSearch search(model, target, deadline_);
     work -= part;
-    FitSearch search(reruns, target, deadline_);
-    const std::optional<Schedule> found = search.run(Schedule(reruns), prices, enough, part);
+    std::optional<Schedule> found = search.run(start, prices, enough, part);
     work += part;
     interrupted_ = interrupted_ || search.ended();
-    if (!found) return std::nullopt;
-    Schedule start(model);
-    for (const Rerun& rerun : found->reruns()) start.add(rerun);  // units of ops come first in both models
-    return start;
+    if (!found) least_load_ = std::min(least_load_, search.least_load());
+    return found;
   }
 
   // The load of a schedule's graph, which is kept if it is the best within the capacity.
