@@ -798,6 +798,12 @@ FAULTS = (
         "test_fit_bound.py",
     ),
     Fault(
+        "a bound knows of no moves",
+        "fit/prices.cpp",
+        "gain += std::max(without, with);",
+        "gain += without;",
+    ),
+    Fault(
         "an op overwrites what copies of others still read",
         "fit/rewrite.cpp",
         "      spec.after.insert(spec.after.end(), read_by_[at(r)].begin(), read_by_[at(r)].end());\n",

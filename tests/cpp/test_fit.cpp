@@ -1,5 +1,5 @@
 // A schedule that is kept up to date as units are added and taken away, against a walk through all of its steps; and
-// what annealing makes of a dear one, against the cheapest of all.
+// what annealing makes of a dear one, and bounds, against the cheapest of all.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -10,6 +10,8 @@
 #include "fit/anneal.hpp"
 #include "fit/exact.hpp"
 #include "fit/live_schedule.hpp"
+#include "fit/moments.hpp"
+#include "fit/prices.hpp"
 #include "random_graph.hpp"
 
 using namespace memplan;
@@ -73,12 +75,28 @@ void check_anneal(const FitModel& model, Chance& chance, int& tried, int& best) 
   best += anneal.best().cost() <= optimum->cost + 1e-9 ? 1 : 0;
 }
 
+// At several capacities; true if one costs something.
+bool check_bounds(const FitModel& model, Bytes load) {
+  const Deadline deadline;
+  bool positive = false;
+  for (const Bytes capacity : {load * 9 / 10, load * 7 / 10, load / 2}) {
+    const std::optional<Exact> optimum = exact(model, capacity, 20'000);
+    if (!optimum || !optimum->feasible) continue;
+    const Cover cover(model, capacity);
+    CHECK(cover.floor().bytes <= capacity);
+    CHECK(prices_of(model, cover, 3 * optimum->cost + 1, 300, deadline).bound <= optimum->cost + 1e-9);
+    CHECK(moments_bound(model, cover, deadline) <= optimum->cost + 1e-9);
+    positive = positive || optimum->cost > 0;
+  }
+  return positive;
+}
+
 }  // namespace
 
 int main() {
   std::mt19937_64 generator(1);
   Chance chance(1);
-  int tried = 0, best = 0;
+  int tried = 0, best = 0, bounded = 0;
   for (int round = 0; round < 300; ++round) {
     const Graph graph(RandomGraph::tiny(generator).spec());
     if (graph.op_count() == 0) continue;
@@ -92,8 +110,12 @@ int main() {
     walk.run(Schedule(model));
     check_toggles(model, walk.load() * static_cast<Bytes>(generator() % 4 + 6) / 10, generator);
     check_anneal(model, chance, tried, best);
+    ways.parts = true;
+    ways.recompute = !ways.transfer || generator() % 2 == 0;
+    bounded += check_bounds(FitModel(graph, facts, storage, ways), walk.load()) ? 1 : 0;
   }
   CHECK(tried > 100);
+  CHECK(bounded > 30);
   CHECK(best * 100 >= tried * 95);
   std::printf("%d of %d are the cheapest\n", best, tried);
   return check::finish();
