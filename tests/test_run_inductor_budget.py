@@ -181,6 +181,32 @@ def test_what_draws_random_numbers_is_saved() -> None:
     assert all(map(torch.equal, *results))
 
 
+def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor puts its seeds in place of dropout before the graph is cut in two."""
+    layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Dropout(0.5)]
+    module = torch.nn.Sequential(*layers, *layers, torch.nn.Linear(64, 64)).train()
+    x = torch.randn(256, 64)
+    monkeypatch.setattr("torch.compiler.config.force_disable_caches", True)
+    seen: list[joint.Joint] = []
+    saved = joint.Joint.saved
+    monkeypatch.setattr(joint.Joint, "saved", lambda self, order: (seen.append(self), saved(self, order))[1])
+    found = []
+    for options in ({}, {"budget": 460_000}):
+        torch._dynamo.reset()
+        model = torch.compile(module, backend="memplan", options=options)
+        torch.manual_seed(1)
+        squares(model(x)).backward()
+        found.append([p.grad.clone() for p in module.parameters()])
+        module.zero_grad()
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert seen
+    for made in seen:
+        again = dict(zip((op.type for op in made.graph.ops), made.again, strict=True))
+        assert again["prims.inductor_seeds.default"] == "never"
+        assert "same" in again.values()
+
+
 def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
     small, large = (settings_of({"budget": size}, {}, set())[0] for size in ("1MiB", "2MiB"))
     assert small.budget == 2**20

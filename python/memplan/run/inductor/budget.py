@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -60,7 +61,8 @@ class WithinBudget(CustomPartitionerFn):
 
     def uuid(self) -> Any:
         """What compiled code depends on."""
-        return get_hash_for_files((__file__, held.__code__.co_filename), str(self._budget))
+        files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
+        return get_hash_for_files(tuple(files), str(self._budget))
 
 
 class Cuts:

@@ -115,7 +115,8 @@ class Joint:
         if node.name in self._backward or node.op != "call_function":
             return False
         parts = list(parts_of(node, self._inside))
-        return not any(_saved(part) or self._types.is_random(part) or _changes(part) for part in parts)
+        random = any(self._types.is_random(part) or _draws_random_numbers(part) for part in parts)
+        return not random and not any(_saved(part) or _changes(part) for part in parts)
 
 
 def cost_of_node(node: fx.Node) -> float:
@@ -130,6 +131,11 @@ def _is_view(node: fx.Node) -> bool:
     """Whether a node shows tensors that it reads; not those of an op that makes several."""
     read = {storage for used in node.all_input_nodes for storage in storages(used)}
     return node.target is not operator.getitem and not _changes(node) and storages(node).keys() <= read
+
+
+def _draws_random_numbers(node: fx.Node) -> bool:
+    """Also of Inductor's seeds, which the types of its partitioner do not count."""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _saved(node: fx.Node) -> bool:
