@@ -186,7 +186,6 @@ def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> Non
     layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Dropout(0.5)]
     module = torch.nn.Sequential(*layers, *layers, torch.nn.Linear(64, 64)).train()
     x = torch.randn(256, 64)
-    monkeypatch.setattr("torch.compiler.config.force_disable_caches", True)
     seen: list[joint.Joint] = []
     saved = joint.Joint.saved
     monkeypatch.setattr(joint.Joint, "saved", lambda self, order: (seen.append(self), saved(self, order))[1])
@@ -195,7 +194,8 @@ def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> Non
         torch._dynamo.reset()
         model = torch.compile(module, backend="memplan", options=options)
         torch.manual_seed(1)
-        squares(model(x)).backward()
+        with torch.compiler.config.patch(force_disable_caches=True):
+            squares(model(x)).backward()
         found.append([p.grad.clone() for p in module.parameters()])
         module.zero_grad()
     for one, other in zip(*found, strict=True):
