@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -144,6 +145,34 @@ def test_what_is_refused_says_why_and_the_rest_go_on(monkeypatch: pytest.MonkeyP
     assert "does not support conflicts" in refused.reason
     assert "memplan[exact]" in lacks.reason
     assert "needs OR-tools: pip install 'memplan[exact]'" in str(comparison)
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), RuntimeError("odd"), AssertionError("odd")], ids=repr)
+def test_an_error_of_one_planner_is_a_row(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = memplan.plan
+
+    def failing(source: Any, planner: str = "auto", **options: Any) -> memplan.Plan:
+        if planner == "best_fit":
+            raise error
+        return plan(source, planner, **options)
+
+    monkeypatch.setattr(MODULE, "plan", failing)
+    found = memplan.compare(ABOVE_LOAD, ["first_fit", "best_fit", "naive"])
+    assert (found["best_fit"].error, found["best_fit"].reason) == (type(error).__name__, "odd")
+    assert found["naive"].peak == 5
+    swept = memplan.sweep({"p": ABOVE_LOAD}, ["best_fit", "naive"], ThreadPoolExecutor(1), progress=False)
+    assert (swept["p"]["best_fit"].reason, swept["p"]["naive"].peak) == ("odd", 5)
+
+
+def test_what_is_wrong_for_all_is_raised() -> None:
+    with pytest.raises(ValueError, match="pin must name buffers, got 'z'"):
+        memplan.compare(ABOVE_LOAD, ["first_fit", "naive"], pin={"z": 0})
+
+    def listen(plan: memplan.Plan) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        memplan.compare(ABOVE_LOAD, ["first_fit", "naive"], on_improvement=listen)
 
 
 def test_a_capacity_that_is_not_met_is_said_beside_the_best_plan() -> None:

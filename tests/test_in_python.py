@@ -12,6 +12,7 @@ import pytest
 
 import memplan
 from memplan import Options, Parameter, Placement, PlannerInfo, register
+from memplan.cli.planners import parameter_text
 from memplan.planning import registry
 
 GRAPH: dict[str, Any] = {
@@ -325,11 +326,74 @@ def test_it_says_when_its_plan_was_found(run_as: Callable[[Run], None]) -> None:
     assert plan.found_after + 0.05 <= plan.seconds
 
 
+def test_no_bound_is_none(run_as: Callable[[Run], None]) -> None:
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        options.tell([0, 9], None)
+        return Placement([0, 4], None)
+
+    run_as(run)
+    told: list[memplan.Plan] = []
+    plan = memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=told.append)
+    assert ([better.peak for better in told], plan.peak, plan.lower_bound) == ([13, 8], 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "bound", "message"),
+    [
+        ([0, 4], "8", "must give a lower_bound that is an integer or None, got '8'"),
+        ([0, 4], 1.5, r"must give a lower_bound that is an integer or None, got 1\.5"),
+        ([0, [4]], 0, r"must give one integer per buffer as offsets, got \[0, \[4\]\]"),
+        ([0, 4], 2**63, "must give a lower_bound below 9223372036854775808"),
+    ],
+)
+def test_what_is_told_is_checked(run_as: Callable[[Run], None], offsets: Any, bound: Any, message: str) -> None:
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        assert options.tell is not None
+        options.tell(offsets, bound)
+        return Placement([0, 4])
+
+    run_as(run)
+    with pytest.raises(memplan.PlannerError, match=f"planner 'mine' {message}"):
+        memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=lambda plan: None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "takes", "expected"),
+    [
+        ({}, ["7", "-7", str(2**63 - 1)], None),
+        ({"least": 0}, ["0", "7"], "an integer >= 0"),
+        ({"most": 9}, ["-7", "9"], "an integer <= 9"),
+        ({"least": 0, "most": 0}, ["0"], r"an integer in \[0, 0\]"),
+    ],
+)
+def test_a_parameter_has_the_limits_that_it_is_given(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], takes: list[str], expected: str | None
+) -> None:
+    asked: list[Any] = []
+
+    def run(problem: memplan.Problem, options: Options) -> Placement:
+        asked.append(options.settings["restarts"])
+        return Placement([0])
+
+    parameter = Parameter("restarts", "how many", 0, **limits)
+    row = PlannerInfo("mine", "a test", False, (), "O(1)", "here", (parameter,), run)
+    monkeypatch.setattr(registry, "IN_PYTHON", (*registry.IN_PYTHON, row))
+    for text in takes:
+        memplan.plan(([4], [0], [1]), f"mine:restarts={text}")
+    assert asked == [int(text) for text in takes]
+    if expected is not None:
+        wrong = str(limits["least"] - 1 if "least" in limits else limits["most"] + 1)
+        with pytest.raises(ValueError, match=f"parameter restarts must be {expected}, got '{wrong}'"):
+            memplan.plan(([4], [0], [1]), f"mine:restarts={wrong}")
+    assert expected is None or (expected.removeprefix("an integer ") in parameter_text(parameter)) != (len(limits) == 2)
+
+
 @pytest.mark.parametrize(("numbers", "name"), [({"lower_bound": 2**63}, "lower_bound"), ({"pools": 2**31}, "pools")])
 def test_numbers_too_large_are_refused(run_as: Callable[[Run], None], numbers: dict[str, int], name: str) -> None:
     run_as(lambda problem, options: Placement([0, 4], **numbers))
     with pytest.raises(
-        memplan.PlannerError, match=rf"planner 'mine' must give a {name} below \d+, got {numbers[name]}"
+        memplan.PlannerError, match=rf"planner 'mine' must give a (number of )?{name} below \d+, got {numbers[name]}"
     ):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
 

@@ -32,7 +32,7 @@ UPSTREAM: dict[str, set[str]] = {
     "planning": set(),
     "proofs": set(),
     "facts": {"inplace_ops", "kinds", "proofs"},
-    "options": {"inplace_ops", "kinds", "ops"},
+    "options": {"inplace_ops", "kinds", "ops", "planning"},
     "importers": {"inplace_ops", "kinds", "options", "planning", "facts"},
     "placed": {"facts", "kinds", "options"},
     "solving": {"facts", "inplace_ops", "kinds", "options", "placed", "planning"},
@@ -43,7 +43,7 @@ UPSTREAM: dict[str, set[str]] = {
     "methods": {"api", "facts", "importers", "kinds", "ops", "options", "planning"},
     "fitting": {"api", "facts", "importers", "inplace_ops", "kinds", "options", "solving"},
     "estimating": {"api", "facts", "fitting", "importers", "kinds", "options"},
-    "comparing": {"api", "planning", "facts"},
+    "comparing": {"api", "options", "planning", "facts"},
     "export": {"facts", "comparing"},
     "present": {"facts", "comparing"},
     "inductor": {"api", "importers", "facts", "present"},
@@ -52,8 +52,8 @@ UPSTREAM: dict[str, set[str]] = {
         *("placed", "planning"),
     },
     "cli": {
-        *("api", "comparing", "estimating", "facts", "fitting", "importers", "inplace_ops", "kinds", "planning"),
-        "present",
+        *("api", "comparing", "estimating", "facts", "fitting", "importers", "inplace_ops", "kinds", "options"),
+        *("planning", "present"),
     },
 }
 # The files whose objects show and write themselves: methods that import what does so when they are called.

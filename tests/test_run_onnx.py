@@ -379,7 +379,7 @@ def test_a_weight_that_bodies_read_is_replaced_there_too():
 REFUSED = [
     ((), {}, TypeError, "the run lacks the input 'a', 'b'; the inputs are 'a', 'b'"),
     (({"a": 0, "c": 0},), {}, TypeError, "the model has no input 'c'; the inputs are 'a', 'b'"),
-    (({"a": 0, "bb": 0},), {}, TypeError, "no input 'bb'; there is 'b'"),
+    (({"a": 0, "bb": 0},), {}, TypeError, "no input 'bb'; did you mean 'b'"),
     ((0,), {"kwargs": {"a": 0}}, TypeError, "input 'a' is given twice"),
     ((1, 2, 3), {}, TypeError, "takes 2 inputs, got 3; the inputs are 'a', 'b'"),
     ((np.zeros(3), np.zeros(3)), {}, TypeError, r"input 'a' must be float32\[3\], got float64\[3\]"),

@@ -160,7 +160,7 @@ def test_what_must_have_an_offset(left: str, message: str) -> None:
 
 def test_names_that_a_graph_does_not_have() -> None:
     with pytest.raises(
-        ValueError, match=r"offsets names 'make.workspce', which is none of .*; there is 'make.workspac"
+        ValueError, match=r"offsets names 'make.workspce', which is none of .*; did you mean 'make.workspac"
     ):
         memplan.verify(CHAIN, PLACES | {"make.workspce": 0})
     with pytest.raises(TypeError, match=r"offsets must be a mapping from names to bytes, or a Plan; .* got list"):

@@ -128,6 +128,14 @@ void bind_best_order(py::module_& m) {
       .def("__repr__", [](const OrderInfo& o) { return "<memplan order '" + std::string(o.name) + "'>"; });
   m.def("orders", [] { return std::vector<OrderInfo>(orders().begin(), orders().end()); }, "The rows, in their order.");
   m.def(
+      "check_planner",
+      [](const std::string& planner, const InPython& in_python) {
+        Watch watch(py::none(), false);
+        const Chosen chosen(planner, in_python, watch);
+      },
+      py::arg("planner"), py::arg("in_python") = py::none(),
+      "Raises ValueError where the text asks for no planner, or gives it what it does not take.");
+  m.def(
       "check_order", [](const std::string& order) { choose_order(order); }, py::arg("order"),
       "Raises ValueError where the text asks for no order.");
   m.def(

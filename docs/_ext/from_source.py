@@ -78,7 +78,9 @@ def _section(row: PlannerInfo) -> str:
 
 
 def _parameter(parameter: Parameter) -> str:
-    values = ", ".join(f"`{word}`" for word in parameter.words) or f"{parameter.least:,} to {parameter.most:,}"
+    limited = parameter.least is not None and parameter.most is not None
+    numbers = f"{parameter.least:,} to {parameter.most:,}" if limited else parameter.expected
+    values = ", ".join(f"`{word}`" for word in parameter.words) or numbers
     return f"{parameter.title}; {values}"
 
 

@@ -37,6 +37,7 @@ __all__: list[str] = [
     "best_order",
     "buffers_of",
     "check_order",
+    "check_planner",
     "fit_graph",
     "heaviest_clique",
     "lives_of",
@@ -884,6 +885,11 @@ def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
 def check_order(order: str) -> None:
     """
     Raises ValueError where the text asks for no order.
+    """
+
+def check_planner(planner: str, in_python: PythonPlanner | None = None) -> None:
+    """
+    Raises ValueError where the text asks for no planner, or gives it what it does not take.
     """
 
 def fit_graph(

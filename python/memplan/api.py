@@ -22,22 +22,20 @@ from .kinds import PLACED
 from .options.barriers import with_barriers
 from .options.checks import (
     boolean,
-    callback,
     check_donated,
     check_for_problems,
     checked_place,
     integer,
     names,
-    seconds,
     storage_options,
 )
+from .options.early import check_early
 from .options.layouts import Asked, with_layout
-from .planning.orders import check_order
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .proofs.refuting import refuted
-from .sizes import in_bytes
+from .sizes import budget_of, in_bytes
 from .solving.keeping import settled, starting, wishes
 from .solving.pools import Pools, pools_of
 from .solving.pricing import priced, prices_of
@@ -111,6 +109,7 @@ def capture(
     SourceError, GraphError, ProblemError
         Bad input. The message names what is wrong, what was expected and what came. All are ValueErrors.
     """
+    check_early(locals())
     if device not in (None, "cuda"):
         raise ValueError(f"device must be 'cuda' or None, got {device!r}")
     for name, size in (dims or {}).items():
@@ -253,8 +252,9 @@ def plan(
         plan before they end; if that takes longer, TimeLimitError is raised. Without a time limit, "auto" ends after
         its effort, counted in work, as in "auto:effort=100000000".
     capacity
-        Bytes, >= 0, as an integer or text such as "1.5GiB". The first plan that peaks at or below it is enough: auto,
-        valley, squeaky_wheel, exhaustive, hill_climb, somas and cp_sat end there. The others run to their end.
+        Bytes, >= 0, as an integer or text such as "1.5GiB"; or "60%" of the peak of the plan without a capacity, its
+        ops in the given order. The first plan that peaks at or below it is enough: auto, valley, squeaky_wheel,
+        exhaustive, hill_climb, somas and cp_sat end there. The others run to their end.
     on_improvement
         A function that is called with each plan that peaks below all plans before it. The plan is verified. The call
         is on the thread that called `plan`. The last such plan has the peak of the plan that is returned. Planners
@@ -291,6 +291,7 @@ def plan(
     PlannerError
         A planner of another package cannot be used, or does not do what a planner has to.
     """
+    check_early(locals())
     if isinstance(dims, Mapping) and any(isinstance(size, (tuple, list)) for size in dims.values()):
         ranged: Plan = later("plan_range")(dict(locals()))  # all options, and nothing else yet
         return ranged
@@ -306,6 +307,9 @@ def plan(
     wished = wishes(keep, hint)
     begin = starting(start)
     prices = prices_of(price)
+    chosen = _pools(pools, accesses, capacity, on_improvement)
+    _check_together(chosen, wished, begin, prices)
+    budget = None if capacity is None else budget_of(capacity, "capacity")
     captured = capture(
         source,
         args=args,
@@ -319,19 +323,7 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
-    chosen = _pools(pools, accesses, capacity, on_improvement)
-    if chosen is not None and wished:
-        raise TypeError("options keep and hint do not go with pools")
-    if chosen is not None and begin is not None:
-        raise TypeError("option start does not go with pools")
-    if prices and (chosen is not None or wished):
-        raise TypeError("option price does not go with pools, keep or hint")
-    if not isinstance(planner, str):
-        raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     alignment = _aligned_for(device, alignment)
-    order = check_order(order)
-    if on_interrupt not in ("keep", "raise"):
-        raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
     origin = Source(
         source,
         kind_of(source),
@@ -346,12 +338,12 @@ def plan(
     )
     solver = Solver(
         planner,
-        seconds(time_limit, "time_limit"),
-        integer(seed, "seed", 0, 2**64 - 1),
-        integer(threads, "threads", 1, 2**31 - 1),
-        None if capacity is None else in_bytes(capacity, "capacity"),
-        callback(on_improvement, "on_improvement", "a plan"),
-        callback(on_order, "on_order", "an OrderProgress"),
+        time_limit,
+        seed,
+        threads,
+        None if budget is None else budget.bytes,
+        on_improvement,
+        on_order,
         origin if device is None and origin.kind in HAVE_PROGRAMS else None,
         begin,
     )
@@ -363,6 +355,8 @@ def plan(
             assert isinstance(captured, _core.Graph)
             options = _core.StorageOptions(kinds, alignment, *storage)
             graph = with_barriers(captured, barriers)
+            if budget is not None and budget.share is not None:
+                solver = solver.within(budget, lambda free: free.graph(graph, options).peak)
             result = (
                 solver.in_order(graph, options, order)
                 if chosen is None
@@ -373,8 +367,11 @@ def plan(
             captured = _aligned(captured, alignment)
             if chosen is None:
                 captured = with_layout(captured, asked)
-                assert isinstance(captured, _core.Problem)
-                result = solver.problem(captured)
+                problem = captured
+                assert isinstance(problem, _core.Problem)
+                if budget is not None and budget.share is not None:
+                    solver = solver.within(budget, lambda free: free.problem(problem).peak)
+                result = solver.problem(problem)
             else:
                 result = chosen.problem(solver, captured, asked)
     except InfeasibleError as error:
@@ -388,6 +385,16 @@ def plan(
     if keep is not None or hint is not None:
         result = settled(result, wished, hint, time_limit)
     return result if device is None else replace(result, notes=_notes(captured))
+
+
+def _check_together(chosen: Any, wished: Any, begin: Any, prices: Any) -> None:
+    """Refuse options that do not go together."""
+    if chosen is not None and wished:
+        raise TypeError("options keep and hint do not go with pools")
+    if chosen is not None and begin is not None:
+        raise TypeError("option start does not go with pools")
+    if prices and (chosen is not None or wished):
+        raise TypeError("option price does not go with pools, keep or hint")
 
 
 def _pools(pools: Any, accesses: Any, capacity: Any, on_improvement: Any) -> Pools | None:
@@ -442,7 +449,7 @@ def reorder(
     ValueError
         No order has that name, or it does not take these parameters. And as `capture`.
     """
-    order = check_order(order)
+    check_early(locals() | options)
     graph = capture(source, **options)
     if not isinstance(graph, _core.Graph):
         raise TypeError("reorder takes graphs; a problem has steps, and no ops")
@@ -456,8 +463,7 @@ def reorder(
         donate=donate,
         zero_copy=zero_copy,
     )
-    limit, tell = seconds(time_limit, "time_limit"), callback(on_order, "on_order", "an OrderProgress")
-    found = _core.order_of(graph, order, storage, time_limit=limit, tell=tell)
+    found = _core.order_of(graph, order, storage, time_limit=time_limit, tell=on_order)
     return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
 
 
@@ -490,6 +496,8 @@ def order_bound(
     TypeError
         The source is a problem, or the plan of one: these have no ops. And as `capture`.
     """
+    check_early(locals() | options)
+    work = integer(work, "work", 0, 2**63 - 1)
     if isinstance(source, Plan):
         graph: Any = source.graph
         storage = source.storage
@@ -507,7 +515,7 @@ def order_bound(
             donate=donate,
             zero_copy=zero_copy,
         )
-    return order_bound_of(graph, storage, integer(work, "work", 0, 2**63 - 1))
+    return order_bound_of(graph, storage, work)
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | PairRefutation | None:

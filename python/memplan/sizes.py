@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,13 +16,64 @@ _UNITS = {"b": 1} | {
     for kind, base in (("", 1000), ("i", 1024))
 }
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_NAMES = ("KiB", "MiB", "GiB", "TiB")
+_SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 _MOST = 2**63 - 1
 _ALWAYS = (-(2**63), _MOST)  # steps
 EXPECTED = "an integer of bytes, or text with a unit such as '1.5GiB' (B, KB, MB, GB, TB, KiB, MiB, GiB, TiB)"
 
 
-def in_bytes(value: Any, name: str, least: int = 0) -> int:
+@dataclass(frozen=True)
+class Budget:
+    """Bytes that something may take, as they are asked for: a number, a share, or as few as can be reached.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    bytes : int or None
+    share : Fraction or None
+        Of what is needed without a budget.
+    """
+
+    text: str
+    bytes: int | None = None
+    share: Fraction | None = None
+
+    @property
+    def least(self) -> bool:
+        """As few as can be reached."""
+        return self.bytes is None and self.share is None
+
+    def of(self, whole: Callable[[], int]) -> int:
+        """The bytes; `whole` says what a share is of."""
+        if self.bytes is not None:
+            return self.bytes
+        assert self.share is not None
+        return int(self.share * whole())
+
+
+def budget_of(value: Any, name: str, *, or_least: bool = False) -> Budget:
+    """A budget: bytes as for `in_bytes`, text such as "60%", or "least" where that is known.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of these; the message names it.
+    """
+    if isinstance(value, Budget):
+        return value
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text == "least" and or_least:
+        return Budget(text)
+    if (found := _SHARE.fullmatch(text) if len(text) <= 64 else None) is not None:
+        return Budget(text, share=Fraction(found[1]) / 100)
+    expected = f"{EXPECTED}, or a share such as '60%'" + (", or 'least'" if or_least else "")
+    return Budget(str(value), in_bytes(value, name, expected=expected))
+
+
+def in_bytes(value: Any, name: str, least: int = 0, expected: str = EXPECTED) -> int:
     """A number of bytes: an integer, or text such as "4096", "64 KiB", "2.2GiB", of which whole bytes count.
 
     Raises
@@ -32,25 +84,34 @@ def in_bytes(value: Any, name: str, least: int = 0) -> int:
         Another text, a part of a byte, less than `least`, or more than int64 holds; the message names it.
     """
     if isinstance(value, str):
-        size = _parsed(value, name)
+        size = _parsed(value, name, expected)
     elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         size = int(value)
     else:
-        raise TypeError(f"{name} must be {EXPECTED}, got {value!r}")
+        raise TypeError(f"{name} must be {expected}, got {value!r}")
     if not least <= size <= _MOST:
         raise ValueError(f"{name} must be >= {least} and at most {_MOST}, got {value!r}")
     return size
 
 
-def _parsed(text: str, name: str) -> int:
+def _parsed(text: str, name: str, expected: str) -> int:
     found = _SIZE.fullmatch(text.strip()) if len(text) <= 64 else None
     unit = _UNITS.get(found[2].lower() or "b") if found else None
     if found is None or unit is None:
-        raise ValueError(f"{name} must be {EXPECTED}, got {text!r}")
+        raise ValueError(f"{name} must be {expected}, got {text!r}{_instead(text)}")
     size = Fraction(found[1]) * unit
     if unit == 1 and size.denominator != 1:
         raise ValueError(f"{name} must be a whole number of bytes, got {text!r}, which is {float(size)}")
     return int(size)
+
+
+def _instead(text: str) -> str:
+    """What may be meant by a text that is no size."""
+    found = _SIZE.fullmatch(text.strip()) if len(text) <= 64 else None
+    if found is not None:
+        near = next((unit for unit in _NAMES if unit[0] == found[2][:1].upper()), None)
+        return f"; did you mean '{found[1]}{near}'?" if near else ""
+    return "; it is not known here what this is a share of" if _SHARE.fullmatch(text.strip()) else ""
 
 
 def unit_of(size: int) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -14,12 +14,25 @@ def printable(text: str) -> str:
 
 
 def offer(name: str, names: Sequence[str], what: str) -> str:
-    """What there is instead of a name: "there is 'mel'", or "the inputs are 'mel', 'tokens'"."""
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
-        return f"there is {near[0]!r}"
+    """What there is instead of a name: "did you mean 'mel'?", or "the inputs are 'mel', 'tokens'"."""
+    near = nearest(name, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"the {what} are {', '.join(map(repr, names[:10]))}{more}" if names else f"there are no {what}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that another may stand for: in small letters, or with a slip."""
+    low = {known.casefold(): known for known in names}
+    near = difflib.get_close_matches(name.casefold(), low, n=1)
+    return low[near[0]] if near else None
+
+
+def one_of(what: str, names: Sequence[str], got: object) -> str:
+    """That one of a few names was expected: "kind must be one of input, output, got 'inptu'; did you mean 'input'?"."""
+    near = nearest(got, names) if isinstance(got, str) else None
+    return f"{what} must be one of {', '.join(names)}, got {got!r}" + (f"; did you mean {near!r}?" if near else "")
 
 
 def one_line(text: str) -> str:

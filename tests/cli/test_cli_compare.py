@@ -88,6 +88,16 @@ def test_every_file_is_written(many: bool, small: Path, tmp_path: Path) -> None:
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_without_a_plan_the_status_is_1(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pinned = ("--pin", "a=0")
+    assert run("compare", small, "--planners", "first_fit,naive", *pinned) == 0
+    assert run("compare", small, "--planners", "first_fit,best_fit", *pinned) == 1
+    assert "does not support pins" in capsys.readouterr().out
+    other = small.with_name("pinned.csv")
+    other.write_text("id,lower,upper,size,offset\na,0,2,10,0\n")
+    assert run("compare", small, other, "--planners", "first_fit,best_fit") == 1
+
+
 def test_options_reach_the_planners(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--planners", "auto", "--alignment", "8", "--inclusive", "--csv", tmp_path / "c.csv"]
     assert run("compare", small, *options) == 0

@@ -60,7 +60,7 @@ def test_barriers_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run("fit", path, "--budget", "12", "--allow", "order", "--barrier", "right") == 1
     capsys.readouterr()
     assert run("plan", path, "--barrier", "rigth") == 2
-    assert "barrier must name ops, got 'rigth'; there is 'right'" in capsys.readouterr().err
+    assert "barrier must name ops, got 'rigth'; did you mean 'right'" in capsys.readouterr().err
     assert run("plan", LIFETIMES, "--barrier", "right") == 2
     assert "option barrier applies to graphs" in capsys.readouterr().err
 

@@ -156,7 +156,7 @@ def test_an_unknown_planner_is_refused_before_any_work(
 ) -> None:
     monkeypatch.setattr("memplan.importers.csv.read_problem", lambda *_, **__: pytest.fail("worked first"))
     assert run("plan", lifetimes, "--planner", "magic") == 2
-    assert capsys.readouterr().err.startswith("memplan: error: planner must be one of auto, naive, ")
+    assert capsys.readouterr().err.startswith("memplan: error: argument --planner: must be one of auto, naive, ")
 
 
 def test_what_shares_bytes_in_parts_is_written_and_verified(tmp_path: Path) -> None:
@@ -225,14 +225,14 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--dims", "batch=8"], "option dims does not apply to a source of kind .csv"),
         ([LIFETIMES, "--train"], "option train does not apply to a source of kind .csv"),
         (["example:resnet50_infer", "--inclusive"], "option inclusive does not apply to a source of kind example"),
-        (["example:resnet50_infer", "--place", "params"], "place must hold kinds among input, weight"),
-        ([LIFETIMES, "--planner", "magic"], "planner must be one of auto, naive, first_fit"),
+        (["example:resnet50_infer", "--place", "params"], "--place: must hold kinds among input, weight"),
+        ([LIFETIMES, "--planner", "magic"], "--planner: must be one of auto, naive, first_fit"),
         ([LIFETIMES, "--planner", "naive:k=1"], "planner 'naive' takes no parameters, got 'k=1'"),
         ([LIFETIMES, "--planner", "beam:k=x"], "parameter k must be an integer in [1, 1048576], got 'x'"),
         ([LIFETIMES, "--planner", "beam:k=16,"], "planner 'beam' takes NAME=VALUE for k, got ''"),
         ([LIFETIMES, "--planner", "naive:,"], "planner 'naive' takes no parameters, got ''"),
         ([LIFETIMES, "--planner", "beam:width=3"], "planner 'beam' takes NAME=VALUE for k, got 'width=3'"),
-        ([LIFETIMES, "--planner", ""], "planner must be one of auto"),
+        ([LIFETIMES, "--planner", ""], "--planner: must be one of auto"),
         ([LIFETIMES, "--donate", "x"], "option donate applies to graphs"),
         ([LIFETIMES, "--disable-inplace-ops", "Add"], "option disable_inplace_ops applies to graphs"),
         (["example:resnet50_infer", "--donate", "nothing"], "donate must name graph inputs, got 'nothing'"),
@@ -240,10 +240,10 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
         ([LIFETIMES, "--alignment", str(2**63)], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),
-        ([LIFETIMES, "--time-limit", "0"], "time_limit must be > 0 seconds, got 0"),
-        ([LIFETIMES, "--threads", "0"], "threads must be >= 1"),
-        ([LIFETIMES, "--threads", str(2**40)], "threads must"),
-        ([LIFETIMES, "--seed", "-1"], "seed must"),
+        ([LIFETIMES, "--time-limit", "0"], "--time-limit: must be > 0 seconds, got '0'"),
+        ([LIFETIMES, "--threads", "0"], "--threads: must be >= 1"),
+        ([LIFETIMES, "--threads", str(2**40)], "--threads: must"),
+        ([LIFETIMES, "--seed", "-1"], "--seed: must"),
         ([LIFETIMES, "--plot", "plan.gif"], "--plot takes a file that ends in .png, .svg or .pdf, got plan.gif"),
         ([LIFETIMES, "--csv", "missing/plan.csv"], "missing/plan.csv: the folder missing does not exist"),
         ([LIFETIMES, "--layout", "missing/plan.txt"], "missing/plan.txt: the folder missing does not exist"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 #include "memplan/errors.hpp"
@@ -10,6 +11,15 @@ namespace memplan {
 
 namespace {
 
+// Limits that are those of the type are none.
+std::string expected(const Parameter& parameter) {
+  if (!parameter.words.empty()) return "one of " + listed(parameter.words, [](std::string_view w) { return w; });
+  using Limits = std::numeric_limits<std::int64_t>;
+  const std::string least = std::to_string(parameter.least), most = std::to_string(parameter.most);
+  if (parameter.least == Limits::min()) return parameter.most == Limits::max() ? "an integer" : "an integer <= " + most;
+  return parameter.most == Limits::max() ? "an integer >= " + least : "an integer in [" + least + ", " + most + "]";
+}
+
 std::int64_t value_of(const Parameter& parameter, std::string_view text) {
   const auto word = std::find(parameter.words.begin(), parameter.words.end(), text);
   if (word != parameter.words.end()) return word - parameter.words.begin();
@@ -17,12 +27,8 @@ std::int64_t value_of(const Parameter& parameter, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool number = parameter.words.empty() && error == std::errc() && end == text.data() + text.size();
   if (number && parameter.least <= value && value <= parameter.most) return value;
-  const std::string expected =
-      parameter.words.empty()
-          ? "an integer in [" + std::to_string(parameter.least) + ", " + std::to_string(parameter.most) + "]"
-          : "one of " + listed(parameter.words, [](std::string_view w) { return w; });
-  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected + ", got " +
-                              quoted(text));
+  throw std::invalid_argument("parameter " + std::string(parameter.name) + " must be " + expected(parameter) +
+                              ", got " + quoted(text));
 }
 
 std::pair<std::string_view, std::int64_t> setting(std::span<const Parameter> parameters, std::string_view who,

@@ -66,8 +66,9 @@ def add_reading(group: Group) -> None:
         "--dims",
         action="append",
         default=[],
-        metavar="NAME=N",
-        help="the size of a symbolic dimension, such as batch=8, or a range such as batch=1:64; may be repeated",
+        metavar="NAME=N,…",
+        help="sizes of symbolic dimensions, such as batch=8 or batch=8,length=64, or a range such as batch=1:64; may "
+        "be repeated",
     )
     group.add_argument(
         "--train", action="store_true", help="of a .pt2 file: plan the forward and the backward pass together"
@@ -99,7 +100,8 @@ def _add_placing(group: Group) -> None:
     kinds = ",".join(PLACED)
     group.add_argument(
         "--place",
-        default=kinds,
+        default=list(PLACED),
+        type=values.kinds,
         metavar="KIND,KIND",
         help=f"kinds of tensors that get a place: input, weight, intermediate, output, workspace (default: {kinds})",
     )
@@ -231,6 +233,7 @@ def add_planner(group: Group) -> None:
     group.add_argument(
         "--planner",
         default="auto",
+        type=values.planner,
         metavar="P",
         help=f"one of {known} (default: auto). Parameters come after a colon, as in beam:k=64; "
         "`memplan planners` explains them all",
@@ -245,10 +248,22 @@ def search_group(command: argparse.ArgumentParser) -> Group:
 def add_search(group: Group) -> None:
     """What bounds a search."""
     group.add_argument(
-        "--time-limit", type=float, metavar="S", help="end a search after so many seconds, with its best plan"
+        "--time-limit", type=values.seconds, metavar="S", help="end a search after so many seconds, with its best plan"
     )
-    group.add_argument("--threads", type=int, default=1, metavar="N", help="threads of a search (default: 1)")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="for planners that use chance (default: 0)")
+    group.add_argument(
+        "--threads",
+        type=partial(values.whole, least=1, most=2**31 - 1),
+        default=1,
+        metavar="N",
+        help="threads of a search (default: 1)",
+    )
+    group.add_argument(
+        "--seed",
+        type=partial(values.whole, least=0, most=2**64 - 1),
+        default=0,
+        metavar="N",
+        help="for planners that use chance (default: 0)",
+    )
 
 
 def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Problem:
@@ -280,7 +295,7 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     """What `memplan.plan` takes, of what `add_source` and `add_search` let their user say."""
     given = {
         "alignment": options.alignment,
-        "place": options.place.split(","),
+        "place": options.place,
         "inplace": not options.no_inplace,
         "disable_inplace_ops": options.disable_inplace_ops,
         "donate": options.donate,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from .arguments import (
     planning,
     search_group,
 )
-from .terminal import OK, console, interrupted, readers_may_leave, waiting
+from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
 from .values import names_with_parameters
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, write and print; returns the exit status."""
+    """Compare, write and print; returns the exit status: 1 where no planner has a plan of a source that fits."""
     outputs = (options.csv, options.json, options.markdown, options.html, options.plot, options.resume)
     check_targets([target for target in outputs if target is not None], options.sources)
     check_picture(options.plot)
@@ -93,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         _print(result)
     if result.interrupted:
         return interrupted("this is what was done until then")
-    return OK
+    return OK if all(comparison.fits for comparison in _each(result)) else INVALID
 
 
 def _compared(source: str, arguments: dict[str, Any]) -> Comparison:
@@ -125,6 +126,12 @@ def _write(options: argparse.Namespace, result: Comparison | Sweep) -> None:
         result.to_html(options.html)
     if options.plot is not None:
         _save_plot(result, options.plot)
+
+
+def _each(result: Comparison | Sweep) -> Iterable[Comparison]:
+    from ..comparing.comparison import Comparison
+
+    return [result] if isinstance(result, Comparison) else result
 
 
 def _save_plot(result: Comparison | Sweep, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .arguments import Commands, add_reading, new_command, reading
 from .terminal import INVALID, OK, readers_may_leave, waiting
-from .values import size
+from .values import seconds, size
 
 EXAMPLES = """
 memplan estimate model.pt2 --dims s0=8 --train --optimizer AdamW --device cuda
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--budget", type=size, required=True, metavar="N", help="bytes that a step may hold: 24GiB")
     command.add_argument("--dim", required=True, metavar="NAME", help="the symbolic dimension that is to be large")
     command.add_argument("--fit", action="store_true", help="let ops run again, as `memplan fit` does, in an arena")
-    command.add_argument("--time-limit", type=float, metavar="S", help="with --fit: end each search after S seconds")
+    command.add_argument("--time-limit", type=seconds, metavar="S", help="with --fit: end each search after S seconds")
     _add_network(command)
 
 

@@ -47,7 +47,6 @@ def run(options: argparse.Namespace) -> int:
     from ..api import plan
 
     check_targets([options.json, options.html], [options.source])
-    plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
     progress = Progress()

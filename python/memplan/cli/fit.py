@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InfeasibleError
 from ..files import write_text
-from ..text import printable
+from ..text import one_of, printable
 from .arguments import (
     Commands,
     add_planner,
@@ -23,7 +23,7 @@ from .arguments import (
     search_group,
 )
 from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
-from .values import names, size
+from .values import budget, names, seconds
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -41,10 +41,17 @@ def add(commands: Commands) -> None:
     command.set_defaults(run=run, seed=0, threads=1)
     add_source(command)
     search = search_group(command)
-    search.add_argument("--budget", type=size, required=True, metavar="N", help="bytes that the arena may have: 8GiB")
+    search.add_argument(
+        "--budget",
+        type=budget,
+        required=True,
+        metavar="N",
+        help="bytes that the arena may have, such as 8GiB; 60%% of what it needs as it is; or least: as little as is "
+        "reached",
+    )
     search.add_argument(
         "--allow",
-        type=names,
+        type=_ways,
         default=["recompute", "order"],
         metavar="WAY,WAY",
         help="what may be done: recompute, offload, order, donate (default: recompute,order)",
@@ -62,7 +69,7 @@ def add(commands: Commands) -> None:
         "--overlap", type=float, default=0.0, metavar="X", help="share of moves that hides, in [0, 1] (default: 0)"
     )
     add_planner(search)
-    search.add_argument("--time-limit", type=float, metavar="S", help="end the search after so many seconds")
+    search.add_argument("--time-limit", type=seconds, metavar="S", help="end the search after so many seconds")
     files = command.add_argument_group("files to write")
     files.add_argument("--graph", type=Path, metavar="F", help="the changed graph as a graph dict, JSON")
     files.add_argument("--json", type=Path, metavar="F", help="the plan with its changes as JSON")
@@ -72,16 +79,28 @@ def add(commands: Commands) -> None:
     )
 
 
+def _ways(text: str) -> list[str]:
+    """What may be done, between commas."""
+    from ..fitting.fit import WAYS
+
+    for way in (found := names(text)):
+        if way not in WAYS:
+            raise argparse.ArgumentTypeError(one_of("it", WAYS, way).removeprefix("it "))
+    return found
+
+
 def run(options: argparse.Namespace) -> int:
     """Fit, write and print; returns the exit status."""
     from ..api import plan
-    from ..fitting.fit import fit
+    from ..fitting.fit import check_ways, fit
     from ..present.page import require_bokeh, write_page
 
     if options.order != "given":
         raise ValueError("--order does not apply: --allow order tries another order")
     check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
+    asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap")}
+    check_ways(**asked)
     if options.html is not None:
         require_bokeh()
     with waiting(f"reading {options.source}"):
@@ -89,7 +108,6 @@ def run(options: argparse.Namespace) -> int:
     taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
     try:
         with waiting("fitting"):
-            asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap")}
             found = fit(source, options.budget, options.planner, **asked, **taken)
     except InfeasibleError as error:
         print(printable(str(error)), file=sys.stderr)

@@ -29,7 +29,7 @@ from .arguments import (
 from .pictures import add_picture, of_page, picture
 from .pools import add_pools
 from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
-from .values import size
+from .values import capacity
 
 if TYPE_CHECKING:
     from .._core import Graph, Problem
@@ -59,7 +59,10 @@ def add(commands: Commands) -> None:
     search = search_group(command)
     add_planner(search)
     search.add_argument(
-        "--capacity", type=size, metavar="N", help="end with the first plan that fits so many bytes, such as 1.5GiB"
+        "--capacity",
+        type=capacity,
+        metavar="N",
+        help="end with the first plan that fits so many bytes, such as 1.5GiB, or 90%% of what the given order needs",
     )
     add_pools(search)
     add_search(search)
@@ -93,10 +96,7 @@ def _add_files(group: Group) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plan, write and print; returns the exit status."""
-    from ..api import plan
-
     _check_targets(options)
-    plan(([], [], []), options.planner)  # so that a planner that is none is refused before any work
     with waiting(f"reading {options.source}"):
         snapshot = _snapshot(options.source)
         ranged = capturing(options) if has_range(options) else {}

@@ -50,5 +50,6 @@ def _source(row: PlannerInfo) -> str:
 
 def parameter_text(parameter: Parameter) -> str:
     """A parameter with its standard and what else it can be: "k=16 (1 to 1048576)", "order=size (size, birth)"."""
-    others = ", ".join(parameter.words) or f"{parameter.least} to {parameter.most}"
+    limited = parameter.least is not None and parameter.most is not None
+    others = ", ".join(parameter.words) or (f"{parameter.least} to {parameter.most}" if limited else parameter.expected)
     return f"{parameter.name}={parameter.standard} ({others}): {parameter.title}"

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Callable
+from typing import TypeVar
 
+from ..errors import MissingDependencyError, PlannerError
 from ..inplace_ops import INPLACE_OPS
+from ..options.checks import checked_place
 from ..planning.orders import check_order
-from ..sizes import in_bytes
+from ..planning.registry import check_planner
+from ..sizes import budget_of, in_bytes
+
+_Value = TypeVar("_Value")
 
 
 def size(text: str, least: int = 0) -> int:
@@ -23,6 +31,24 @@ def count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"must be >= 0, got {text!r}")
     if int(text) >= 2**63 - 1:
         raise argparse.ArgumentTypeError(f"must be below 2^63 - 1, got {text}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Seconds, more than none."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be > 0 seconds, got {text!r}")
+    return value
+
+
+def whole(text: str, least: int, most: int) -> int:
+    """An integer from `least` to `most`."""
+    if not re.fullmatch(r"-?[0-9]{1,20}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"must be >= {least} and at most {most}, got {text!r}")
     return int(text)
 
 
@@ -51,10 +77,38 @@ def order(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def planner(text: str) -> str:
+    """A planner by name, with parameters."""
+    return _said(lambda: check_planner(text), "planner")
+
+
+def kinds(text: str) -> list[str]:
+    """Kinds of tensors between commas."""
+    return _said(lambda: checked_place(text.split(",")), "place")
+
+
+def capacity(text: str) -> str:
+    """Bytes, or a share such as 60%."""
+    return _said(lambda: budget_of(text, "it"), "it").text
+
+
+def budget(text: str) -> str:
+    """Bytes, a share such as 60%, or least."""
+    return _said(lambda: budget_of(text, "it", or_least=True), "it").text
+
+
+def _said(check: Callable[[], _Value], name: str) -> _Value:
+    """What a check gives; what it refuses is said of the option."""
+    try:
+        return check()
+    except (ValueError, MissingDependencyError, PlannerError) as error:
+        raise argparse.ArgumentTypeError(re.sub(rf"^{name} (?=must)", "", str(error))) from None
+
+
 def dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
-    """NAME=N, or a range NAME=N:M."""
+    """NAME=N, or a range NAME=N:M; several between commas."""
     found: dict[str, int | tuple[int, int]] = {}
-    for pair in pairs:
+    for pair in (pair for given in pairs for pair in given.split(",")):
         name, equals, size = pair.rpartition("=")
         sizes = size.split(":")
         if not equals or not name or len(sizes) > 2 or not all(each.isdecimal() for each in sizes):

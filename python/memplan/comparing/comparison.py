@@ -19,8 +19,10 @@ from ..errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from ..planning.registry import planner_names
+from ..options.early import check_early
+from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
+from ..sizes import in_bytes
 from ..text import printable
 from .ordered import Ordered, checked_orders, in_order
 from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
@@ -77,6 +79,11 @@ class Comparison:
     def order_bound(self) -> int | None:
         """Bytes below which no plan can peak in any order of the ops; None if only the given order was planned."""
         return self.rows[0].order_bound if self.rows else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether any planner has a plan, and one within the capacity where there is one."""
+        return any(row.peak is not None and not row.error for row in self.rows)
 
     @property
     def orders(self) -> tuple[str, ...]:
@@ -231,8 +238,8 @@ def compare(
     Returns
     -------
     Comparison
-        A row per planner and order. If a planner refuses the problem, does not fit the capacity, or lacks its package,
-        its row says why.
+        A row per planner and order. If a planner refuses the problem, fails, does not fit the capacity, or lacks its
+        package, its row says why.
 
     Raises
     ------
@@ -242,8 +249,9 @@ def compare(
     names, orders = checked_planners(planners), checked_orders(orders)
     if "order" in options:
         raise TypeError("compare takes orders, a list: orders=['given', 'best']; got order")
-    if on_interrupt not in ("keep", "raise"):
-        raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {on_interrupt!r}")
+    check_early({**options, "time_limit": time_limit, "on_interrupt": on_interrupt})
+    if options.get("capacity") is not None:
+        options["capacity"] = in_bytes(options["capacity"], "capacity")  # one for all planners, so no share of a peak
     capturing = {name: options.pop(name) for name in CAPTURING if name in options}
     captured = capture(source, **capturing)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
@@ -280,6 +288,9 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
         return refused(planner, ordered.name, ordered.error)
     if ordered.interrupted:
         return not_run(planner, ordered.name)
+    raised: list[Exception] = []  # by who listens
+    if options.get("on_improvement") is not None:
+        options["on_improvement"] = _kept(options["on_improvement"], raised)
     try:
         row = row_of(plan(ordered.source, planner, on_interrupt="keep", **options), planner)
     except InfeasibleError as error:
@@ -289,7 +300,35 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
         return refused(planner, ordered.name, error)
     except KeyboardInterrupt:
         return not_run(planner, ordered.name)
+    except Exception as error:
+        if error in raised or _is_of_all(error, ordered.source, options):
+            raise
+        return refused(planner, ordered.name, error)
     return replace(row, order=ordered.name, order_bound=ordered.bound)
+
+
+def _is_of_all(error: Exception, source: Any, options: Mapping[str, Any]) -> bool:
+    """Whether an error is of what every planner is given, and not of one planner: a plan that needs none has it too."""
+    try:
+        plan(source, "naive", **{**options, "on_improvement": None})
+    except REFUSALS:
+        return False
+    except Exception as other:
+        return (type(other), str(other)) == (type(error), str(error))
+    return False
+
+
+def _kept(listener: Callable[[Any], object], raised: list[Exception]) -> Callable[[Any], object]:
+    """A listener whose errors are kept."""
+
+    def listen(found: Any) -> None:
+        try:
+            listener(found)
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    return listen
 
 
 def checked_planners(planners: Sequence[str] | None) -> list[str]:
@@ -306,7 +345,7 @@ def checked_planners(planners: Sequence[str] | None) -> list[str]:
         if names.count(name) > 1:
             raise ValueError(f"planners names {name!r} {names.count(name)} times; once is enough")
         with suppress(MissingDependencyError):
-            plan(([], [], []), name)
+            check_planner(name)
     return names
 
 

@@ -12,10 +12,26 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError
+from ..text import offer, one_of
 from .profile import profiled, seconds_to_move
 
 COSTS = ("auto", "bytes", "flops", "profile")
 _MOVE = 2.0  # for a byte: it is read and written
+
+
+def check_costs(cost: Any, transfer: Any, overlap: Any, moved: bool) -> None:
+    """Refuse what no graph takes; `moved` says whether tensors may be moved at all."""
+    if not isinstance(cost, Mapping) and cost not in COSTS:
+        raise ValueError(one_of("cost", COSTS, cost) + "; or give a mapping from names of ops")
+    if isinstance(cost, Mapping):
+        _check_values(cost)
+    if not moved and (transfer is not None or overlap):
+        raise ValueError("transfer and overlap need 'offload' among what allow holds")
+    if transfer is not None:
+        _number(transfer, "transfer", math.inf)
+    elif moved and isinstance(cost, Mapping):
+        raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
+    _number(overlap, "overlap", 1)
 
 
 def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]:
@@ -72,12 +88,19 @@ def _number(value: float, name: str, most: float) -> float:
 
 def _named(graph: _core.Graph, cost: Mapping[str, float]) -> list[float]:
     names = {op.name for op in graph.ops}
-    for name, value in cost.items():
+    _check_values(cost)
+    for name in cost:
         if name not in names:
-            raise SourceError(f"cost names {name!r}, which is no op of the graph")
+            raise SourceError(f"cost names {name!r}, which is no op of the graph; {offer(name, list(names), 'ops')}")
+    return [float(cost.get(op.name, 0.0)) for op in graph.ops]
+
+
+def _check_values(cost: Mapping[str, float]) -> None:
+    for name, value in cost.items():
+        if not isinstance(name, str):
+            raise TypeError(f"cost must be by the names of ops, got {name!r}")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
             raise ValueError(f"cost of {name!r} must be a finite number >= 0, got {value!r}")
-    return [float(cost.get(op.name, 0.0)) for op in graph.ops]
 
 
 def _touched(graph: _core.Graph) -> list[float]:

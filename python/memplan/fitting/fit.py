@@ -19,11 +19,14 @@ from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..options.barriers import with_barriers
 from ..options.checks import boolean, check_donated, checked_place, names, seconds
+from ..options.early import check_early
 from ..sizes import in_bytes
+from ..text import nearest
 from .again import again_of
-from .costs import moves, named_costs
+from .costs import check_costs, moves, named_costs
 
 WAYS = ("recompute", "offload", "order", "donate")
+USUAL = ("recompute", "order")  # what may be done where nothing else is said
 _TARGETS = 6  # loads that are asked for, until the plan fits too
 
 
@@ -32,7 +35,7 @@ def fit(
     capacity: int | str,
     planner: str = "auto",
     *,
-    allow: Collection[str] = ("recompute", "order"),
+    allow: Collection[str] = USUAL,
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
     overlap: float = 0.0,
@@ -100,9 +103,10 @@ def fit(
     UnsupportedError
         The ops are on several streams.
     """
+    check_early({name: value for name, value in locals().items() if name != "capacity"})
     limit = seconds(time_limit, "time_limit")
     budget = in_bytes(capacity, "capacity")
-    ways = _checked(allow)
+    ways = check_ways(allow, cost, transfer, overlap)
     reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
     reading["keep_gradients"] = keep_gradients
     called: dict[str, Any] = {"args": args, "kwargs": kwargs, "dims": dims, "device": device}
@@ -123,8 +127,6 @@ def fit(
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
     costs = named_costs(graph, cost, source, {**called, **reading})
-    if "offload" not in ways and (transfer is not None or overlap):
-        raise ValueError(f"transfer and overlap need 'offload' among what allow holds, got {', '.join(ways)}")
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
     search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, _Clock(limit))
     if "order" in ways:
@@ -226,13 +228,19 @@ class _Search:
         return best
 
 
-def _checked(allow: Collection[str]) -> list[str]:
+def check_ways(
+    allow: Collection[str] = USUAL, cost: Any = "auto", transfer: float | None = None, overlap: float = 0.0
+) -> list[str]:
+    """What may be done; refuses what no graph takes of this, and of what it costs."""
     ways = names(allow, "allow")
     for way in ways:
         if way not in WAYS:
-            raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}")
+            near = nearest(way, WAYS)
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}{meant}")
     if not ways:
         raise ValueError(f"allow must hold at least one way of {', '.join(WAYS)}, got none; without any, use plan")
+    check_costs(cost, transfer, overlap, "offload" in ways)
     return ways
 
 

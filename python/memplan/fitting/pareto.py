@@ -14,10 +14,12 @@ from ..facts.later import does
 from ..facts.memories import Pool
 from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
+from ..options.checks import callback
+from ..options.early import check_early
 from ..sizes import in_bytes
 from ..solving.fixed_in_pools import unfixed
 from .costs import named_costs
-from .fit import fit
+from .fit import check_ways, fit
 from .pools import pareto_of_pool
 
 _READING = ("args", "kwargs", "train", "dims", "inplace_ops", "trust", "device", "optimizer", "keep_gradients")
@@ -66,11 +68,14 @@ def pareto(
     InfeasibleError
         With `pools`: nothing fits, however large the pool is.
     """
+    check_early({**options, "planner": planner})
+    callback(on_point, "on_point", "a point")
+    chosen = None if capacities is None else _checked(capacities)
     if pools:
-        chosen = None if capacities is None else _checked(capacities)
         return pareto_of_pool(source, chosen, planner, pools, pool, on_point, options)
     if pool is not None:
         raise TypeError(f"pool needs pools: a list of memplan.Pool, of which one is named {pool!r}")
+    check_ways(**{name: options[name] for name in ("allow", "cost", "transfer", "overlap") if name in options})
     reading = {name: options.pop(name) for name in _READING if name in options}
     graph = capture(source, **reading)
     if not isinstance(graph, _core.Graph):
@@ -78,7 +83,7 @@ def pareto(
     options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), source, reading)
     sharing = {name: options[name] for name in SHARING if name in options}
     given = _given_load(graph, sharing)
-    asked = _even(graph, planner, given, options) if capacities is None else _checked(capacities)
+    asked = _even(graph, planner, given, options) if chosen is None else chosen
     found: list[ParetoPoint] = []
     interrupted = False
     for capacity in asked:

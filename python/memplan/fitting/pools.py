@@ -32,13 +32,13 @@ def pareto_of_pool(
     """See `memplan.pareto`."""
     if "capacity" in options:
         raise TypeError("pareto takes capacities, a list; option capacity is for plan")
+    chosen = _chosen(pools, pool)
     captured = capture(source, **{name: options[name] for name in _READING if name in options})
     rest = {name: value for name, value in options.items() if name not in _READING}
 
     def planned(pools: Sequence[Pool]) -> Plan:
         return plan(captured, planner, pools=pools, **rest)
 
-    chosen = _chosen(pools, pool)
     free = planned(_with(pools, chosen, None))
     needed = _memories(free)[chosen.name].peak
     asked = _even(needed, chosen) if capacities is None else capacities

@@ -18,12 +18,13 @@ from ..facts.plan import Plan
 from ..facts.source import Source
 from ..importers import kind_of
 from ..kinds import PLACED
-from ..options.checks import check_donated, checked_place, integer, names, seconds, storage_options
+from ..options.checks import check_donated, checked_place, names, seconds, storage_options
+from ..options.early import check_early
 from ..options.layouts import Asked as Layout
 from ..options.layouts import with_layout
 from ..planning.registry import solve_problem
 from ..sizes import in_bytes
-from ..text import offer
+from ..text import nearest, offer
 from .graphs import Prepared, prepared, with_state
 from .joined import Joined, joined
 from .sharing import Asked, asked
@@ -87,17 +88,18 @@ def plan_many(
         No arena within the capacity, or none was found. `plan` has all methods as one problem.
     """
     begin = time.perf_counter()
+    check_early(locals() | options)
     limit = seconds(time_limit, "time_limit")
+    most = None if capacity is None else in_bytes(capacity, "capacity")
     _check(methods, each, options)
     own = {name: {**options, **(each or {}).get(name, {})} for name in methods}
     searching = {
-        "seed": integer(seed, "seed", 0, 2**64 - 1),
-        "threads": integer(threads, "threads", 1, 2**31 - 1),
+        "seed": seed,
+        "threads": threads,
         "time_limit": None if limit is None else limit / 2 / len(methods),
     }
     captured = {name: _captured(name, source, own[name]) for name, source in methods.items()}
     stays = asked(shared, captured)
-    most = None if capacity is None else in_bytes(capacity, "capacity")
     alone = [
         _Alone(name, source, captured[name], stays, planner, {**own[name], **searching})
         for name, source in methods.items()
@@ -127,7 +129,10 @@ def _check(methods: Any, each: Any, options: Mapping[str, Any]) -> None:
     for where, given in (("", options), *((f"each[{name!r}]: ", own) for name, own in (each or {}).items())):
         for option in given:
             if option not in _OF_METHOD:
-                raise TypeError(f"{where}option {option} does not go with several methods in one arena")
+                near = nearest(option, _OF_METHOD)
+                meant = f"; did you mean {near!r}?" if near else ""
+                raise TypeError(f"{where}option {option} does not go with several methods in one arena{meant}")
+        check_early(given)
 
 
 def _captured(name: str, source: Any, options: Mapping[str, Any]) -> _core.Graph | _core.Problem:

@@ -12,7 +12,7 @@ from ..errors import GraphError
 from ..inplace_ops import check_types
 from ..kinds import KINDS, PLACED
 from ..sizes import in_bytes
-from ..text import offer
+from ..text import nearest, offer
 
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
@@ -116,5 +116,7 @@ def checked_place(place: Collection[str]) -> list[str]:
         raise TypeError(f"place must be a collection of kinds such as {PLACED}, got {place!r}")
     for kind in place:
         if kind not in KINDS:
-            raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}")
+            near = nearest(kind, KINDS) if isinstance(kind, str) else None
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"place must hold kinds among {', '.join(KINDS)}, got {kind!r}{meant}")
     return list(place)

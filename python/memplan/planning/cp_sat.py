@@ -105,7 +105,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         bound = max(search.bound, proven(solver.best_objective_bound))
         return Placement(placed(solver.value), bound, interrupted=search.interrupted)
-    return replace(greedy, lower_bound=max(search.bound, greedy.lower_bound), interrupted=search.interrupted)
+    return replace(greedy, lower_bound=max(search.bound, start.lower_bound), interrupted=search.interrupted)
 
 
 ROW = PlannerInfo(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, UnsupportedError
-from .interface import Options, Parameter, Placement, PlannerInfo
+from .interface import LEAST, MOST, Options, Parameter, Placement, PlannerInfo
 
 _Offsets: TypeAlias = npt.NDArray[np.int64]
 _Given: TypeAlias = tuple[_Offsets, int, int, bool]  # offsets, lower bound, pools, interrupted
@@ -39,11 +39,11 @@ def in_core(row: PlannerInfo) -> _core.PythonPlanner:
     ) -> _Given:
         raised: list[Exception] = []
 
-        def told(offsets: Sequence[int], lower_bound: int) -> None:
+        def told(offsets: Sequence[int], lower_bound: int | None = None) -> None:
             assert tell is not None
-            column = _offsets(row, problem, offsets)
+            column, bound = _offsets(row, problem, offsets), _bound(row, lower_bound)
             try:
-                tell(column, lower_bound)
+                tell(column, bound)
             except Exception as error:
                 raised.append(error)
                 raise
@@ -51,8 +51,8 @@ def in_core(row: PlannerInfo) -> _core.PythonPlanner:
         options = Options(time_limit, seed, threads, settings, capacity, None if tell is None else told)
         try:
             placement = run(problem, options)
-        except Exception as error:
-            if error in raised or isinstance(error, _NO_FAULTS) or _is_own(row):
+        except (Exception, SystemExit) as error:
+            if error in raised or isinstance(error, _NO_FAULTS) or is_own(row):
                 raise
             raise PlannerError(f"{row.label} failed: {type(error).__name__}: {error}") from error
         return _given(row, problem, placement)
@@ -65,10 +65,12 @@ def _parameter(parameter: Parameter) -> tuple[str, int, int, int, list[str]]:
     """With the position of a word for the word."""
     words, standard = parameter.words, parameter.standard
     position = words.index(str(standard)) if words else int(standard)
-    return parameter.name, position, parameter.least, parameter.most, list(words)
+    least = LEAST if parameter.least is None else parameter.least
+    most = MOST if parameter.most is None else parameter.most
+    return parameter.name, position, least, most, list(words)
 
 
-def _is_own(row: PlannerInfo) -> bool:
+def is_own(row: PlannerInfo) -> bool:
     """Its faults are memplan's; what else it raises comes from elsewhere, as from a handler of signals."""
     return bool(row.run is not None and row.run.__module__.partition(".")[0] == __name__.partition(".")[0])
 
@@ -76,15 +78,28 @@ def _is_own(row: PlannerInfo) -> bool:
 def _given(row: PlannerInfo, problem: _core.Problem, placement: Placement) -> _Given:
     if not isinstance(placement, Placement):
         raise PlannerError(f"{row.label} must give a Placement, got {placement!r}")
-    for name, value, most in (("lower_bound", placement.lower_bound, 2**63), ("pools", placement.pools, 2**31)):
-        if not -most <= value < most:
-            raise PlannerError(f"{row.label} must give a {name} below {most}, got {value}")
-    offsets = _offsets(row, problem, placement.offsets)
-    return offsets, placement.lower_bound, placement.pools, bool(placement.interrupted)
+    if not -(2**31) <= placement.pools < 2**31:
+        raise PlannerError(f"{row.label} must give a number of pools below {2**31}, got {placement.pools}")
+    offsets, bound = _offsets(row, problem, placement.offsets), _bound(row, placement.lower_bound)
+    return offsets, bound, placement.pools, bool(placement.interrupted)
+
+
+def _bound(row: PlannerInfo, given: int | None) -> int:
+    """Bytes that are proven to be needed; None, as 0, proves nothing."""
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        raise PlannerError(f"{row.label} must give a lower_bound that is an integer or None, got {given!r}")
+    if not LEAST <= given <= MOST:
+        raise PlannerError(f"{row.label} must give a lower_bound below {MOST + 1}, got {given}")
+    return int(given)
 
 
 def _offsets(row: PlannerInfo, problem: _core.Problem, given: Sequence[int]) -> _Offsets:
-    offsets = np.asarray(given)
+    try:
+        offsets = np.asarray(given)
+    except Exception as error:
+        raise PlannerError(f"{row.label} must give one integer per buffer as offsets, got {given!r}") from error
     if offsets.shape != (len(problem),) or (len(problem) and offsets.dtype.kind not in "iu"):
         raise PlannerError(
             f"{row.label} must give one integer per buffer as offsets, {len(problem)} of them; "

@@ -10,6 +10,8 @@ from typing import Any
 
 from .. import _core
 
+LEAST, MOST = -(2**63), 2**63 - 1  # of int64
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -20,8 +22,8 @@ class Parameter:
     name, title : str
     standard : int or str
         The default value.
-    least, most : int
-        For a number: the least and the greatest value.
+    least, most : int or None
+        For a number: the least and the greatest value. None: no limit but that of int64.
     words : tuple of str
         For a word: the possible values. Empty for a number.
 
@@ -34,8 +36,8 @@ class Parameter:
     name: str
     title: str
     standard: int | str
-    least: int = 0
-    most: int = 0
+    least: int | None = None
+    most: int | None = None
     words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -44,13 +46,33 @@ class Parameter:
         if self.words:
             if self.standard not in self.words:
                 raise ValueError(f"standard must be one of {', '.join(self.words)}, got {self.standard!r}")
-        elif not isinstance(self.standard, int) or not self.least <= self.standard <= self.most:
-            raise ValueError(f"standard must be an integer in [{self.least}, {self.most}], got {self.standard!r}")
+            return
+        for name, limit in (("least", self.least), ("most", self.most)):
+            if limit is not None and not _is_int64(limit):
+                raise TypeError(f"{name} must be an integer that fits int64, or None, got {limit!r}")
+        least, most = LEAST if self.least is None else self.least, MOST if self.most is None else self.most
+        if not _is_int64(self.standard) or not least <= int(self.standard) <= most:
+            raise ValueError(f"standard must be {self.expected}, got {self.standard!r}")
+
+    @property
+    def expected(self) -> str:
+        """What a value must be: "one of birth, size", "an integer in [1, 64]", "an integer >= 1"."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        if self.least is not None and self.most is not None:
+            return f"an integer in [{self.least}, {self.most}]"
+        least = "" if self.least is None else f" >= {self.least}"
+        return f"an integer{least}" if self.most is None else f"an integer <= {self.most}"
 
 
 def parameters_of(rows: Sequence[_core.Parameter]) -> tuple[Parameter, ...]:
     """Those of a row of the core."""
-    return tuple(Parameter(p.name, p.title, p.standard, p.least, p.most, tuple(p.words)) for p in rows)
+    return tuple(
+        Parameter(p.name, p.title, p.standard, words=tuple(p.words))
+        if p.words
+        else Parameter(p.name, p.title, p.standard, p.least, p.most)
+        for p in rows
+    )
 
 
 @dataclass(frozen=True)
@@ -69,7 +91,7 @@ class Options:
         Bytes. A search may end when it has a plan that peaks at or below it, or a proof that there is none.
     tell : callable or None
         A search calls ``tell(offsets, lower_bound)`` with each better plan, on the thread that called the planner. The
-        bound is what the search has proven so far, or 0. Let an exception of it pass.
+        bound is what the search has proven so far, or None. Let an exception of it pass.
     """
 
     time_limit: float | None = None
@@ -77,7 +99,7 @@ class Options:
     threads: int = 1
     settings: dict[str, int | str] = field(default_factory=dict)
     capacity: int | None = None
-    tell: Callable[[Sequence[int], int], None] | None = field(default=None, compare=False)
+    tell: Callable[[Sequence[int], int | None], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -88,8 +110,8 @@ class Placement:
     ----------
     offsets : (n,) integers
         Where each buffer begins, in bytes from the beginning of the arena. In the order of the problem's buffers.
-    lower_bound : int
-        For exact planners: bytes below which it is proven that no plan of the problem peaks. Otherwise 0.
+    lower_bound : int or None
+        For exact planners: bytes below which it is proven that no plan of the problem peaks. Otherwise 0, or None.
     pools : int
         For planners that use pools, laid end to end: their number. Otherwise 0.
     interrupted : bool
@@ -103,12 +125,12 @@ class Placement:
     """
 
     offsets: Sequence[int]
-    lower_bound: int = 0
+    lower_bound: int | None = 0
     pools: int = 0
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("lower_bound", "pools"):
+        for name in ("lower_bound", "pools") if self.lower_bound is not None else ("pools",):
             object.__setattr__(self, name, _integer(name, getattr(self, name)))
 
 
@@ -182,6 +204,10 @@ def _check_name(name: Any, pattern: str) -> None:
 def _check_tuple(field: str, values: Any, kind: type) -> None:
     if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
         raise TypeError(f"{field} must be a tuple of {kind.__name__}, got {values!r}")
+
+
+def _is_int64(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST
 
 
 def _integer(field: str, value: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _core
+from ..text import one_of
 from .interface import Parameter, parameters_of
 
 
@@ -44,5 +45,8 @@ def check_order(order: object) -> str:
     """Refuse what names no order, or gives it what it does not take."""
     if not isinstance(order, str):
         raise TypeError(f"order must be a name from orders(), got {order!r}")
+    name = order.partition(":")[0]
+    if name not in order_names():
+        raise ValueError(one_of("order", order_names(), name))
     _core.check_order(order)
     return order

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import PlannerError
+from ..text import one_of
 from . import cp_sat, packages
-from .in_python import in_core
+from .in_python import in_core, is_own
 from .interface import PlannerInfo, parameters_of
 
 
@@ -31,6 +32,7 @@ IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
 IN_PYTHON = (cp_sat.ROW,)
 _CORE_BY_NAME = {known: row for row in IN_CORE for known in (row.alias, row.name) if known}
 FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
+_NOTHING = _core.Problem([], [], [])
 _registered: dict[str, PlannerInfo] = {}
 
 
@@ -112,8 +114,25 @@ def find(text: str) -> PlannerInfo:
     if name in rows:
         return rows[name]
     if name not in packages.names():
-        raise ValueError(f"planner must be one of {', '.join(planner_names())}, got {name!r}")
+        raise ValueError(one_of("planner", planner_names(), name))
     return _of_package(name)
+
+
+def check_planner(planner: object) -> str:
+    """Refuse what names no planner, gives it what it does not take, or needs a package that is not installed.
+
+    Raises
+    ------
+    TypeError, ValueError, MissingDependencyError, PlannerError
+        The message lists what there is.
+    """
+    if not isinstance(planner, str):
+        raise TypeError(f"planner must be a name from planners(), got {planner!r}")
+    row, in_python = find(planner), _in_python(planner)
+    _core.check_planner(planner, in_python)
+    if in_python is not None and is_own(row):
+        _core.solve_problem(_NOTHING, planner, in_python=in_python)  # finds out whether its package is there
+    return planner
 
 
 def _in_python(text: str) -> _core.PythonPlanner | None:

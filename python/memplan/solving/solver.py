@@ -13,6 +13,7 @@ from ..errors import InfeasibleError
 from ..facts.plan import Plan
 from ..facts.source import Source
 from ..planning.registry import solve_graph, solve_problem
+from ..sizes import Budget
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,16 @@ class Solver:
     on_order: Callable[[_core.OrderProgress], object] | None
     source: Source | None
     start: dict[str, int] | None = None  # from where a search begins
+
+    def within(self, budget: Budget, peak: Callable[[Solver], int]) -> Solver:
+        """One with the capacity that a share stands for: of the peak of a plan without one."""
+        begin = time.perf_counter()
+        half = None if self.time_limit is None else self.time_limit / 2
+        free = replace(self, capacity=None, on_improvement=None, on_order=None, time_limit=half)
+        capacity = budget.of(lambda: peak(free))
+        used = time.perf_counter() - begin
+        left = None if self.time_limit is None else max(self.time_limit - used, 1e-3)
+        return replace(self, capacity=capacity, time_limit=left)
 
     def problem(self, problem: _core.Problem) -> Plan:
         """The plan of a problem."""

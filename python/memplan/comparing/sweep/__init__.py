@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from typing import Any
 
+from ...options.early import check_early
 from ..comparison import CAPTURING, Comparison, checked_planners, time_limits
 from ..ordered import checked_orders
 from ..row import NOT_RUN, ComparisonRow, not_run
@@ -78,6 +79,7 @@ def sweep(
     """
     names, orders = checked_planners(planners), checked_orders(orders)
     check_executor(executor)
+    check_early({"time_limit": time_limit})
     asked = options_as_json(options)
     models = read_sources(sources, {name: value for name, value in options.items() if name in CAPTURING})
     limits = time_limits(planners, names, time_limit)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import _core
 from ...api import capture, plan
+from ...options.early import check_early
 from ...sizes import in_bytes
 from ..comparison import name_of
 from ..row import digest
@@ -38,6 +39,7 @@ def options_as_json(options: Mapping[str, Any]) -> str:
             raise TypeError(f"sweep takes the options of plan, got {name!r}")
         if name in _IN_BYTES and value is not None:
             value = in_bytes(value, name)
+        check_early({name: value})
         value, default = _plain(value), _plain(defaults[name])
         if value != default and not (isinstance(value, (dict, list)) and not value and not default):
             said[name] = value
