@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
+from interrupting import SOON, signals
 from memplan import Problem, ProblemError
 from strategies import BOUNDED
 
@@ -108,6 +110,40 @@ def test_double_buffering_on_two_cores() -> None:
 def test_given_conflicts_count_too() -> None:
     problem = Problem([1, 1], [0, 1], [1, 2], conflicts=[(0, 1)], happens_before=[(0, 1), (1, 2)])
     assert apart(problem) == {(0, 1)}
+
+
+MANY = 200_000  # n x n bits of so many would take 5 GB
+
+
+def test_memory_is_in_proportion_to_what_is_given() -> None:
+    """One chain of events, with and without a second core, and clocks; none of them needs rows of bits."""
+    size, first = [1] * MANY, np.arange(MANY)
+    chain = np.stack([first, first + 1], axis=1)
+    assert Problem(size, first, first + 1, happens_before=chain).conflicts is None
+    far = np.concatenate([np.add(chain[:-1], (0, 1)), np.add(chain[:-2], (0, 2))])  # each before all but the next
+    two = Problem(size, first, first + 1, happens_before=far)
+    assert len(two.conflicts) == MANY - 2
+    apart = [[0, MANY + 7]]
+    assert Problem([1] * (MANY + 8), range(MANY + 8), range(1, MANY + 9), conflicts=apart).conflicts.tolist() == apart
+    clock = np.stack([first, first // 2], axis=1)
+    assert Problem(size, clock, np.add(clock, (1, 0))).conflicts is None
+
+
+def test_many_conflicts_of_one_buffer() -> None:
+    """A row that is long turns from a list to bits."""
+    n, most = 40_000, 1300
+    pairs = [(5, b) for b in np.random.default_rng(0).permutation(np.arange(6, n))[:most].tolist()]
+    for count in (1248, 1249, 1250, most):  # of 1250 words a row of bits has 40,000 bits
+        problem = Problem([1] * n, range(n), range(1, n + 1), conflicts=pairs[:count] * 2)
+        assert problem.conflicts.tolist() == sorted(map(list, pairs[:count]))
+        assert problem == Problem([1] * n, range(n), range(1, n + 1), conflicts=sorted(pairs[:count]))
+
+
+def test_ctrl_c_ends_what_has_too_many_pairs() -> None:
+    n = 40_000
+    with signals(SOON) as sent, pytest.raises(KeyboardInterrupt):
+        Problem([1] * n, range(n), range(1, n + 1), happens_before=[(0, 1)])
+    assert time.perf_counter() - sent[0] < 0.5
 
 
 WRONG = {

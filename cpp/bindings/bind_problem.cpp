@@ -9,6 +9,7 @@
 #include "memplan/partial_order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/problem.hpp"
+#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -74,16 +75,15 @@ std::vector<Part> parts_of(const py::object& source, Index count) {
   return parts;
 }
 
-Conflicts conflicts_of(const py::object& source, Index count) {
+void add_conflicts(const py::object& source, Conflicts& conflicts) {
   const Rows rows = rows_of(source, "conflicts", 2);
-  Conflicts conflicts(count);
+  const Index count = conflicts.count();
   for (std::size_t r = 0; r < rows.size(); r += 2) {
     const Index a = index_of(rows[r], "conflicts", count);
     const Index b = index_of(rows[r + 1], "conflicts", count);
     if (a == b) refuse("conflicts", "be between two buffers", "buffer " + std::to_string(a) + " twice");
     conflicts.add(a, b);
   }
-  return conflicts;
 }
 
 std::vector<std::pair<Step, Step>> happens_before_of(const py::object& source) {
@@ -120,7 +120,8 @@ Problem pinned(const Problem& problem, const py::object& pins, const py::object&
 }
 
 Problem conflicting(const Problem& problem, const py::object& conflicts) {
-  Conflicts all = conflicts_of(conflicts, problem.count());
+  Conflicts all(problem.count());
+  add_conflicts(conflicts, all);
   return problem.with_conflicts(std::move(all)).with_together({problem.together().begin(), problem.together().end()});
 }
 
@@ -142,14 +143,14 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
   std::vector<Bytes> alignments = alignment_column(alignment, sizes.size());
   const py::array events = array_of(first, "first");
   const bool clocked = events.ndim() == 2 && events.size() > 0;
-  ClockedLives lives;
+  ClockedLives lives{{}, {}, Conflicts(0)};
   if (clocked) {
     if (!happens_before.is_none()) refuse("happens_before", "be None where first and last are vector clocks", "both");
     const py::ssize_t clocks = events.shape(1);
     const Rows begin = clocks_of(first, "first", clocks), end = clocks_of(last, "last", clocks);
     if (begin.size() != end.size())
       refuse("last", "have one clock per buffer, as first has", std::to_string(end.size() / at(clocks)));
-    lives = lives_of_clocks(begin, end, at(clocks));
+    lives = interruptibly([&](const PlanOptions& options) { return lives_of_clocks(begin, end, at(clocks), options); });
   } else {
     lives.first = int64_column(first, "first");
     lives.last = int64_column(last, "last");
@@ -157,12 +158,13 @@ Problem make_problem(py::handle size, py::handle first, py::handle last, py::han
   Problem problem(std::move(sizes), std::move(lives.first), std::move(lives.last), std::move(alignments),
                   texts_of(names, "names"));
   if (!parts.is_none()) problem = problem.with_shapes(parts_of(parts, problem.count()));
-  if (!conflicts.is_none() || !lives.conflicts.empty()) {
-    Conflicts all = conflicts_of(conflicts, problem.count());
-    for (const auto& [a, b] : lives.conflicts) all.add(a, b);
-    problem = problem.with_conflicts(std::move(all));
+  Conflicts all = clocked ? std::move(lives.conflicts) : Conflicts(problem.count());
+  add_conflicts(conflicts, all);
+  problem = problem.with_conflicts(std::move(all));
+  if (!happens_before.is_none()) {
+    const auto pairs = happens_before_of(happens_before);
+    problem = interruptibly([&](const PlanOptions& options) { return with_happens_before(problem, pairs, options); });
   }
-  if (!happens_before.is_none()) problem = with_happens_before(problem, happens_before_of(happens_before));
   if (!branches.is_none()) problem = problem.with_branches(texts_of(branches, "branches"));
   if (!pins.is_none() || !reserved.is_none()) problem = pinned(problem, pins, reserved);
   return together.is_none() ? problem : joined(problem, together);

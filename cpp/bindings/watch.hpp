@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/planner.hpp"
 
 namespace memplan::bindings {
 
@@ -94,5 +96,21 @@ class Watch {
   bool signalled_ = false;
   std::optional<py::error_already_set> error_;
 };
+
+// work(options), which may be long, without the lock. Ctrl-C ends it, through `stop` of the options.
+template <class Work>
+auto interruptibly(Work&& work) {
+  const py::none nobody;
+  Watch watch(nobody, true);
+  PlanOptions options;
+  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  try {
+    const py::gil_scoped_release release;
+    return work(options);
+  } catch (const EndedError&) {
+    watch.interrupted(false);  // raises what a handler of signals has raised
+    throw;
+  }
+}
 
 }  // namespace memplan::bindings

@@ -7,52 +7,64 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "memplan/units.hpp"
 
 namespace memplan {
 
-// A symmetric relation as a matrix of bits: count^2 / 8 bytes, O(1) to ask.
+// A symmetric relation, row by row. A short row lists its buffers, ascending; a long one is a row of bits, which then
+// takes no more memory than the list. Among few buffers all rows are bits, for speed.
+// O(pairs) memory, O(log n) to ask, O(1) where the row is bits.
 class Conflicts {
  public:
-  // Throws ProblemError when the matrix would be larger than 4 GiB.
-  explicit Conflicts(Index count);
+  explicit Conflicts(Index count) : rows_(at(count)), words_((at(count) + 31) / 32) {}
 
-  Index count() const { return count_; }
+  Index count() const { return static_cast<Index>(rows_.size()); }
 
-  // a and b are different and within [0, count).
+  // a and b are different and within [0, count). O(1), if rows grow in ascending order. Throws ProblemError where all
+  // rows would take more than 4 GiB.
   void add(Index a, Index b) {
-    set(a, b);
-    set(b, a);
+    insert(a, b);
+    insert(b, a);
   }
-  bool contains(Index a, Index b) const { return (row(a)[word(b)] >> bit(b)) & 1; }
+
+  bool contains(Index a, Index b) const {
+    const Row& row = rows_[at(a)];
+    return is_bits(row) ? has_bit(row, b) : std::binary_search(row.begin(), row.end(), static_cast<std::uint32_t>(b));
+  }
 
   bool empty() const {
-    return std::all_of(bits_.begin(), bits_.end(), [](std::uint64_t bits) { return bits == 0; });
+    return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.empty(); });
   }
 
   // Calls f(b) for each b that conflicts with a, ascending.
   template <class F>
   void for_each(Index a, F&& f) const {
-    const std::span<const std::uint64_t> words = row(a);
-    for (std::size_t w = 0; w < words.size(); ++w)
-      for (std::uint64_t rest = words[w]; rest != 0; rest &= rest - 1)
-        f(static_cast<Index>(w * 64 + at(std::countr_zero(rest))));
+    const Row& row = rows_[at(a)];
+    if (!is_bits(row)) {
+      for (const std::uint32_t b : row) f(static_cast<Index>(b));
+      return;
+    }
+    for (std::size_t w = 0; w < words_; ++w)
+      for (std::uint32_t rest = row[w]; rest != 0; rest &= rest - 1)
+        f(static_cast<Index>(w * 32 + at(std::countr_zero(rest))));
   }
 
   bool operator==(const Conflicts&) const = default;
 
  private:
-  static std::size_t word(Index i) { return at(i) / 64; }
-  static unsigned bit(Index i) { return static_cast<unsigned>(i) % 64; }
-  std::span<const std::uint64_t> row(Index a) const { return {bits_.data() + at(a) * words_, words_}; }
-  void set(Index a, Index b) { bits_[at(a) * words_ + word(b)] |= std::uint64_t{1} << bit(b); }
+  using Row = std::vector<std::uint32_t>;  // bits if it has so many words, else the list, which is shorter
 
-  Index count_ = 0;
-  std::size_t words_ = 0;  // per row
-  std::vector<std::uint64_t> bits_;
+  bool is_bits(const Row& row) const { return row.size() == words_; }
+  static bool has_bit(const Row& row, Index b) { return (row[at(b) / 32] >> (at(b) % 32)) & 1; }
+  static void set_bit(Row& row, std::size_t b) { row[b / 32] |= std::uint32_t{1} << (b % 32); }
+  void insert(Index a, Index b);
+  void take(std::size_t words);
+
+  std::vector<Row> rows_;
+  std::size_t words_;      // of a row of bits
+  std::size_t taken_ = 0;  // words of all rows
 };
 
 }  // namespace memplan

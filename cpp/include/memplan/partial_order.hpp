@@ -14,25 +14,30 @@
 #include <utility>
 #include <vector>
 
+#include "memplan/planner.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
 // The problem, with conflicts besides those that it has: steps are events, and only what `pairs` (earlier, later) say,
 // with what follows from them, happens before. Throws ProblemError for a pair whose earlier step is not the lower one,
-// and where events are more than a matrix of bits can hold. O(events x pairs / 64 + buffers^2).
-Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs);
+// and InterruptedError where `stop` of the options ends it. For events in c chains: O((pairs + buffers) c log buffers),
+// and the conflicts; memory for c numbers per event at most, and the conflicts.
+Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs,
+                            const PlanOptions& options = {});
 
 // Per buffer the vector clocks of its first and of its last event, of `clocks` numbers each: an event happens before
 // another if none of its numbers is above the other's, and they are not the same. Steps are ranks of the clocks in an
 // order that keeps this.
 struct ClockedLives {
   std::vector<Step> first, last;
-  std::vector<std::pair<Index, Index>> conflicts;  // beyond those lifetimes
+  Conflicts conflicts;  // beyond those lifetimes
 };
 
-// Throws ProblemError, naming the buffer, where a first event does not happen before its last. O(buffers^2 x clocks).
+// Throws ProblemError, naming the buffer, where a first event does not happen before its last, and InterruptedError
+// where `stop` of the options ends it. For first events in c chains: O(buffers c clocks log buffers), and the
+// conflicts.
 ClockedLives lives_of_clocks(std::span<const std::int64_t> first, std::span<const std::int64_t> last,
-                             std::size_t clocks);
+                             std::size_t clocks, const PlanOptions& options = {});
 
 }  // namespace memplan

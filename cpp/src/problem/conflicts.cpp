@@ -1,7 +1,7 @@
 #include "memplan/conflicts.hpp"
 
-#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "memplan/errors.hpp"
 
@@ -9,17 +9,34 @@ namespace memplan {
 
 namespace {
 
-constexpr std::uint64_t kMostConflictBytes = std::uint64_t{1} << 32;
+constexpr std::size_t kMostWords = std::size_t{1} << 30;  // 4 GiB
+constexpr std::size_t kAllBits = std::size_t{1} << 14;    // buffers: all rows of bits take 32 MiB
 
 }  // namespace
 
-Conflicts::Conflicts(Index count) : count_(count), words_((static_cast<std::size_t>(count) + 63) / 64) {
-  const std::uint64_t words = static_cast<std::uint64_t>(count) * words_;
-  if (words > kMostConflictBytes / sizeof(std::uint64_t))
-    throw ProblemError("conflicts among " + std::to_string(count) + " buffers would need " +
-                       std::to_string(words * sizeof(std::uint64_t)) + " bytes; at most " +
-                       std::to_string(kMostConflictBytes) + " are used");
-  bits_.resize(static_cast<std::size_t>(words));
+void Conflicts::insert(Index a, Index b) {
+  Row& row = rows_[at(a)];
+  if (is_bits(row)) return set_bit(row, at(b));
+  const auto value = static_cast<std::uint32_t>(b);
+  const auto place = row.empty() || row.back() < value ? row.end() : std::lower_bound(row.begin(), row.end(), value);
+  if (place != row.end() && *place == value) return;
+  const bool to_bits = rows_.size() <= kAllBits || row.size() + 1 == words_;
+  take(to_bits ? words_ - row.size() : 1);
+  if (!to_bits) {
+    row.insert(place, value);
+    return;
+  }
+  Row bits(words_, 0);
+  for (const std::uint32_t other : row) set_bit(bits, other);
+  row = std::move(bits);
+  set_bit(row, at(b));
+}
+
+void Conflicts::take(std::size_t words) {
+  taken_ += words;
+  if (taken_ > kMostWords)
+    throw ProblemError("conflicts among " + std::to_string(count()) + " buffers would need more than " +
+                       std::to_string(kMostWords * sizeof(Row::value_type)) + " bytes");
 }
 
 }  // namespace memplan

@@ -1,0 +1,55 @@
+// Begins: events at which buffers begin, in chains. Of a chain, each event happens before the next.
+//
+//     chain 0   ──b──────b───b──▶     what ends at e takes the bytes of no buffer that begins before e; of those that
+//                   e ╲               begin later, it is apart from the ones that come before the first of their chain
+//     chain 1   ──b────╲─b───b──▶     which e happens before
+//
+// So the buffers that are apart from one lie side by side in each chain, and are found without a look at the others.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+struct Begin {
+  Step event;  // numbered so that what happens before has the lower number
+  Index buffer;
+};
+
+class Begins {
+ public:
+  // Per chain its begins, ascending.
+  explicit Begins(std::vector<std::vector<Begin>> chains) : chains_(std::move(chains)) {
+    for (std::size_t c = 0; c < chains_.size(); ++c)
+      if (!chains_[c].empty()) by_latest_.push_back(c);
+    std::sort(by_latest_.begin(), by_latest_.end(),
+              [&](std::size_t a, std::size_t b) { return latest(a) > latest(b); });
+  }
+
+  // Calls f(buffer) for what begins at `end` or later, and not after it. `before_reached(chain, begins)` says how many
+  // of these begins come before the first that `end` happens before or is. O(log n) for each chain that has later ones,
+  // besides what it calls.
+  template <class BeforeReached, class F>
+  void for_each_apart(Step end, BeforeReached&& before_reached, F&& f) const {
+    for (const std::size_t c : by_latest_) {
+      if (latest(c) < end) return;
+      const auto from = std::partition_point(chains_[c].begin(), chains_[c].end(),
+                                             [&](const Begin& begin) { return begin.event < end; });
+      const std::span<const Begin> later(from, chains_[c].end());
+      for (const Begin& begin : later.first(before_reached(c, later))) f(begin.buffer);
+    }
+  }
+
+ private:
+  Step latest(std::size_t chain) const { return chains_[chain].back().event; }
+
+  std::vector<std::vector<Begin>> chains_;
+  std::vector<std::size_t> by_latest_;  // chains that have begins, by their last one, descending
+};
+
+}  // namespace memplan
