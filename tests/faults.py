@@ -75,14 +75,20 @@ FAULTS = (
     Fault(
         "in place over a graph output, or one that is read later",
         "storage/sharing.cpp",
-        "return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);",
-        "return same_view || may_be_over(k, view.output, m, begin);",
+        "return may_be_over(k, view.output, m, begin) && done_after_reading(m, k);",
+        "return may_be_over(k, view.output, m, begin);",
     ),
     Fault(
-        "in place while another view of the same bytes is read",
+        "in place while the same bytes are read by another name",
         "storage/sharing.cpp",
-        "return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);",
+        "return may_be_over(k, view.output, m, begin) && done_after_reading(m, k);",
         "return done_after_reading(m, k);",
+    ),
+    Fault(
+        "a permission is of all that has the same bytes",
+        "storage/sharing.cpp",
+        "return view.output == output && view.input == t && storages_.offset_of(t) + view.offset == begin;",
+        "return view.output == output && storages_.offset_of(t) + view.offset == begin;",
     ),
     Fault(
         "a graph output counts as used up after its last reader",
@@ -872,5 +878,12 @@ FAULTS = (
         "return bool(differ) and differ[0] % 2 == 1",
         "return bool(differ)",
         "test_ranges.py",
+    ),
+    Fault(
+        "the replay lets who may be over one input be over others in its bytes",
+        "checks/replay.cpp",
+        "view.output == mark.tensor && view.input == input && lies_at(view.output, input, view.offset)",
+        "view.output == mark.tensor && lies_at(view.output, view.input, view.offset)",
+        "test_verify.py",
     ),
 )

@@ -257,13 +257,11 @@ class _Run:
             self.faults.append(f"{name} writes over its workspace")
 
     def taken_in_place(self, op: Mapping[str, Any], tensor: str) -> set[str]:
-        """The outputs that may be written over an input while it is read, for they are made from these very bytes."""
+        """The outputs that may be written over an input while it is read by this name."""
         return {
             view["output"]
             for view in op.get("inplace", ())
-            if self.lies_in(view["output"], view["input"], view.get("offset", 0))
-            and self.lies_in(tensor, view["input"], 0)
-            and self.size[tensor] == self.size[view["input"]]
+            if view["input"] == tensor and self.lies_in(view["output"], tensor, view.get("offset", 0))
         }
 
     def finish(self) -> None:

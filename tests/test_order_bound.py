@@ -165,7 +165,7 @@ def test_an_output_may_be_written_over_a_copy_of_what_lies_outside() -> None:
                 "concat": [{"output": "a", "input": "w", "offset": at} for at in (0, 5)],
             },
             {"name": "B", "inputs": ["a"], "outputs": ["b"], "slice": [{"output": "b", "input": "a"}]},
-            {"name": "C", "inputs": ["a", "b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
+            {"name": "C", "inputs": ["b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
         ],
         "outputs": [],
     }

@@ -121,10 +121,48 @@ def test_an_op_may_read_the_same_tensor_twice() -> None:
     assert shared(in_place(op("square", "t t", "y", inplace=["y t"]))) == {"inplace y t"}
 
 
-def test_an_op_may_read_a_view_of_the_very_same_bytes() -> None:
-    assert shared(in_place(op("look", "t", "v", alias=["v t"]), op("add", "t v", "y", inplace=["y t"]))) == {
-        "inplace y t"
-    }
+def same_bytes(relation: str, *over: str) -> Dict:
+    """x -> t, v with all bytes of t, and an op that reads both and may write y over some of them."""
+    return in_place(
+        op("look", "t", "v", **{relation: ["v t"]}), op("add", "t v", "y", inplace=[f"y {t}" for t in over])
+    )
+
+
+@pytest.mark.parametrize("relation", ["alias", "slice"])
+@pytest.mark.parametrize("over", ["t", "v"])
+def test_who_reads_the_same_bytes_by_another_name_is_not_written_over(relation: str, over: str) -> None:
+    """As in x + x.t(): the transposed view has the same bytes, and its elements are at other places."""
+    assert memplan.plan(same_bytes(relation, over)).peak == 16
+
+
+def test_a_permission_does_not_pass_on_through_what_shares_bytes_by_choice() -> None:
+    """t may be a slice of a, and y may be written over t; then a is not read while y is written."""
+    source = graph(
+        [X],
+        op("make", "x", "a"),
+        op("cut", "a", "t", slice=["t a"]),
+        op("add", "t a", "y", inplace=["y t"]),
+        outputs="y",
+    )
+    assert memplan.plan(source).peak == memplan.plan(source, order="best").peak == 16
+    assert memplan.plan(source).optimal
+    half = {name: tensor(name, 4) for name in "ty"}
+    again = graph(
+        [X, *half.values()],
+        op("make", "x", "a"),
+        op("cut", "a", "s", slice=["s a"]),
+        op("cut again", "s", "t", slice=["t s 4"]),
+        op("add", "t a", "y", inplace=["y t"]),
+        outputs="y",
+    )
+    assert memplan.plan(again).peak == 12
+
+
+@pytest.mark.parametrize("relation", ["alias", "slice"])
+def test_an_op_may_be_over_the_same_bytes_by_two_names(relation: str) -> None:
+    source = same_bytes(relation, "t", "v")
+    assert memplan.plan(source).peak == 8
+    assert "inplace y t" in shared(source)
 
 
 def test_of_two_outputs_that_want_the_same_bytes_the_larger_gets_them() -> None:

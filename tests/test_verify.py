@@ -216,6 +216,33 @@ def test_replay_finds(changes: dict[str, int], workspace: int, message: str) -> 
     assert any(re.search(message, line) for line in found), found
 
 
+def two_names(relation: str, over: tuple[str, ...]) -> dict[str, Any]:
+    """a, v with the same bytes, and an op that reads both and may write y over some of them."""
+    return {
+        "tensors": [{"name": name, "bytes": 4} for name in "avy"],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["a"]},
+            {"name": "look", "inputs": ["a"], "outputs": ["v"], relation: [{"output": "v", "input": "a"}]},
+            {
+                "name": "add",
+                "inputs": ["a", "v"],
+                "outputs": ["y"],
+                "inplace": [{"output": "y", "input": name} for name in over],
+            },
+        ],
+        "outputs": ["y"],
+    }
+
+
+@pytest.mark.parametrize("relation", ["alias", "slice"])
+def test_replay_finds_who_is_written_over_by_another_name(relation: str) -> None:
+    places = {"a": 0, "v": 0, "y": 0}
+    assert faults(two_names(relation, ("a", "v")), places) == []
+    for over, other in (("a", "v"), ("v", "a")):
+        (found,) = faults(two_names(relation, (over,)), places)
+        assert re.search(f"'add' .*writes while it reads tensor '{other}' at offset 0, but .* hold tensor 'y'", found)
+
+
 def test_replay_finds_a_lifetime_that_is_too_short() -> None:
     graph = memplan.capture(CHAIN)
     buffers, solution = _core.solve_graph(graph, "first_fit", _core.StorageOptions(["intermediate", "output"]))

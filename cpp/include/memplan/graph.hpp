@@ -58,7 +58,7 @@ struct BasicOp {
   std::vector<Ref> outputs;
   Bytes workspace = 0;                          // scratch bytes that live in this op alone
   std::vector<BasicView<Ref>> aliases = {};     // output IS these bytes of input, unchanged
-  std::vector<BasicView<Ref>> inplace = {};     // output MAY take input's bytes where that is safe
+  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, read by that name, where safe
   std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
   int stream = 0;
   std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged; else it is a copy

@@ -3,7 +3,8 @@
 //
 //     arena   ├── t1 ──┤├──── t4 ────┤├ t2 ┤      op reads t1: all its bytes must still say t1
 //
-// An output may land on an input of its own op only where the op says so: an overwrite, or in place at that very spot.
+// An output may land on an input of its own op only where the op says so: an overwrite, or in place at that very spot,
+// over an input of that very name.
 // A slice or a part of a concatenation that lies inside its whole is not written again and keeps the value that it had;
 // anywhere else it is a copy.
 //

@@ -14,7 +14,8 @@
 // Safe: no value is lost that is read again.
 //
 //   - In place: all tensors in the bytes that the output takes have been used for the last time before the op. Only the
-//     op itself may use them, through that same view. None is a weight, a graph output, or a graph input not donated.
+//     op itself may use them, by names that it permits: a permission is of one op, one input and one output, and no
+//     other name for the same bytes has it. None is a weight, a graph output, or a graph input not donated.
 //   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share before
 //     the last use of what they held.
 //

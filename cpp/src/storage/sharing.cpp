@@ -184,19 +184,17 @@ class Sharer {
       return false;
     const Index root = group_of(view.input).root;
     if (graph_.tensor(root).kind == TensorKind::input && !donated_[at(root)]) return false;  // a weight is endless
-    const Bytes input = storages_.offset_of(view.input);
-    const Bytes begin = input + view.offset;
+    const Bytes begin = storages_.offset_of(view.input) + view.offset;
     if (!aligned(begin)) return false;
     const std::vector<Index>& used = members(view.input, k);
     return std::all_of(used.begin(), used.end(), [&](Index m) {
       if (!share_bytes(m, begin, begin + bytes(view.output)) || done_before(m, k)) return true;
-      const bool same_view = storages_.offset_of(m) == input && bytes(m) == bytes(view.input);
-      return (same_view || may_be_over(k, view.output, m, begin)) && done_after_reading(m, k);
+      return may_be_over(k, view.output, m, begin) && done_after_reading(m, k);
     });
   }
 
   // Whether op k says that the output may be written over t while it reads t, if the output is where byte `begin` of
-  // t's storage is.
+  // t's storage is. It says so by name: as another name, it may read the same bytes in another order.
   bool may_be_over(Index k, Index output, Index t, Bytes begin) {
     const auto& views = graph_.op(k).inplace;
     return std::any_of(views.begin(), views.end(), [&](const View& view) {
