@@ -338,13 +338,11 @@ class Orders {
     return true;
   }
 
-  // Whether the op says that this output may be written over an input that lies where tensor t does.
+  // Whether the op says that this output may be written over this input, where they lie now.
   bool written_over(const Op& op, Index o, std::size_t t) const {
     return writes_over(op) && std::any_of(op.inplace.begin(), op.inplace.end(), [&](const View& view) {
-             const std::size_t i = at(view.input);
-             return view.output == o && root_[i] == root_[at(o)] && offset_[at(o)] == offset_[i] + view.offset &&
-                    root_[t] == root_[i] && offset_[t] == offset_[i] &&
-                    bytes(static_cast<Index>(t)) == bytes(view.input);
+             return view.output == o && at(view.input) == t && root_[t] == root_[at(o)] &&
+                    offset_[at(o)] == offset_[t] + view.offset;
            });
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "memplan/happens_before.hpp"
@@ -74,6 +73,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
   for (Index t = 0; t < graph.tensor_count(); ++t)
     if (graph.tensor(t).kind == TensorKind::weight) kept[at(t)] = true;
 
+  const std::vector<std::vector<Index>> sparing = sparing_ops(graph, possible);
   std::vector<std::vector<Showing>> shown(storages.storages.size());  // per origin
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
@@ -87,13 +87,14 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
     for (const Showing& showing : shown[s]) ends.insert(ends.end(), {showing.begin, showing.end});
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-    using Life = std::tuple<Index, std::vector<Index>, bool, Index>;  // maker, users, kept, and from when
-    std::map<Life, Index> known;                                      // -> item
+    using Life = std::tuple<Index, std::vector<Index>, bool, Index, std::vector<Index>>;
+    std::map<Life, Index> known;  // maker, users, kept, from when, and who spares it -> item
     const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
     for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
-      std::vector<Index> by, tensors, copies, keepers, roots;
+      std::vector<Index> by, tensors, copies, keepers, roots, spared;
       for (const Showing& showing : shown[s]) {
         if (showing.begin > ends[e] || showing.end < ends[e + 1]) continue;
+        spared.insert(spared.end(), sparing[at(showing.tensor)].begin(), sparing[at(showing.tensor)].end());
         if (!is_inside && !tensors.empty()) {  // copies of what lies outside: one of them counts
           copies.push_back(showing.tensor);
           continue;
@@ -106,11 +107,13 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
       if (tensors.empty()) continue;
       const Index maker = producer[at(is_inside ? storages.storages[s].root : tensors.front())];
       sort_unique(by);
+      sort_unique(spared);
       std::erase(by, maker);
       const bool keeps = !keepers.empty();
       const Index from = keeps ? *std::min_element(keepers.begin(), keepers.end()) : kNone;
-      const auto [found, is_new] = known.try_emplace({maker, by, keeps, from}, static_cast<Index>(items.size()));
-      if (is_new) items.push_back({0, maker, by, keeps, from, storages.storages[s].root, ends[e], {}});
+      const auto [found, is_new] =
+          known.try_emplace({maker, by, keeps, from, spared}, static_cast<Index>(items.size()));
+      if (is_new) items.push_back({0, maker, by, keeps, from, storages.storages[s].root, ends[e], {}, spared});
       std::vector<Index>& all_roots = items[at(found->second)].roots;
       all_roots.insert(all_roots.end(), roots.begin(), roots.end());
       sort_unique(all_roots);
@@ -125,33 +128,46 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
   }
 }
 
+// Per tensor, the ops that read it, and may write over others of their inputs, but not over it.
+std::vector<std::vector<Index>> ContentsModel::sparing_ops(const Graph& graph, std::span<const Shared> possible) const {
+  std::vector<bool> writes_over(waits.size(), false);
+  for (const Shared& shared : possible)
+    if (shared.how == Sharing::inplace) writes_over[at(shared.op)] = true;
+  std::vector<std::vector<Index>> sparing(graph.tensors().size());
+  for (Index k = 0; k < op_count(); ++k) {
+    if (!writes_over[at(k)]) continue;
+    std::vector<Index> over;
+    for (const View& view : graph.op(k).inplace) over.push_back(view.input);
+    sort_unique(over);
+    for (const Index t : graph.op(k).inputs)
+      if (!std::binary_search(over.begin(), over.end(), t)) sparing[at(t)].push_back(k);
+  }
+  return sparing;
+}
+
 void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
-  std::vector<std::set<Index>> inputs(waits.size());
   std::vector<std::map<Index, std::vector<Index>>> by_output(waits.size());  // per op: output -> items
   for (const Shared& shared : possible) {
-    const auto k = at(shared.op);
     const std::vector<Index>& found = items_of_[at(shared.view.input)];
-    if (shared.how != Sharing::inplace || items_of_[at(shared.view.output)].empty() || found.empty()) continue;
-    inputs[k].insert(shared.view.input);
-    std::vector<Index>& items_of_output = by_output[k][shared.view.output];
-    items_of_output.insert(items_of_output.end(), found.begin(), found.end());
-    over_items[k].insert(over_items[k].end(), found.begin(), found.end());
+    if (shared.how != Sharing::inplace || items_of_[at(shared.view.output)].empty()) continue;
+    std::vector<Index>& over = by_output[at(shared.op)][shared.view.output];
+    over.insert(over.end(), found.begin(), found.end());
   }
+  const auto holds = [](const std::vector<Index>& ops, std::size_t k) {
+    return std::binary_search(ops.begin(), ops.end(), static_cast<Index>(k));
+  };
   for (std::size_t k = 0; k < waits.size(); ++k) {
-    Bytes out = 0, in = 0;
-    const auto unused = [&](Index i) {  // by the op: it reads a copy, of which nothing counts and nothing dies
-      return !std::binary_search(items[at(i)].users.begin(), items[at(i)].users.end(), static_cast<Index>(k));
+    const auto stays = [&](Index i) {  // what is not used is a copy, of which nothing counts and nothing dies
+      return !holds(items[at(i)].users, k) || holds(items[at(i)].spared, k);
     };
     for (auto& [output, over] : by_output[k]) {
-      out += graph.tensor(output).bytes;
       sort_unique(over);
-      std::erase_if(over, unused);
-      overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
+      std::erase_if(over, stays);
+      over_items[k].insert(over_items[k].end(), over.begin(), over.end());
+      if (!over.empty()) overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
     }
-    for (const Index t : inputs[k]) in += graph.tensor(t).bytes;
     sort_unique(over_items[k]);
-    std::erase_if(over_items[k], unused);
-    over_at_most[k] = std::min({out, in, making[k]});
+    over_at_most[k] = written_over(static_cast<Index>(k), [](Index) { return true; });
   }
 }
 

@@ -23,16 +23,18 @@ namespace memplan {
 // Bytes that are made, used and dead together, in every order.
 struct Content {
   Bytes bytes = 0;
-  Index maker = kNone;       // kNone: there from the beginning
-  std::vector<Index> users;  // other ops, ascending
-  bool kept = false;         // to the end
-  Index kept_from = kNone;   // the op that makes what is kept: its maker, or one that shows it without a copy
-  Index tensor = kNone;      // whose bytes they are, ...
-  Bytes begin = 0;           // ... and the first of them
-  std::vector<Index> roots;  // tensors in which it may lie: that one, and others that show it without a copy
+  Index maker = kNone;             // kNone: there from the beginning
+  std::vector<Index> users;        // other ops, ascending
+  bool kept = false;               // to the end
+  Index kept_from = kNone;         // the op that makes what is kept: its maker, or one that shows it without a copy
+  Index tensor = kNone;            // whose bytes they are, ...
+  Bytes begin = 0;                 // ... and the first of them
+  std::vector<Index> roots;        // tensors in which it may lie: that one, and others that show it without a copy
+  std::vector<Index> spared = {};  // ops that read it by a name over which they may not write; ascending
 };
 
-// An output that may be written over inputs: the items of these, of which it takes the bytes of some that die.
+// An output that may be written over inputs: the items of these, of which it takes the bytes of some that die. Of what
+// the op reads by another name too, some bytes remain as they are, there or in a copy.
 struct Over {
   Bytes bytes;               // of the output
   std::vector<Index> items;  // ascending
@@ -74,6 +76,7 @@ class ContentsModel {
 
  private:
   void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);
+  std::vector<std::vector<Index>> sparing_ops(const Graph& graph, std::span<const Shared> possible) const;
   void add_overs(const Graph& graph, std::span<const Shared> possible);
   std::vector<std::vector<Index>> items_of_;  // per tensor
 };

@@ -45,7 +45,7 @@ MOST_STATES = 1_000_000  # of the named ops, that are looked at
 class Held(NamedTuple):
     """Bytes of a content that are alive as long as a user has not run; `user` is None where the caller keeps them.
 
-    The content is that of the root tensor `tensor` whose first byte is `begin`.
+    The content is the one to which byte `begin` of the root tensor `tensor` belongs.
     """
 
     tensor: str
@@ -151,15 +151,16 @@ def _give_contents(model: OrderModel, k: int, need: Need, gives: dict[str, int])
     given: dict[tuple[str, int], int] = {}
     beginning = 0
     for tensor, begin, user, count in need.held:
-        content = model.contents.get((tensor, begin))
-        if content is None:
-            raise OrderBoundError(k, f"no content of {tensor!r} begins at byte {begin}")
+        key = model.content_at(tensor, begin)
+        if key is None:
+            raise OrderBoundError(k, f"byte {begin} of {tensor!r} is of no content that counts")
+        content = model.contents[key]
         if count < 0 or (not content.kept if user is None else user not in content.users):
             who = "the caller" if user is None else repr(user)
             raise OrderBoundError(k, f"{who} does not hold {count} bytes of {tensor!r} from byte {begin} on")
-        given[tensor, begin] = given.get((tensor, begin), 0) + count
-        if given[tensor, begin] > content.bytes:
-            raise OrderBoundError(k, f"{tensor!r} from byte {begin} on gives more than its {content.bytes} bytes")
+        given[key] = given.get(key, 0) + count
+        if given[key] > content.bytes:
+            raise OrderBoundError(k, f"{tensor!r} from byte {key[1]} on gives more than its {content.bytes} bytes")
         if user is not None:
             gives[user] -= count
         if content.maker is None:

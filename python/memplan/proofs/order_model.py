@@ -10,6 +10,7 @@ that shows the same bytes is one content, which counts once. What may lie outsid
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -39,6 +40,15 @@ class Content(NamedTuple):
     kept: bool
 
 
+class Section(NamedTuple):
+    """Bytes [begin, end) of an origin, which the same tensors show, and where the content begins that they are of."""
+
+    begin: int
+    end: int
+    tensors: frozenset[str]
+    content: int
+
+
 class Piece(NamedTuple):
     """Bytes [begin, end) of a root show bytes of another, `origin`, from `at` on."""
 
@@ -63,7 +73,7 @@ class OrderModel:
     waits : dict of str to set of str
         Per op, the ops that have to run before it.
     contents : dict of (str, int) to Content
-        By the root tensor whose bytes they are, and the first of these bytes.
+        By the root tensor whose bytes they are, and the first of these bytes. See `content_at`.
     makes : dict of str to int
         Per op, the bytes that it needs beside what is alive before it; less what it may write over.
     """
@@ -83,9 +93,15 @@ class OrderModel:
         self.waits = self._waits()
         self.choices = list(self._choices())
         self.pieces = self._pieces()
-        self.counted: set[str] = set()  # tensors that show some content, or a copy of it
+        self.sections: dict[str, list[Section]] = {}  # per origin, ascending
         self.contents = self._contents(self._outside())
         self.makes = self._made()
+
+    def content_at(self, origin: str, byte: int) -> tuple[str, int] | None:
+        """The key of the content to which a byte of a root tensor belongs; None if that byte does not count."""
+        sections = self.sections.get(origin, [])
+        k = bisect.bisect_right(sections, byte, key=lambda section: section.begin) - 1
+        return (origin, sections[k].content) if k >= 0 and byte < sections[k].end else None
 
     # Waits
 
@@ -130,7 +146,8 @@ class OrderModel:
                     brought = self.kind[source] == "weight" or (
                         self.kind[source] == "input" and source not in self.options.donate
                     )
-                    if not brought and source not in self.results and self._may(output, source):
+                    fits = self.size[output] <= self.size[source] - offset
+                    if fits and not brought and source not in self.results and self._may(output, source):
                         yield "inplace", name, output, source, offset
             if self.options.zero_copy:
                 for relation in ("slice", "concat"):
@@ -247,34 +264,62 @@ class OrderModel:
         contents: dict[tuple[str, int], Content] = {}
         for origin, members in shown.items():
             first: dict[Content, int] = {}
+            found = self.sections.setdefault(origin, [])
             for begin, end, tensors in _sections(members):
-                self.counted.update(tensors)
-                if origin in outside:  # copies of what lies outside: one of them counts
-                    tensors = tensors[:1]
+                # of copies of what lies outside, one counts
+                counted = tensors[:1] if origin in outside else tensors
                 maker = producer.get(tensors[0] if origin in outside else origin)
-                by = frozenset().union(*(users[t] for t in tensors)) - {maker}
-                kept = any(t in self.results or self.kind[t] == "weight" for t in tensors)
+                by = frozenset().union(*(users[t] for t in counted)) - {maker}
+                kept = any(t in self.results or self.kind[t] == "weight" for t in counted)
                 key = (origin, first.setdefault(Content(0, maker, by, kept), begin))
                 known = contents.get(key, Content(0, maker, by, kept))
                 contents[key] = known._replace(bytes=known.bytes + end - begin)
+                found.append(Section(begin, end, frozenset(tensors), key[1]))
         return contents
 
     def _made(self) -> dict[str, int]:
         """Per op, the contents that it makes, and its workspace; less the bytes of inputs that it may write over."""
-        outputs: dict[str, set[str]] = {name: set() for name in self.ops}
-        inputs: dict[str, set[str]] = {name: set() for name in self.ops}
-        for relation, name, output, source, _ in self.choices:
-            if relation == "inplace" and {output, source} <= self.counted:
-                outputs[name].add(output)
-                inputs[name].add(source)
         made = dict.fromkeys(self.ops, 0)
         if "workspace" in self.options.place:
             made = {name: int(op.get("workspace", 0)) for name, op in self.ops.items()}
         for content in self.contents.values():
             if content.maker is not None:
                 made[content.maker] += content.bytes
-        over = {name: min(sum(self.size[t] for t in ends[name]) for ends in (outputs, inputs)) for name in self.ops}
-        return {name: max(0, made[name] - over[name]) for name in self.ops}
+        for name, over in self._written_over().items():
+            made[name] = max(0, made[name] - over)
+        return made
+
+    def _written_over(self) -> dict[str, int]:
+        """Per op, how many bytes of what it reads its outputs may be written over, in some order.
+
+        What it reads by a name that it lets no output be written over stays, there or in a copy.
+        """
+        shows: dict[str, set[tuple[str, int]]] = {}  # per tensor, sections
+        size: dict[tuple[str, int], int] = {}
+        for origin, sections in self.sections.items():
+            for section in sections:
+                size[origin, section.begin] = section.end - section.begin
+                for tensor in section.tensors:
+                    shows.setdefault(tensor, set()).add((origin, section.begin))
+        over: dict[str, dict[str, set[tuple[str, int]]]] = {}  # per op and output
+        for relation, name, output, source, _ in self.choices:
+            if relation == "inplace" and output in shows:
+                over.setdefault(name, {}).setdefault(output, set()).update(shows.get(source, ()))
+        found: dict[str, int] = {}
+        for name, by_output in over.items():
+            named = {source for _, source, _ in _views(self.ops[name], "inplace")}
+            stays = set().union(*(shows.get(t, ()) for t in self.ops[name]["inputs"] if t not in named))
+            taken = {
+                output: {s for s in sections - stays if name in self._users_of(*s)}
+                for output, sections in by_output.items()
+            }
+            by_outputs = sum(min(self.size[t], sum(size[s] for s in sections)) for t, sections in taken.items())
+            found[name] = min(by_outputs, sum(size[s] for s in set().union(*taken.values())))
+        return found
+
+    def _users_of(self, origin: str, byte: int) -> frozenset[str]:
+        key = self.content_at(origin, byte)
+        return frozenset() if key is None else self.contents[key].users
 
 
 def _sections(members: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, list[str]]]:
