@@ -583,8 +583,21 @@ FAULTS = (
     Fault(
         "what ops may write over counts beside what they make",
         "order/contents_model.cpp",
-        "over_at_most[k] = std::min({out, in, making[k]});",
-        "over_at_most[k] = 0 * std::min({out, in, making[k]});",
+        "over_at_most[k] = written_over(static_cast<Index>(k), [](Index) { return true; });",
+        "over_at_most[k] = 0;",
+    ),
+    Fault(
+        "what an op writes over stays as what it reads by another name does",
+        "order/contents_model.cpp",
+        "if (!std::binary_search(over.begin(), over.end(), t)) sparing",
+        "sparing",
+    ),
+    Fault(
+        "what an op reads by another name counts as written over",
+        "order/contents_model.cpp",
+        "|| holds(items[at(i)].spared, k);",
+        ";",
+        "test_order_bound.py",
     ),
     Fault(
         "a set of ops may lack what they wait for",
