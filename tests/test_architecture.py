@@ -238,6 +238,7 @@ UPSTREAM: dict[str, set[str]] = {
     "fit/anneal": {"fit/live_schedule", "placing/deadline", "search/chance"},
     "fit/fit_search": {"fit/anneal", "fit/candidates", "placing/deadline", "search/chance"},
     "fit/rewrite": {"graph", "again", "fit/schedule"},
+    "fit/least": {"fit", "graph", "infeasible", "placing/deadline"},
     "fit": {
         "again",
         "graph",

@@ -95,7 +95,8 @@ def test_the_op_that_needs_too_much_is_named() -> None:
         memplan.fit(large, "2GiB", allow=["recompute"])
     assert str(caught.value) == (
         "op 'b4' needs 4.50 GiB (4831838208 bytes) whatever is given up, capacity is 2.00 GiB (2147483648 bytes); "
-        "its largest tensor, 'g5', takes 1.50 GiB (1610612736 bytes)"
+        "its largest tensor, 'g5', takes 1.50 GiB (1610612736 bytes); in the given order of the ops, as allow holds "
+        "recompute and not order"
     )
 
 

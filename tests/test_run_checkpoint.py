@@ -125,6 +125,22 @@ def test_what_fits_is_left_alone(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) -> None:
+    model, x = transformer()
+    total = memplan.estimate(model, args=(x,), train=True).total
+    with getattr(memplan.run, way)(model, "90%", args=(x,)) as found:
+        assert found.after.total <= total * 9 // 10 < found.before.total
+    with getattr(memplan.run, way)(model, "least", args=(x,)) as least:
+        assert least.after.total <= found.after.total
+    with pytest.raises(memplan.InfeasibleError) as caught, getattr(memplan.run, way)(model, "1%", args=(x,)):
+        pass
+    assert caught.value.peak is not None
+    assert least.after.total <= caught.value.peak
+    with pytest.raises(ValueError, match=r"budget must be .* or 'least', got 'lest'"):
+        getattr(memplan.run, way)(model, "lest", args=("no tensor",))
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_the_price_is_said(way: str) -> None:
     model, x = transformer()
     total = memplan.estimate(model, args=(x,), train=True).total

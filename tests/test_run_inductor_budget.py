@@ -242,6 +242,23 @@ def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPat
     assert len(loaded_since(before)) == 2
 
 
+def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memplan.run.inductor import compiling
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        target = patches["custom_partitioner_fn"]._budget if patches else 10_000
+        for name in ("forward", "backward"):
+            loaded(Loaded(name, {"cpu": {"planned": target}}, []).to_text())
+        return target
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    graph, before = torch.fx.symbolic_trace(torch.nn.Identity()), times_loaded()
+    settings, _ = settings_of({"budget": "60%"}, {}, set())
+    assert compiling.compiled(graph, (), settings, {}) == 6000
+    assert len(loaded_since(before)) == 2  # what was compiled to know the whole is forgotten
+    assert settings.key != settings_of({"budget": "70%"}, {}, set())[0].key
+
+
 def test_a_graph_whose_buffers_cannot_be_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.graph import GraphLowering
 

@@ -29,20 +29,35 @@ struct FittedGraph {
   Fitted rest;
 };
 
-FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                      const StorageOptions& storage, Bytes capacity, bool recompute, std::optional<double> transfer,
-                      std::int64_t work, std::size_t states, std::optional<double> time_limit, bool interruptible) {
+template <class Way>
+FittedGraph fitted_by(Way way, const Graph& graph, const std::vector<double>& cost,
+                      const std::vector<std::string>& again, const StorageOptions& storage, FitOptions options,
+                      bool interruptible) {
   Watch watch(py::none(), interruptible);
-  FitOptions options{capacity, recompute, transfer, work, states, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
   Fitted fitted = [&] {
     const py::gil_scoped_release release;
-    return fit(graph, facts, storage, options);
+    return way(graph, facts, storage, options);
   }();
   fitted.interrupted |= watch.interrupted(true);
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
+}
+
+FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
+                      const StorageOptions& storage, Bytes capacity, bool recompute, std::optional<double> transfer,
+                      std::int64_t work, std::size_t states, std::optional<double> time_limit, bool interruptible) {
+  return fitted_by(fit, graph, cost, again, storage, {capacity, recompute, transfer, work, states, time_limit, {}},
+                   interruptible);
+}
+
+FittedGraph fit_least_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
+                            const StorageOptions& storage, bool recompute, std::optional<double> transfer,
+                            std::int64_t work, std::size_t states, std::optional<double> time_limit,
+                            bool interruptible) {
+  return fitted_by(fit_least, graph, cost, again, storage, {0, recompute, transfer, work, states, time_limit, {}},
+                   interruptible);
 }
 
 FittedGraph rerun_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
@@ -70,11 +85,15 @@ void bind_fit(py::module_& m) {
       .def_property_readonly("load", [](const FittedGraph& f) { return f.rest.load; })
       .def_property_readonly("added_cost", [](const FittedGraph& f) { return f.rest.added_cost; })
       .def_property_readonly("cost_bound", [](const FittedGraph& f) { return f.rest.cost_bound; })
+      .def_property_readonly("load_bound", [](const FittedGraph& f) { return f.rest.load_bound; })
       .def_property_readonly("interrupted", [](const FittedGraph& f) { return f.rest.interrupted; });
   m.def("fit_graph", &fit_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("capacity"), py::arg("recompute") = true, py::arg("transfer") = py::none(),
         py::arg("work") = FitOptions().work, py::arg("states") = FitOptions().states,
         py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
+  m.def("fit_least_graph", &fit_least_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
+        py::arg("recompute") = true, py::arg("transfer") = py::none(), py::arg("work") = FitOptions().work,
+        py::arg("states") = FitOptions().states, py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
   m.def("rerun_graph", &rerun_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("reruns"), py::arg("fetches") = std::vector<std::pair<Index, Index>>(), py::arg("transfer") = 0.0,
         "The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors "

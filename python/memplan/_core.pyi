@@ -39,6 +39,7 @@ __all__: list[str] = [
     "check_order",
     "check_planner",
     "fit_graph",
+    "fit_least_graph",
     "heaviest_clique",
     "lives_of",
     "order_bound",
@@ -826,6 +827,8 @@ class Fitted:
     def interrupted(self) -> bool: ...
     @property
     def load(self) -> int: ...
+    @property
+    def load_bound(self) -> int: ...
 
 class Violation:
     """
@@ -898,6 +901,18 @@ def fit_graph(
     again: collections.abc.Sequence[str],
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
+    recompute: bool = True,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
+    states: typing.SupportsInt | typing.SupportsIndex = 100000,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    interruptible: bool = False,
+) -> Fitted: ...
+def fit_least_graph(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    again: collections.abc.Sequence[str],
+    storage: StorageOptions,
     recompute: bool = True,
     transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
     work: typing.SupportsInt | typing.SupportsIndex = 1000000000,

@@ -34,6 +34,7 @@ struct FitOptions {
   std::size_t states = 100'000;           // that the exact search for small graphs may visit
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
+  bool any = false;                       // the first schedule that is found will do, and no cost is bounded
 };
 
 struct Fitted {
@@ -42,6 +43,7 @@ struct Fitted {
   Bytes load = 0;               // of the buffers of the graph
   double added_cost = 0;
   double cost_bound = 0;  // no schedule in this order adds less, whatever shares bytes; see docs/fit.md
+  Bytes load_bound = 0;   // no schedule in this order needs less, whatever shares bytes; 0 if nothing is known
   bool interrupted = false;
 };
 
@@ -50,6 +52,11 @@ struct Fitted {
 // several streams, and InfeasibleError where no schedule fits, or none was found.
 Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
            const FitOptions& options);
+
+// The graph with ops added so that its load is as little as is found, and then the cost. `load_bound` says what is
+// proven; the capacity of the options does not count. If the time limit or `stop` ends the search, what was reached.
+Fitted fit_least(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+                 const FitOptions& options);
 
 // The graph in which given ops run again: pairs of the op that follows, and the op whose outputs come back, with all
 // that has changed these. `fetches` are pairs of the op that follows, and a tensor that was moved out. A second pair

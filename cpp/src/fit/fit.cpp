@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -85,7 +86,7 @@ class Fitter {
 
   Fitted run() {
     const Bytes given = load_in(graph_, storage_);
-    if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, false};
+    if (given <= options_.capacity) return {same_graph(), {}, given, 0, 0, 0, false};
     if (!graph_.layout().empty())
       throw UnsupportedError(
           "fit does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this graph "
@@ -99,12 +100,19 @@ class Fitter {
     const std::optional<Exact> optimum = exact(bounding, options_.capacity, options_.states);
     if (optimum) try_exact(FitModel(graph_, facts_, storage_, ways(false)), bounding, *optimum);
     const bool done = optimum && best_;
-    const double moments = optimum ? 0 : rounded_up(bounding, moments_bound(bounding, cover, Deadline()));
+    const bool bounded = !optimum && !options_.any;
+    const double moments = bounded ? rounded_up(bounding, moments_bound(bounding, cover, Deadline())) : 0;
     if (!done)
       search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover,
-             optimum ? optimum->cost : moments * (1 + kEnough), given);
+             options_.any ? std::numeric_limits<double>::infinity()
+             : optimum    ? optimum->cost
+                          : moments * (1 + kEnough),
+             given);
     if (!best_) throw none_found(cover.floor());
-    best_->cost_bound = optimum ? optimum->cost : std::max(moments, rounded_up(bounding, bound_of(bounding, cover)));
+    best_->cost_bound = optimum    ? optimum->cost
+                        : !bounded ? 0
+                                   : std::max(moments, rounded_up(bounding, bound_of(bounding, cover)));
+    best_->load_bound = std::max<Bytes>(cover.floor().bytes, 0);
     best_->cost_bound = std::min(best_->cost_bound, best_->added_cost);
     best_->interrupted = interrupted_;
     return std::move(*best_);
@@ -240,7 +248,7 @@ class Fitter {
     const double cost = std::accumulate(changed.changes.begin(), changed.changes.end(), 0.0,
                                         [](double sum, const Change& change) { return sum + change.cost; });
     if (load <= options_.capacity && (!best_ || cost < best_->added_cost))
-      best_ = Fitted{std::move(changed.graph), std::move(changed.changes), load, cost, 0, false};
+      best_ = Fitted{std::move(changed.graph), std::move(changed.changes), load, cost, 0, 0, false};
     return load;
   }
 
@@ -297,7 +305,7 @@ Fitted with_reruns(const Graph& graph, const std::vector<OpFacts>& facts, const 
   const std::vector<Rerun> all = schedule.reruns();
   Rewritten changed = rewritten(graph, facts, model, all, copies_of(model, all));
   const Bytes load = load_in(changed.graph, storage);
-  return {std::move(changed.graph), std::move(changed.changes), load, schedule.cost(), 0, false};
+  return {std::move(changed.graph), std::move(changed.changes), load, schedule.cost(), 0, 0, false};
 }
 
 }  // namespace memplan

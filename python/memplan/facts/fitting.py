@@ -78,6 +78,10 @@ class Fitting:
         What the changes add, and what any schedule in this order has to add at least.
     unit : str
         Of costs: "seconds" if they were measured; "" otherwise.
+    load_bound : int
+        Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
+    least : bool
+        As little as is reached was asked for; `capacity` is what that is.
     """
 
     changes: tuple[Change, ...] = field(default=())
@@ -86,6 +90,8 @@ class Fitting:
     added_cost: float = 0.0
     cost_bound: float = 0.0
     unit: str = ""
+    load_bound: int = 0
+    least: bool = False
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
@@ -108,6 +114,8 @@ class Fitting:
             "added_cost": self.added_cost,
             "cost_bound": self.cost_bound,
             "unit": self.unit,
+            "load_bound": self.load_bound,
+            "least": self.least,
             "changes": [change.to_dict() for change in self.changes],
         }
 
@@ -121,6 +129,8 @@ def fitting_from(spec: Any, where: str) -> Fitting:
         _entry(spec, "capacity", int, where),
         *(cost, added, bound),
         _entry({"unit": "", **spec}, "unit", str, where),
+        _entry({"load_bound": 0, **spec}, "load_bound", int, where),
+        spec.get("least") is True,
     )
 
 

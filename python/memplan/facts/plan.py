@@ -111,6 +111,8 @@ class Plan:
     ranged : Ranged or None
         For a plan with ``dims`` in a range: what it needs at each size. The plan is that of the largest sizes, and its
         offsets hold for all.
+    capacity : int or None
+        Bytes that were asked for: the search ended with the first plan that fits. Files of plans do not keep it.
     """
 
     problem: _core.Problem
@@ -140,6 +142,7 @@ class Plan:
     memories: Memories | None = None
     ranged: Ranged | None = None
     pricing: Pricing | None = None
+    capacity: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:

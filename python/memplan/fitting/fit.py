@@ -18,9 +18,9 @@ from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..options.barriers import with_barriers
-from ..options.checks import boolean, check_donated, checked_place, names, seconds
+from ..options.checks import boolean, check_donated, checked_place, names
 from ..options.early import check_early
-from ..sizes import in_bytes
+from ..sizes import budget_of, in_bytes
 from ..text import nearest
 from .again import again_of
 from .costs import check_costs, moves, named_costs
@@ -67,9 +67,12 @@ def fit(
     source
         A graph or network, as for `plan`.
     capacity
-        Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have.
+        Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have. "60%" is of the peak of the plan of
+        the network as it is, its ops in the given order. "least" is as little as is reached: `plan.fitting.load_bound`
+        then says below which load no schedule gets in this order of the ops.
     allow
-        What may be done. "recompute": ops run again. An op that draws random numbers never does, nor one that reads
+        What may be done, and nothing else: give "order" too if it may be.
+        "recompute": ops run again. An op that draws random numbers never does, nor one that reads
         what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run
         in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
@@ -104,8 +107,7 @@ def fit(
         The ops are on several streams.
     """
     check_early({name: value for name, value in locals().items() if name != "capacity"})
-    limit = seconds(time_limit, "time_limit")
-    budget = in_bytes(capacity, "capacity")
+    budget = budget_of(capacity, "capacity", or_least=True)
     ways = check_ways(allow, cost, transfer, overlap)
     reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
     reading["keep_gradients"] = keep_gradients
@@ -124,16 +126,27 @@ def fit(
         "donate": names(donate, "donate"),
         "zero_copy": boolean(zero_copy, "zero_copy"),
     }
+    clock, as_it_is = _Clock(time_limit), dict(sharing)
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
     costs = named_costs(graph, cost, source, {**called, **reading})
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
-    search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, _Clock(limit))
+    search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, clock)
     if "order" in ways:
         search.add_best_order()
-    found, fitting = search.plan(
-        budget, lambda changed, left: plan(changed, planner, capacity=budget, time_limit=left, **sharing)
-    )
+
+    def planned(changed: _core.Graph, capacity: int | None, left: float | None) -> Plan:
+        return plan(changed, planner, capacity=capacity, time_limit=left, **sharing)
+
+    if budget.least:
+        found, fitting = search.least(planned)
+    else:
+        most = budget.of(lambda: plan(graph, planner, time_limit=clock.left(0.3), **as_it_is).peak)
+        try:
+            found, fitting = search.plan(most, planned)
+        except InfeasibleError as error:
+            error.args = (_advised(error, ways), *error.args[1:])
+            raise
     if "donate" in ways:
         fitting = replace(fitting, changes=(*_donations(found, donate), *fitting.changes))
     if cost == "profile":
@@ -141,6 +154,9 @@ def fit(
     origin = Source(source, kind_of(source), tuple(args), dict(kwargs or {}), dims=dict(dims or {}), **reading)
     runs = device is None and origin.kind in HAVE_PROGRAMS
     return replace(found, source=origin if runs else None, fitting=fitting)
+
+
+_Planned = Callable[[_core.Graph, "int | None", "float | None"], Plan]  # of a graph, within a capacity, by a time
 
 
 class _Clock:
@@ -176,24 +192,57 @@ class _Search:
         if best.found_by != "given":
             self._graphs.append(_core.reordered(self._graphs[0], best.ops))
 
-    def plan(self, budget: int, planned: Callable[[_core.Graph, float | None], Plan]) -> tuple[Plan, Fitting]:
+    def least(self, planned: _Planned) -> tuple[Plan, Fitting]:
+        """The plan that peaks lowest, of the schedules of each order that need least."""
+        fitted = []
+        for place, graph in enumerate(self._graphs):
+            share = 1 / (len(self._graphs) - place + 0.5)
+            fitted.append((place, _core.fit_least_graph(graph, *self._facts(graph), **self._options(share))))
+        best: tuple[Plan, Fitting] | None = None
+        for place, one in sorted(fitted, key=lambda each: each[1].load):
+            if best is None or one.load < best[0].peak:
+                found = self._lowest(one, planned)
+                if best is None or found.peak < best[0].peak:
+                    best = found, self._fitting(place, one, found.peak, least=True)
+        assert best is not None
+        interrupted = any(one.interrupted for _, one in fitted) and self._clock.left() is None
+        return replace(best[0], interrupted=best[0].interrupted or interrupted), best[1]
+
+    def _lowest(self, fitted: Any, planned: _Planned) -> Plan:
+        """A plan at the load, or as little above it as is found."""
+        try:
+            return planned(fitted.graph, fitted.load, self._clock.left())
+        except InfeasibleError as error:
+            return error.plan or planned(fitted.graph, None, self._clock.left())
+
+    def _fitting(self, place: int, fitted: Any, capacity: int, least: bool = False) -> Fitting:
+        order = (Change("order"),) if place > 0 else ()
+        changes = (*order, *changes_of(fitted.changes))
+        figures = (sum(self._cost.values()), fitted.added_cost, fitted.cost_bound)
+        return Fitting(changes, capacity, *figures, load_bound=fitted.load_bound, least=least)
+
+    def _facts(self, graph: _core.Graph) -> tuple[list[float], list[str]]:
+        return [self._cost[op.name] for op in graph.ops], [self._again[op.name] for op in graph.ops]
+
+    def _options(self, share: float) -> dict[str, Any]:
+        given: dict[str, Any] = {"recompute": self._recompute, "transfer": self._transfer, "storage": self._storage}
+        return given | {"time_limit": self._clock.left(share), "interruptible": True}
+
+    def plan(self, budget: int, planned: _Planned) -> tuple[Plan, Fitting]:
         """A plan within the budget. Where a plan needs more than the load, a lower load is asked for."""
         target, refused = budget, None
         for _ in range(_TARGETS):
             place, fitted = self._cheapest(target, refused)
             try:
-                found = planned(fitted.graph, self._clock.left())
+                found = planned(fitted.graph, budget, self._clock.left())
             except InfeasibleError as error:
                 if error.peak is None or target == 0:
                     raise
                 refused = error
                 target -= min(target, max(1, error.peak - budget))
             else:
-                order = (Change("order"),) if place > 0 else ()
-                changes = (*order, *changes_of(fitted.changes))
-                total = sum(self._cost.values())
-                fitting = Fitting(changes, budget, total, fitted.added_cost, fitted.cost_bound)
-                return replace(found, interrupted=found.interrupted or fitted.interrupted), fitting
+                interrupted = found.interrupted or fitted.interrupted
+                return replace(found, interrupted=interrupted), self._fitting(place, fitted, budget)
         assert refused is not None
         raise refused
 
@@ -204,17 +253,7 @@ class _Search:
         for place, graph in enumerate(self._graphs):
             share = 1 / (len(self._graphs) - place + 0.5)  # the other orders need time too, and so does the plan
             try:
-                fitted = _core.fit_graph(
-                    graph,
-                    [self._cost[op.name] for op in graph.ops],
-                    [self._again[op.name] for op in graph.ops],
-                    self._storage,
-                    capacity,
-                    recompute=self._recompute,
-                    transfer=self._transfer,
-                    time_limit=self._clock.left(share),
-                    interruptible=True,
-                )
+                fitted = _core.fit_graph(graph, *self._facts(graph), capacity=capacity, **self._options(share))
             except InfeasibleError as error:
                 refused = error if refused is None or error.lower_bound < refused.lower_bound else refused
                 continue
@@ -242,6 +281,15 @@ def check_ways(
         raise ValueError(f"allow must hold at least one way of {', '.join(WAYS)}, got none; without any, use plan")
     check_costs(cost, transfer, overlap, "offload" in ways)
     return ways
+
+
+def _advised(error: InfeasibleError, ways: Collection[str]) -> str:
+    """Why nothing fits, and what else there is."""
+    advice = "" if error.proven else '; memplan.fit(source, "least") finds as little as can be reached'
+    if "order" not in ways:
+        advice = f"; in the given order of the ops, as allow holds {', '.join(ways)} and not order{advice}"
+    what, line, rest = str(error).partition("\n")
+    return what + advice + line + rest
 
 
 def _donations(found: Plan, donated: Collection[str]) -> list[Change]:

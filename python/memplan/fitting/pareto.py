@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from ..api import capture
+from ..api import plan as planned
 from ..errors import InfeasibleError
 from ..facts.explain.advice import SHARING
 from ..facts.later import does
@@ -16,11 +17,11 @@ from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
 from ..options.checks import callback
 from ..options.early import check_early
-from ..sizes import in_bytes
+from ..sizes import Budget, budget_of
 from ..solving.fixed_in_pools import unfixed
 from .costs import named_costs
 from .fit import check_ways, fit
-from .pools import pareto_of_pool
+from .pools import in_order, pareto_of_pool
 
 _READING = ("args", "kwargs", "train", "dims", "inplace_ops", "trust", "device", "optimizer", "keep_gradients")
 _POINTS = 8
@@ -43,7 +44,8 @@ def pareto(
     source
         As for `fit`; with `pools`, as for `plan`.
     capacities
-        Bytes, as integers or text such as "8GiB". By default eight, from the load down to what any schedule needs. For
+        Bytes, as integers or text such as "8GiB"; "60%" is of the peak of the network as it is, or of what the pool
+        would hold. By default eight, from the load down to what any schedule needs. For
         a pool: 17, from what it would hold if it had no limit down to 0, and the capacity that it was given.
     planner
         As for `fit`.
@@ -83,7 +85,11 @@ def pareto(
     options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), source, reading)
     sharing = {name: options[name] for name in SHARING if name in options}
     given = _given_load(graph, sharing)
-    asked = _even(graph, planner, given, options) if chosen is None else chosen
+    asked = (
+        _even(graph, planner, given, options)
+        if chosen is None
+        else in_order(chosen, lambda: _peak(graph, planner, options))
+    )
     found: list[ParetoPoint] = []
     interrupted = False
     for capacity in asked:
@@ -117,10 +123,16 @@ def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **optio
     return pareto(plan.graph, capacities, **(given | options))
 
 
-def _checked(capacities: Sequence[int | str]) -> list[int]:
+def _checked(capacities: Sequence[int | str]) -> list[Budget]:
     if isinstance(capacities, (str, bytes)) or not isinstance(capacities, Sequence):
         raise TypeError(f"capacities must be a list of bytes, got {capacities!r}")
-    return sorted({in_bytes(capacity, "capacities") for capacity in capacities}, reverse=True)
+    return [budget_of(capacity, "capacities") for capacity in capacities]
+
+
+def _peak(graph: _core.Graph, planner: str, options: dict[str, Any]) -> int:
+    """The peak of the graph as it is."""
+    given = {name: options[name] for name in (*SHARING, "time_limit") if name in options}
+    return planned(graph, planner, **given).peak
 
 
 def _given_load(graph: _core.Graph, sharing: dict[str, Any]) -> int:

@@ -11,6 +11,7 @@ from ..errors import InfeasibleError
 from ..facts.memories import Memories, Pool, exact, number
 from ..facts.pareto import Pareto, ParetoPoint
 from ..facts.plan import Plan
+from ..sizes import Budget
 from ..text import offer
 
 _READING = (
@@ -22,7 +23,7 @@ _PARTS = 16  # of the capacities that are looked at by default
 
 def pareto_of_pool(
     source: Any,
-    capacities: Sequence[int] | None,
+    capacities: Sequence[Budget] | None,
     planner: str,
     pools: Sequence[Pool],
     pool: str | None,
@@ -41,7 +42,7 @@ def pareto_of_pool(
 
     free = planned(_with(pools, chosen, None))
     needed = _memories(free)[chosen.name].peak
-    asked = _even(needed, chosen) if capacities is None else capacities
+    asked = _even(needed, chosen) if capacities is None else in_order(capacities, lambda: needed)
     found: list[ParetoPoint] = []
     interrupted = free.interrupted
     for capacity in [] if interrupted else asked:
@@ -60,6 +61,12 @@ def pareto_of_pool(
             break
     given = None if chosen.capacity is None else int(chosen.capacity)
     return Pareto(_falling(found), needed, _dearest(_memories(free)), interrupted, chosen.name, given)
+
+
+def in_order(capacities: Sequence[Budget], whole: Callable[[], int]) -> list[int]:
+    """Capacities in bytes, each once, the largest first; `whole` says what shares are of."""
+    of = whole() if any(capacity.share is not None for capacity in capacities) else 0
+    return sorted({capacity.of(lambda: of) for capacity in capacities}, reverse=True)
 
 
 def _chosen(pools: Sequence[Pool], name: str | None) -> Pool:

@@ -14,7 +14,7 @@ from ..text import printable
 from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
 from .memories import cost_text
-from .units import counted, format_bytes, optimal, planned_by
+from .units import counted, enough, format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -211,7 +211,7 @@ def title_of(plan: Plan) -> str:
     who = planned_by(plan.planner, plan.ordered_by)
     if plan.memories is not None:
         return f"{who}: {counted(len(plan.memories), 'pools')}, {cost_text(plan.memories)}"
-    state = optimal(plan) if plan.optimal else f"gap {plan.gap:.3%} at most"
+    state = optimal(plan) if plan.optimal else enough(plan) or f"gap {plan.gap:.3%} at most"
     return f"{who}: peak {format_bytes(plan.peak)}, {state}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..text import printable
 from .tables import Table, html, text
-from .units import changes_text, counted, format_bytes, percent, shortened
+from .units import changes_text, counted, format_bytes, percent, shortened, with_bytes
 
 if TYPE_CHECKING:
     from ..facts.fitting import Change, Fitting
@@ -34,8 +34,27 @@ def fitting_table(fitting: Fitting) -> Table:
     notes = [_sum(kind, fitting) for kind in dict.fromkeys(change.kind for change in dearest)]
     if len(dearest) > _SHOWN:
         notes.insert(0, f"and {counted(len(dearest) - _SHOWN, 'changes')} more, which cost less")
-    title = f"To fit {format_bytes(fitting.capacity)}: {changes_text(fitting)}"
+    if fitting.least:
+        notes.append(least_text(fitting))
+    title = f"{asked_text(fitting)}: {changes_text(fitting)}"
     return Table(title, ("change", "tensors", "free", "after", "until", "cost"), tuple(rows), _RIGHT, tuple(notes))
+
+
+def asked_text(fitting: Fitting) -> str:
+    """What was asked for: "To fit 2.00 GiB"."""
+    what = "As little as is reached," if fitting.least else "To fit"
+    return f"{what} {format_bytes(fitting.capacity)}"
+
+
+def least_text(fitting: Fitting) -> str:
+    """How far what is reached is from what is proven."""
+    if fitting.load_bound >= fitting.capacity:
+        return "no schedule needs less in this order of the ops"
+    bound = f"any schedule needs {with_bytes(fitting.load_bound)} at least, in this order of the ops"
+    if fitting.load_bound <= 0:
+        return "nothing less was found"
+    gap = fitting.capacity / fitting.load_bound - 1
+    return f"nothing less was found, at most {percent(gap)} is to be gained: {bound}"
 
 
 def _row(change: Change, fitting: Fitting) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from .given import checked_plans, checked_titles
 from .highlight import Steps, marks, window
 from .legend import legend
 from .memories import cost_text
-from .units import changes_text, counted, format_bytes, optimal, planned_by
+from .units import changes_text, counted, enough, format_bytes, optimal, planned_by
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -241,7 +241,7 @@ def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
 
 
 def _title(plan: Plan, separator: str) -> str:
-    state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    state = optimal(plan) if plan.optimal else enough(plan) or f"at most {plan.gap:.3%} above the optimum"
     if plan.memories is not None:
         state = cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)

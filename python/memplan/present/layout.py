@@ -14,9 +14,10 @@ from .. import _core
 from ..facts.buffer_info import tenants_of
 from ..facts.usage import parts_by_buffer
 from ..text import printable
+from .fitting import asked_text, least_text
 from .memories import cost_text
 from .tables import WIDTH, printed
-from .units import SHARES, changes_text, counted, format_bytes, optimal, shortened
+from .units import SHARES, changes_text, counted, enough, format_bytes, optimal, shortened
 
 if TYPE_CHECKING:
     from ..facts.plan import Plan
@@ -181,14 +182,17 @@ def _price(plan: Plan) -> str:
 
 def _changes(plan: Plan) -> str:
     """What `memplan.fit` has done, and what it costs of the whole; empty for other plans."""
-    return "" if plan.fitting is None else changes_text(plan.fitting)
+    if plan.fitting is None:
+        return ""
+    least = f"; {least_text(plan.fitting)}" if plan.fitting.least else ""
+    return changes_text(plan.fitting) + least
 
 
 def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
-    text = f"gap {plan.gap:.3%} at most, not proven optimal"
+    text = f"{enough(plan) or f'gap {plan.gap:.3%} at most'}, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
@@ -206,7 +210,7 @@ def _order(plan: Plan) -> str:
 
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
-    state = optimal(plan) if plan.optimal else f"at most {plan.gap:.3%} above the best possible"
+    state = optimal(plan) if plan.optimal else enough(plan) or f"at most {plan.gap:.3%} above the best possible"
     if plan.memories is not None:
         state = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
@@ -215,7 +219,9 @@ def line_text(plan: Plan) -> str:
     line = f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {plan.seconds:.3g} s{interrupted}"
     if plan.fitting is None:
         return line
-    return f"{line}\nto fit {format_bytes(plan.fitting.capacity)}: {changes_text(plan.fitting)}"
+    least = f"; {least_text(plan.fitting)}" if plan.fitting.least else ""
+    asked = asked_text(plan.fitting)
+    return f"{line}\n{asked[0].lower()}{asked[1:]}: {changes_text(plan.fitting)}{least}"
 
 
 def summary_text(plan: Plan) -> str:

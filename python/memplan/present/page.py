@@ -28,7 +28,7 @@ from .colours import COLOUR_BY, Colouring, colourings, samples
 from .given import checked_plans, is_plan
 from .highlight import marks
 from .memories import cost_text, memories_table
-from .units import changes_text, format_bytes, optimal
+from .units import changes_text, enough, format_bytes, optimal
 
 if TYPE_CHECKING:
     from .. import _core
@@ -267,7 +267,7 @@ def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
     of_one = plan.memories is None  # arena: what only that has
-    gap = f"none: proven {optimal(plan)}" if plan.optimal else f"{plan.gap:.3%} at most"
+    gap = f"none: proven {optimal(plan)}" if plan.optimal else enough(plan) or f"{plan.gap:.3%} at most"
     return [
         ("planner", winner, ""),
         *([("order", plan.ordered_by, "")] if orders else []),

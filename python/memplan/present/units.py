@@ -31,6 +31,16 @@ def optimal(plan: Plan) -> str:
     return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
 
 
+def enough(plan: Plan) -> str:
+    """That the search ended as soon as a plan was within what was asked for; empty for other plans."""
+    capacity = plan.capacity
+    if capacity is None and plan.fitting is not None and not plan.fitting.least:
+        capacity = plan.fitting.capacity
+    if capacity is None or plan.optimal or plan.peak > capacity or plan.memories is not None:
+        return ""
+    return f"within {format_bytes(capacity)}, where the search ended"
+
+
 def planned_by(planner: str, order: str) -> str:
     """The planner of a plan, and the order of the ops where another than the given one was asked for."""
     return planner if order == "given" else f"{planner}, order {order}"

@@ -117,7 +117,7 @@ class Solver:
         """What a planner finds, as plans; what an error holds too."""
         tell = None if self.on_improvement is None else _teller(self.on_improvement, plan_of)
         try:
-            return plan_of(*solved(tell))
+            return replace(plan_of(*solved(tell)), capacity=self.capacity)
         except InfeasibleError as error:
             if error.plan is not None:
                 found = cast(Any, error.plan)

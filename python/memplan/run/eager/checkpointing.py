@@ -38,7 +38,8 @@ def checkpoint(
         A module, in train mode as it is to be trained.
     budget
         Bytes, as an integer or text such as "2GiB", for all that a step holds: weights, gradients, states of the
-        optimizer and inputs too. `memplan.estimate` says what a step holds now.
+        optimizer and inputs too. `memplan.estimate` says what a step holds now, and "60%" is of that. "least" takes the
+        modules with which it holds least, of all sets that are tried.
     args, kwargs, optimizer, autocast, loss, device
         What a step is, as for `memplan.estimate`.
 

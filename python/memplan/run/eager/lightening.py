@@ -16,7 +16,7 @@ from ...errors import InfeasibleError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...facts.estimate import Estimate
 from ...importers.torch.dry_run import DryRun
-from ...sizes import format_bytes, in_bytes, with_bytes
+from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, candidates_of, choose
 
 _TRIALS = 8  # sets of modules that are tried
@@ -156,7 +156,7 @@ def lightened(
     Parameters
     ----------
     step, budget
-        A step, and the bytes that all of it may hold.
+        A step, and the bytes that all of it may hold; "60%" of what it holds, or "least".
     applied
         A context in which modules with these names do so.
     again
@@ -172,9 +172,10 @@ def lightened(
     InfeasibleError
         No such modules were found.
     """
-    limit = in_bytes(budget, "budget")
+    asked = budget_of(budget, "budget", or_least=True)
     found = step.run(watch=True)
     before = of_run(found, step.device)
+    limit = 0 if asked.least else asked.of(lambda: before.total)
     if before.total <= limit:
         return Lightened((), 0.0, before, before)
     need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
@@ -188,7 +189,7 @@ def lightened(
         return replace(after, activations=after.activations + beside * (calls + 1))  # one more while one runs again
 
     target, best = limit, before
-    for _ in range(_TRIALS):
+    for _ in range(0 if asked.least else _TRIALS):
         chosen = choose(need, candidates, target)
         if chosen is None:
             break
@@ -200,8 +201,10 @@ def lightened(
         target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
     least = _least(need, before.kept, candidates)
     after = tried(least)
-    if after.total <= limit:
+    if after.total <= limit or (asked.least and after.total < before.total):
         return _made(found, least, before, after)
+    if asked.least:
+        return Lightened((), 0.0, before, before)
     gradients = sum(found.size[place] for place in found.gradient)
     raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
 

@@ -47,7 +47,8 @@ def offload(
     model
         A module, in train mode as it is to be trained.
     budget
-        Bytes, as an integer or text such as "2GiB", for all that a step holds, as for `checkpoint`.
+        Bytes, as an integer or text such as "2GiB", for all that a step holds, "60%" of what it holds now, or "least",
+        as for `checkpoint`.
     args, kwargs, optimizer, autocast, loss, device
         What a step is, as for `memplan.estimate`.
     folder

@@ -31,6 +31,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
 from ...errors import InfeasibleError, SourceError, UnsupportedError
+from ...sizes import Budget
 from .budget import WithinBudget
 from .compiled import forget_since, loaded_since, times_loaded
 from .leaving import Outputs, Step
@@ -67,8 +68,21 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
     if settings.budget is not None:
-        return _within(graph, inputs, settings, patches, settings.budget)
+        budget = settings.budget
+        if isinstance(budget, Budget):
+            budget = budget.of(lambda: _held(graph, inputs, settings, patches))
+        return _within(graph, inputs, settings, patches, budget)
     return _planned(graph, inputs, settings, patches)
+
+
+def _held(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> int:
+    """Bytes that a step holds without a budget, in the buffers of its wrappers; nothing of it stays."""
+    before = times_loaded()
+    with functorch.patch(force_non_lazy_backward_lowering=True):
+        _planned(fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs, settings, patches)
+    held = max((most for one in loaded_since(before) for most in one.planned), default=0)
+    forget_since(before)
+    return held
 
 
 def _within(

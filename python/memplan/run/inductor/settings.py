@@ -11,8 +11,9 @@ from typing import Any
 
 from ... import _core
 from ...planning.orders import check_order
-from ...planning.registry import IN_PYTHON, find, solve_problem
-from ...sizes import in_bytes
+from ...planning.registry import IN_PYTHON, check_planner, find
+from ...sizes import Budget, budget_of, in_bytes
+from ...text import nearest
 
 FORMAT = 3  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
@@ -36,8 +37,8 @@ class Settings:
         Whether a graph may have several arenas, one after another, where that holds less.
     order : str
         In which order kernels run, as in `memplan.plan`; "given" is Inductor's.
-    budget : int or None
-        Bytes that forward and backward may hold: what forward saves is chosen so.
+    budget : int, Budget or None
+        Bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without.
     """
 
     planner: str = "auto"
@@ -45,7 +46,7 @@ class Settings:
     alignment: int | None = None
     split: bool = True
     order: str = "given"
-    budget: int | None = None
+    budget: int | Budget | None = None
 
     def alignment_on(self, device_type: str) -> int:
         """Bytes, of every buffer on devices of that type."""
@@ -78,7 +79,7 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own: dict[str, Any] = {"planner": _planner, "place": _place, "alignment": _alignment, "split": _split}
+    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": _split}
     own |= {"order": check_order, "budget": _budget}
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
@@ -89,17 +90,12 @@ def settings_of(
         elif plain in known:
             patches[plain] = value
         else:
+            near = nearest(plain, own)
             raise ValueError(
                 f"options of the backend memplan are {', '.join(own)} and those of torch._inductor.config, got {name!r}"
+                + (f"; did you mean {near!r}?" if near else "")
             )
     return Settings(**chosen), patches
-
-
-def _planner(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"planner must be a name from planners(), got {value!r}")
-    solve_problem(_core.Problem([1], [0], [1]), value)  # raises what is wrong with it
-    return value
 
 
 def _place(value: Any) -> tuple[str, ...]:
@@ -118,8 +114,11 @@ def _alignment(value: Any) -> int:
     return size
 
 
-def _budget(value: Any) -> int | None:
-    return None if value is None else in_bytes(value, "budget")
+def _budget(value: Any) -> int | Budget | None:
+    if value is None:
+        return None
+    budget = budget_of(value, "budget")
+    return budget if budget.bytes is None else budget.bytes
 
 
 def _split(value: Any) -> bool:
