@@ -96,6 +96,14 @@ def test_views_are_bytes_of_the_arena_until_the_next_run():
     assert not np.shares_memory(later.outputs["y"], shown)
 
 
+def test_views_of_the_arena_may_be_the_next_inputs():
+    plan = memplan.plan(residual(), dims={"n": 4})
+    x = reals(4, 8)
+    once = plan.run(x).outputs["y"]
+    shown = plan.run(x, views=True).outputs["y"]
+    same(plan.run(shown, check=True).outputs, plan.run(once).outputs)
+
+
 def test_every_tensor_lies_where_the_plan_says():
     plan = memplan.plan(residual(), dims={"n": 4}, place=["input", "weight", "intermediate", "output", "workspace"])
     bound = plans.program_of(plan).bind(plan)

@@ -66,7 +66,7 @@ class Fakes:
             a subclass that has its own dispatch.
         """
         if id(tensor) not in self._made:
-            _check_dense(tensor, what)
+            require_dense(tensor, what)
             self._kept.append(tensor)
             with _disable_current_modes(), torch.inference_mode(False), self.mode:
                 self._made[id(tensor)] = self._make(tensor)
@@ -103,6 +103,7 @@ class Fakes:
         empty = torch.empty(0, dtype=tensor.dtype, device=base.device)
         with torch.no_grad():
             fake = empty.set_(base.untyped_storage(), self._size(tensor.storage_offset()), sizes, strides)
+            fake = torch._neg_view(fake) if tensor.is_neg() else fake
             fake = fake.conj() if tensor.is_conj() else fake
         if isinstance(tensor, torch.nn.Parameter):
             return torch.nn.Parameter(fake, requires_grad=tensor.requires_grad)
@@ -133,7 +134,8 @@ def known_size(size: int | torch.SymInt) -> int:
     return int(size.node.hint)
 
 
-def _check_dense(tensor: Tensor, what: str) -> None:
+def require_dense(tensor: Tensor, what: str) -> None:
+    """SourceError unless a tensor is a dense one of torch itself."""
     kind = type(tensor)
     if is_lazy(tensor):
         raise SourceError(f"{what} is not initialized: run the lazy module once before importing it")

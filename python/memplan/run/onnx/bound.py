@@ -176,6 +176,7 @@ class Bound:
         program, memory = self._program, self._memory
         given = named_inputs(args, kwargs or {}, program.inputs, self._tensors)
         given |= checked_weights(weights or {}, program.weights, self._tensors, program.steering)
+        given = {name: value.copy() if memory.shows(value) else value for name, value in given.items()}
         poisoned = self._poisoned(order) if check else {}
         memory.poison(poisoned.get(_BEFORE, []))
         memory.give(given, self._donated, there)

@@ -17,12 +17,13 @@ def program_of(source: Source) -> Program:
     """The program of a module, graph, exported program or .pt2 file."""
     require_torch(_WHAT)
     with names_of_torch(_WHAT):
-        from .held import weights_held
+        from .held import Modes, weights_held
         from .program import TorchProgram
         from .recording import Recording
 
     recording = Recording()
     value = source.value
+    modes = Modes(value)
     options: dict[str, Any] = {"train": source.train, "dims": source.dims, "inplace_ops": frozenset(source.inplace_ops)}
     options |= {"optimizer": source.optimizer, "keep_gradients": source.keep_gradients}
     if source.kind == ".pt2":
@@ -30,4 +31,4 @@ def program_of(source: Source) -> Program:
     else:
         spec = import_torch(value, args=tuple(source.args), kwargs=source.kwargs, **options, listener=recording)
     graph = graph_of(spec, measured=True)
-    return TorchProgram(source, graph, recording, weights_held(value))
+    return TorchProgram(source, graph, recording, weights_held(value), modes, program_of)

@@ -130,6 +130,7 @@ class _Copying:
             inputs=tuple(map(self._view, call.inputs)),
             outputs=tuple(map(self._view, call.outputs)),
             leaves=frozenset(map(self._view, call.leaves)),
+            written=frozenset(self._newest.get(storage, storage) for storage in call.written),
             ops=range(step, step + 1),
         )
 

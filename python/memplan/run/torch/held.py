@@ -1,4 +1,4 @@
-"""The weights that a network holds, looked up at each run: quickly, and as they are then."""
+"""What a network is at each run: the weights that it holds, looked up quickly, and the modes that it is in."""
 
 from __future__ import annotations
 
@@ -39,3 +39,41 @@ class _Weights:
             for held in (part._parameters, part._buffers)
             for key in held
         ]
+
+
+class Modes:
+    """What decides on the ops of a network besides its arguments: which parts train, autocast, the default dtype.
+
+    Parameters
+    ----------
+    source : Any
+        A network, as it is now.
+    """
+
+    def __init__(self, source: Any) -> None:
+        module = getattr(source, "_orig_mod", source)
+        self._parts = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
+        self._training = [part.training for _, part in self._parts]
+        self._around = _around()
+
+    def changed(self) -> str | None:
+        """What is not as it was; None for nothing."""
+        if self._training != [part.training for _, part in self._parts]:
+            for (name, part), training in zip(self._parts, self._training, strict=True):
+                if part.training != training:
+                    modes = ("train", "eval") if training else ("eval", "train")
+                    what = f"module '{name}'" if name else "the network"
+                    return f"{what} was in {modes[0]} mode when it was planned, and is in {modes[1]} mode now"
+        now = _around()
+        for name, value in self._around.items():
+            if now[name] != value:
+                return f"{name} was {value} when it was planned, and is {now[name]} now"
+        return None
+
+
+def _around() -> dict[str, Any]:
+    casts = {device: torch.is_autocast_enabled(device) for device in ("cpu", "cuda")}
+    found: dict[str, Any] = {
+        f"autocast on {device}": torch.get_autocast_dtype(device) if on else "off" for device, on in casts.items()
+    }
+    return {**found, "the default dtype": torch.get_default_dtype()}

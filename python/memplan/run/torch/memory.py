@@ -100,6 +100,14 @@ class Memory:
         offset = self.offset[view.storage]
         return None if offset is None else (offset + view.begin, offset + view.end)
 
+    def bytes(self, storage: int, begin: int, end: int) -> Tensor:
+        """The bytes [begin, end) of a storage, where it lies now."""
+        tensor = torch.empty(0, dtype=torch.uint8, device=self._recording.storages[storage].device)
+        handle = self._storage[storage]
+        assert handle is not None
+        tensor.set_(handle, self._base[storage] + begin, (end - begin,), (1,))
+        return tensor
+
     def own(self, storage: int) -> None:
         """Give a storage memory of its own."""
         record = self._recording.storages[storage]

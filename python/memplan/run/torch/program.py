@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,15 @@ import torch
 from torch import Tensor, fx
 
 from ... import _core
+from ...errors import SourceError
 from ...facts.source import Source
 from ...importers.torch.private import names_of_torch
-from ..matching import require_no_copies
+from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
 from ..result import Run
 from .again import with_copies
 from .given import plain_values
+from .held import Modes
 from .kernels import instruction
 from .memory import Memory
 from .recording import CallRecord, Recording, View
@@ -28,7 +31,7 @@ from .sources import Sources
 
 if TYPE_CHECKING:
     from ...facts.plan import Plan
-    from ..program import Common
+    from ..program import Common, Program
 
 
 _Step = Callable[[], object]
@@ -48,9 +51,16 @@ class TorchProgram:
     """
 
     def __init__(
-        self, source: Source, graph: _core.Graph, recording: Recording, held: Callable[[], Mapping[str, Tensor]]
+        self,
+        source: Source,
+        graph: _core.Graph,
+        recording: Recording,
+        held: Callable[[], Mapping[str, Tensor]],
+        modes: Modes,
+        made_of: Callable[[Source], Program],
     ) -> None:
-        self.graph, self.recording, self.held = graph, recording, held
+        self.graph, self.recording, self.held, self.modes = graph, recording, held, modes
+        self._made_of = made_of
         self._source, self._names = source, [op.name for op in graph.ops]
         self.optimizer = None
         if recording.stepped is not None:
@@ -58,6 +68,18 @@ class TorchProgram:
             self.held = lambda: {**held(), **states()}
         given = source.args or source.kwargs
         self.planned = plain_values(recording.named(tuple(source.args), source.kwargs)) if given else {}
+
+    def again(self, plan: Plan, changed: str) -> TorchProgram:
+        """The program of the network as it is now, of the same plan; SourceError if the plan is not of that."""
+        source = self._source if self.optimizer is None else replace(self._source, optimizer=self.optimizer)
+        program = self._made_of(source)
+        assert isinstance(program, TorchProgram)
+        assert plan.graph is not None
+        try:
+            require_same(plan.graph, program.graph)
+        except SourceError as error:
+            raise SourceError(f"{changed}: {error}") from None
+        return program
 
     def bind(self, plan: Plan, common: Common | None = None) -> BoundProgram:
         """Make the arena of a plan, or take a common one, and check the bounds of every tensor."""
@@ -89,9 +111,15 @@ class BoundProgram:
     """A program and the arena of a plan."""
 
     def __init__(self, program: TorchProgram, plan: Plan, common: Common | None = None) -> None:
+        self._plan, self._common = plan, common
+        self._lock = threading.Lock()
+        self._bind(program)
+
+    def _bind(self, program: TorchProgram) -> None:
+        plan, common = self._plan, self._common
         assert plan.graph is not None
         recording = with_copies(program.recording, program.graph, plan.graph)
-        self._program, self._recording, self._plan = program, recording, plan
+        self._program, self._recording = program, recording
         self._memory = Memory(plan, recording, None if common is None else torch.from_numpy(common.data))
         self._free = [(0, len(self._memory.arena))] if common is None else common.free
         self._numbers: dict[int, Any] = {}
@@ -103,10 +131,15 @@ class BoundProgram:
             steps = [call.ops.start for call in recording.calls]
         calls = sorted(zip(steps, recording.calls, strict=True), key=lambda pair: pair[0])
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
-        made = [(step, call.grad, done) for step, call, done in found if done is not None]
-        self._steps = list(_with_modes((step, grad, done.run) for step, grad, done in made))
-        self._ops, self._copied = len(made), sum(done.copied for _, _, done in made)
-        self._lock = threading.Lock()
+        made = [done for _, _, done in found if done is not None]
+        self._ops, self._copied = len(made), sum(done.copied for done in made)
+        last = {storage: place for place, (_, call, _) in enumerate(found) for storage in call.written}
+        runs: list[tuple[int, bool, _Step]] = []
+        for place, (step, call, done) in enumerate(found):
+            runs += [] if done is None else [(step, call.grad, done.run)]
+            written = [storage for storage in call.written & self._sources.storages if last[storage] == place]
+            runs += [(step, call.grad, partial(self._sources.give_back, storage)) for storage in written]
+        self._steps = list(_with_modes(runs))
 
     def run(
         self,
@@ -119,17 +152,31 @@ class BoundProgram:
         there: Collection[str] = (),
     ) -> Run:
         """Run once; see `Plan.run`. The arena holds the weights `there` already."""
+        with self._lock:
+            changed = self._program.modes.changed()
+            if changed is not None:
+                self._bind(self._program.again(self._plan, changed))
+            return self._run(args, kwargs, weights or {}, check, views, there)
+
+    def _run(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        weights: Mapping[str, Any],
+        check: bool,
+        views: bool,
+        there: Collection[str],
+    ) -> Run:
         memory = self._memory
-        with self._lock, torch.no_grad(), self._below_autocast():
+        with torch.no_grad(), self._below_autocast():
             try:
+                found = self._sources.gather(args, kwargs, weights, there)
                 for begin, end in self._free if check else ():
                     memory.arena[begin:end].fill_(GARBAGE)
-                copied = self._sources.place(args, kwargs, weights or {}, there)
+                self._sources.place(found)
                 self._execute(check)
                 for target, value in self._recording.updates:
-                    memory.tensor(target).copy_(memory.tensor(value))
-                for tensor, place in copied:
-                    tensor.copy_(place)
+                    self._sources.update(target, memory.tensor(value))
                 if self._program.optimizer is not None:
                     vars(self._program.optimizer)["_opt_called"] = True  # schedulers ask for it
                 return self._result(views)
@@ -146,7 +193,7 @@ class BoundProgram:
         with self._lock, torch.no_grad(), self._below_autocast(), torch.random.fork_rng():
             try:
                 for _ in range(repeats):
-                    self._sources.place(args, kwargs, {})
+                    self._sources.place(self._sources.gather(args, kwargs, {}))
                     spent: dict[str, float] = {}
                     for step, run in self._steps:
                         begin = _now(device)

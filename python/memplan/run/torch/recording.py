@@ -61,6 +61,7 @@ class SourceRecord:
     kind: str
     view: View
     origin: Tensor | None
+    requires_grad: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class CallRecord:
 
     `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
     `grad` is whether gradients were on: with them, some kernels return what the backward pass needs.
+    `written` are the storages that it writes to, among those of its inputs.
     """
 
     function: Callable[..., Any]
@@ -83,6 +85,7 @@ class CallRecord:
     grad: bool = False
     number: Number | LateNumber | None = None
     result: Any = None
+    written: frozenset[int] = frozenset()
 
 
 class Recording:
@@ -107,7 +110,7 @@ class Recording:
         self.named = named
 
     def source(self, tensor: Tensor, name: str, kind: str, origin: Tensor | None) -> None:
-        self.sources.append(SourceRecord(name, kind, self._view(tensor), origin))
+        self.sources.append(SourceRecord(name, kind, self._view(tensor), origin, tensor.requires_grad))
 
     def call(
         self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor], ops: range
@@ -117,13 +120,14 @@ class Recording:
         inputs = _views_in((args, kwargs))
         outputs = tuple(self._view(tensor) for _, tensor in tensors_in(result))
         fresh = tuple(view.storage >= known for view in outputs)
-        for tensor in written:
-            self.storages[self._view(tensor).storage].written = True
+        targets = frozenset(self._view(tensor).storage for tensor in written)
+        for storage in targets:
+            self.storages[storage].written = True
         leaves = _leaves_in(call, inputs)
         grad = torch.is_grad_enabled()
         made = pytree.tree_map(self._leaf, result)
         record = CallRecord(
-            function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad, result=made
+            function, args, kwargs, inputs, outputs, fresh, bool(written), ops, leaves, grad, None, made, targets
         )
         self.calls.append(record)
 
