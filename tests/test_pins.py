@@ -56,11 +56,6 @@ def test_pins_and_reserved_bytes_are_columns() -> None:
             [(9, 12, 4, 9)],
             r"reserved bytes \[9, 12\) in steps \[4, 9\) share bytes \[9, 10\) in steps \[4, 5\)",
         ),
-        (
-            None,
-            [(0, 4, *ALWAYS), (3, 5, 0, 1)],
-            r"reserved bytes \[0, 4\) and reserved bytes \[3, 5\) in steps \[0, 1\)",
-        ),
         (None, [(4, 4, 0, 1)], r"reserved\[0\] must be bytes begin < end from 0 on, .* got bytes \[4, 4\) in steps"),
         (None, [(0, 4, 1, 1)], r"reserved\[0\] must be bytes .* in steps \[1, 1\)"),
         (None, [(-1, 4, 0, 1)], r"reserved\[0\] must be bytes .* \[-1, 4\)"),
@@ -72,6 +67,28 @@ def test_pins_and_reserved_bytes_are_columns() -> None:
 def test_what_cannot_be(pins: Any, reserved: Any, message: str) -> None:
     with pytest.raises(memplan.ProblemError, match=message):
         problem(pins, reserved)
+
+
+@pytest.mark.parametrize(
+    ("rows", "union"),
+    [
+        ([(0, 9, *ALWAYS), (4, 12, *ALWAYS)], [(0, 12, *ALWAYS)]),
+        ([(0, 9, 0, 5), (0, 9, 0, 5)], [(0, 9, 0, 5)]),
+        ([(0, 4, *ALWAYS), (3, 6, 0, 1), (3, 6, 1, 2)], [(0, 4, *ALWAYS), (4, 6, 0, 2)]),
+        ([(0, 9, 0, 2), (2, 4, 1, 5), (20, 21, 0, 9)], [(0, 2, 0, 2), (2, 4, 0, 5), (4, 9, 0, 2), (20, 21, 0, 9)]),
+        ([(4, 9, 0, 2), (0, 4, 0, 2)], [(4, 9, 0, 2), (0, 4, 0, 2)]),
+    ],
+)
+def test_of_reserved_ranges_that_overlap_the_union_counts(rows: Any, union: Any) -> None:
+    assert problem(None, rows).reserved.tolist() == [list(row) for row in union]
+    assert memplan.plan(problem(), reserved=rows).peak == memplan.plan(problem(None, union)).peak
+
+
+def test_many_pins_at_one_address_are_checked_in_time() -> None:
+    many = 20_000
+    first = np.arange(many)
+    given = memplan.Problem(np.full(many, 4), first, first + 1, pins=np.zeros(many, np.int64))
+    assert memplan.plan(given).peak == 4
 
 
 def test_a_pin_must_be_aligned() -> None:
@@ -359,3 +376,75 @@ def test_many_buffers_around_what_is_fixed() -> None:
     plan = memplan.plan(given, "auto:effort=20000000")
     plan.verify()
     assert plan.peak <= memplan.plan(given, "greedy_by_size").peak
+
+
+# Bounds
+
+
+def hard(**fixed: Any) -> memplan.Problem:
+    """Conflicts beyond lifetimes, so that no plan reaches the load."""
+    chance = random.Random(3)
+    first = [chance.randrange(100) for _ in range(60)]
+    pairs = [(a, b) for a in range(60) for b in range(a) if chance.random() < 0.2]
+    size = [4 * chance.randint(1, 60) for _ in first]
+    last = [f + chance.randint(1, 30) for f in first]
+    return memplan.Problem(size, first, last, conflicts=pairs, **fixed)
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [
+        {"reserved": [(0, 1000, *ALWAYS)]},
+        {"reserved": [(0, 400, *ALWAYS), (403, 1000, *ALWAYS)]},
+        {"reserved": [(0, 600, 0, 60), (0, 700, 60, 200), (500, 1000, *ALWAYS)]},
+    ],
+)
+def test_what_cannot_be_used_leaves_the_proof(fixed: Any) -> None:
+    plain = memplan.plan(hard(), "auto:effort=3000000")
+    above = memplan.plan(hard(**fixed), "auto:effort=3000000")
+    assert plain.optimal
+    assert (above.peak, above.lower_bound) == (plain.peak + 1000, plain.peak + 1000)
+
+
+def test_a_pin_that_lives_throughout_is_as_reserved() -> None:
+    plain = hard()
+    columns = (np.append(plain.size, 1000), np.append(plain.first, 0), np.append(plain.last, 200))
+    pinned = memplan.Problem(*columns, conflicts=plain.conflicts, pins=[-1] * 60 + [0])
+    plan, above = (memplan.plan(it, "auto:effort=3000000") for it in (plain, pinned))
+    assert above.optimal
+    assert (above.peak, above["#60"].offset) == (plan.peak + 1000, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "bound"),
+    [
+        ([(4, 100, *ALWAYS)], 120),  # a gap that is too small
+        ([(12, 100, *ALWAYS)], 110),  # that takes one of two
+        ([(12, 100, *ALWAYS), (105, 115, *ALWAYS)], 125),
+        ([(12, 100, 4, 9)], 110),
+        ([(12, 100, 5, 9)], 20),
+    ],
+)
+@pytest.mark.parametrize("planner", ["greedy_by_size", "auto"])
+def test_bounds_count_what_gaps_take(rows: Any, bound: int, planner: str) -> None:
+    plan = memplan.plan(problem(None, rows), planner)
+    assert (plan.peak, plan.lower_bound) == (bound, bound)
+
+
+def test_a_prefix_that_is_no_multiple_of_an_alignment() -> None:
+    plan = memplan.plan(problem(None, [(0, 13, *ALWAYS)], alignment=[8, 8]))
+    assert (plan.peak, plan.lower_bound, plan.optimal) == (42, 42, True)  # 16 to 26, 32 to 42
+    one = memplan.plan(problem(None, [(0, 13, *ALWAYS)], alignment=[8, 8], size=[10, 0]))
+    assert (one.peak, one.optimal, one["b"].offset) == (26, True, 0)
+
+
+def test_bounds_of_graphs_count_what_is_reserved() -> None:
+    """Whatever is in place, and in any order."""
+    plain = memplan.plan("example:gpt2_infer", order="best")
+    above = memplan.plan("example:gpt2_infer", order="best", reserved=[(0, 4096)])
+    assert plain.optimal
+    assert plain.order_bound is not None
+    assert (above.peak, above.lower_bound) == (plain.peak + 4096, plain.peak + 4096)
+    assert above.order_bound == plain.order_bound + 4096
+    with pytest.raises(memplan.InfeasibleError, match=f"at least {above.order_bound}"):
+        memplan.plan("example:gpt2_infer", order="best", reserved=[(0, 4096)], capacity=plain.order_bound)

@@ -41,6 +41,8 @@ void bind_order_bound(py::module_& m) {
       py::arg("work") = 100'000'000,
       "What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;\n"
       "held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes). The GIL is released.");
+  m.def("beside_reserved", &beside_reserved, py::arg("graph"), py::arg("bytes"),
+        "The lowest address below which so many bytes lie beside what is reserved at all steps.");
 }
 
 }  // namespace memplan::bindings

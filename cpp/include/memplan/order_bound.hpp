@@ -53,6 +53,11 @@ struct OrderBound {
 };
 
 // 0, without needs, where ops are on several streams. `work` is in steps of some nanoseconds.
+// What is reserved does not count.
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000);
+
+// The lowest address below which so many bytes lie beside what the layout of a graph reserves at all steps: what every
+// order needs, as an arena.
+Bytes beside_reserved(const Graph& graph, Bytes bytes);
 
 }  // namespace memplan

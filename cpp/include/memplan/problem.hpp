@@ -71,7 +71,7 @@ class Problem {
   // The same buffers, with these pins and reserved bytes instead of those that they have. `pins` has the offset of each
   // buffer, kNowhere where it is free; empty: all are. Throws ProblemError for a pin that is negative or not aligned,
   // for reserved bytes that are none, for ends that leave no room below int64 for all other buffers, and for two pins,
-  // or a pin and reserved bytes, or two reserved ranges, that overlap: no plan has both.
+  // or a pin and reserved bytes, that overlap: no plan has both. Of reserved ranges that overlap, the union counts.
   Problem with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved = {}) const;
 
   // The same buffers, which lie together as these rows say instead of as they did. Throws ProblemError for a buffer

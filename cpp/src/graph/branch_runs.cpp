@@ -44,6 +44,8 @@ Graph only(const Graph& graph, const std::vector<bool>& runs) {
     if (const std::string& name = graph.tensor(t).name; !gone.contains(name)) spec.outputs.push_back(name);
   for (const std::string& name : graph.layout().exclude)
     if (!gone.contains(name)) spec.layout.exclude.push_back(name);
+  for (const Reserved& range : graph.layout().reserved)
+    if (range == Reserved{range.begin, range.end}) spec.layout.reserved.push_back(range);  // at all steps
   return Graph(std::move(spec));
 }
 

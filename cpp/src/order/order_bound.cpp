@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "order/bound.hpp"
+#include "problem/reserved.hpp"
 
 namespace memplan {
 
@@ -12,6 +13,10 @@ OrderBound order_bound(const Graph& graph, const StorageOptions& storage, std::i
   std::vector<Index> order(graph.ops().size());
   std::iota(order.begin(), order.end(), Index{0});
   return bound_of(model, order, work, Deadline());
+}
+
+Bytes beside_reserved(const Graph& graph, Bytes bytes) {
+  return end_beside(throughout(graph.layout().reserved, 0, static_cast<Step>(graph.op_count())), bytes);
 }
 
 }  // namespace memplan

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -11,7 +12,9 @@
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "plan/attempt.hpp"
+#include "problem/fixed_bound.hpp"
 #include "problem/fold.hpp"
+#include "problem/reserved.hpp"
 #include "problem/unbranched.hpp"
 
 namespace memplan {
@@ -34,6 +37,34 @@ Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, con
   } catch (const InterruptedError&) {
     throw InterruptedError(label(planner) + " was interrupted, and has no plan before it ends");
   }
+}
+
+// Of a member of a clique, the bytes that are in use at some step.
+Bytes used_by(const Problem& problem, const CliqueMember& member) {
+  std::vector<std::pair<Bytes, Bytes>> parts;
+  problem.for_each_part(member.buffer, [&](const Part& part) {
+    parts.emplace_back(std::max(part.begin, member.begin), std::min(part.end, member.end));
+  });
+  std::sort(parts.begin(), parts.end());
+  Bytes used = 0, seen = 0;
+  for (const auto& [begin, end] : parts) {
+    used += std::max<Bytes>(end - std::max(begin, seen), 0);
+    seen = std::max(seen, end);
+  }
+  return used;
+}
+
+// The lowest address below which a clique lies, beside what is reserved as long as any of its members lives.
+Bytes end_of(const Problem& problem, const Clique& clique) {
+  if (problem.reserved().empty() || clique.members.empty()) return clique.bytes;
+  Step first = std::numeric_limits<Step>::max(), last = std::numeric_limits<Step>::min();
+  Bytes used = 0;
+  for (const CliqueMember& member : clique.members) {
+    first = std::min(first, problem.first(member.buffer));
+    last = std::max(last, problem.last(member.buffer));
+    used += used_by(problem, member);
+  }
+  return std::max(clique.bytes, end_beside(throughout(problem.reserved(), first, last), used));
 }
 
 // Where the buffers of a problem begin by these names; kNowhere for those that are not among them.
@@ -88,14 +119,14 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
   if (problem.has_branches()) return std::max(load(problem), bound_of(without_branches(problem), options));
   if (!problem.together().empty()) return bound_of(Fold(problem).problem(), options);
-  const Bytes pinned = end_of_pins(problem);
-  if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(pinned, load(problem));
+  const Bytes fixed = fixed_bound(problem);
+  if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(fixed, load(problem));
   constexpr double kShare = 8;                      // of the time, one part
   constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
   PlanOptions part;
   part.stop = options.stop;
   if (options.time_limit) part.time_limit = *options.time_limit / kShare;
-  return std::max(pinned, heaviest_clique(problem, part, kWork).bytes);
+  return std::max(fixed, end_of(problem, heaviest_clique(problem, part, kWork)));
 }
 
 Judge::Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound)

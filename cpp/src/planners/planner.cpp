@@ -5,6 +5,7 @@
 
 #include "memplan/errors.hpp"
 #include "problem/fold.hpp"
+#include "problem/shift.hpp"
 #include "problem/unbranched.hpp"
 
 namespace memplan {
@@ -55,6 +56,27 @@ Placement run_folded(const PlannerInfo& planner, const Fold& fold, const PlanOpt
   return placement;
 }
 
+// Plans what is above all that cannot be used; what is proven of it is so of the problem, higher by that.
+Placement run_shifted(const PlannerInfo& planner, const Shift& shift, const PlanOptions& options) {
+  const auto raised = [&](Bytes bound) { return bound > 0 ? bound + shift.by() : 0; };
+  PlanOptions above = options;
+  if (options.capacity) above.capacity = std::max<Bytes>(*options.capacity - shift.by(), 0);
+  above.lower_bound = std::max<Bytes>(options.lower_bound - shift.by(), 0);
+  if (!options.warm.empty()) above.warm = shift.shifted(options.warm);
+  if (options.improved)
+    above.improved = [&](Improvement better) {
+      const std::vector<Bytes> offsets = shift.unshifted(better.offsets);
+      better.offsets = offsets;
+      better.peak += shift.by();
+      better.lower_bound = raised(better.lower_bound);
+      options.improved(better);
+    };
+  Placement placement = run(planner, shift.problem(), above);
+  placement.offsets = shift.unshifted(placement.offsets);
+  placement.lower_bound = raised(placement.lower_bound);
+  return placement;
+}
+
 }  // namespace
 
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
@@ -68,6 +90,7 @@ Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOpti
     throw UnsupportedError(label(planner) + " does not support start: it does not search from an earlier plan");
   if (problem.has_branches()) return run(planner, without_branches(problem), options);
   if (!problem.together().empty()) return run_folded(planner, Fold(problem), options);
+  if (const auto shift = Shift::of(problem)) return run_shifted(planner, *shift, options);
   if (!(missing & kShapes)) return planner.run(problem, options);
   PlanOptions of_rectangles = options;
   if (options.improved)

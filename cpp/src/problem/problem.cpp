@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "memplan/errors.hpp"
+#include "problem/rectangles.hpp"
+#include "problem/reserved.hpp"
 
 namespace memplan {
 
@@ -107,8 +109,11 @@ std::string label(const Problem& problem, const FixedPart& part) {
   return "reserved bytes " + bytes + (always ? "" : " in steps " + span_of(part.first, part.last));
 }
 
-// Each with those that begin within it.
+// Each with those that begin within it, where any overlap or branches may allow it.
 void check_fixed_apart(const Problem& problem, std::vector<FixedPart> parts) {
+  std::vector<Rectangle> rectangles;
+  for (const FixedPart& part : parts) rectangles.push_back({part.begin, part.end, part.first, part.last});
+  if (!any_overlap(rectangles)) return;
   std::sort(parts.begin(), parts.end(), [](const FixedPart& a, const FixedPart& b) {
     return std::tie(a.begin, a.buffer, a.first) < std::tie(b.begin, b.buffer, b.first);
   });
@@ -119,8 +124,7 @@ void check_fixed_apart(const Problem& problem, std::vector<FixedPart> parts) {
       if (first >= last || (x.buffer == y.buffer && x.buffer != kNone)) continue;
       if (x.buffer != kNone && y.buffer != kNone && !problem.coexist(x.buffer, y.buffer)) continue;
       throw ProblemError("pins: " + label(problem, x) + " and " + label(problem, y) + " share bytes " +
-                         span_of(y.begin, std::min(x.end, y.end)) +
-                         (x.buffer == kNone && y.buffer == kNone ? "" : " in steps " + span_of(first, last)));
+                         span_of(y.begin, std::min(x.end, y.end)) + " in steps " + span_of(first, last));
     }
 }
 
@@ -191,10 +195,6 @@ Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserv
     throw ProblemError("pins must have one entry per buffer: size has " + std::to_string(count()) + ", pins has " +
                        std::to_string(pins.size()));
   if (std::all_of(pins.begin(), pins.end(), [](Bytes pin) { return pin == kNowhere; })) pins.clear();
-  Problem problem = *this;
-  problem.fixed_ = pins.empty() && reserved.empty()
-                       ? nullptr
-                       : std::make_shared<const Fixed>(Fixed{std::move(pins), std::move(reserved)});
   Bytes total = 0;
   for (Index i = 0; i < count(); ++i) total += size(i) > 0 ? size(i) + alignment(i) - 1 : 0;
   const auto check_room = [&](Bytes begin, Bytes bytes, const std::string& what) {
@@ -203,6 +203,19 @@ Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserv
       throw ProblemError("pins: " + what + " leaves no room below 2^63 for the " + std::to_string(total) +
                          " bytes of all buffers");
   };
+  for (std::size_t r = 0; r < reserved.size(); ++r) {
+    const Reserved& range = reserved[r];
+    const std::string what = "reserved[" + std::to_string(r) + "]";
+    if (range.begin < 0 || range.end <= range.begin || range.last <= range.first)
+      throw ProblemError(what + " must be bytes begin < end from 0 on, in steps first < last, got bytes " +
+                         span_of(range.begin, range.end) + " in steps " + span_of(range.first, range.last));
+    check_room(range.end, 0, what);
+  }
+  reserved = united(std::move(reserved));
+  Problem problem = *this;
+  problem.fixed_ = pins.empty() && reserved.empty()
+                       ? nullptr
+                       : std::make_shared<const Fixed>(Fixed{std::move(pins), std::move(reserved)});
   std::vector<FixedPart> parts;
   for (Index i = 0; i < count(); ++i) {
     const Bytes pin = problem.pin(i);
@@ -216,15 +229,8 @@ Problem Problem::with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserv
       for_each_part(
           i, [&](const Part& part) { parts.push_back({pin + part.begin, pin + part.end, part.first, part.last, i}); });
   }
-  for (std::size_t r = 0; r < problem.reserved().size(); ++r) {
-    const Reserved& range = problem.reserved()[r];
-    const std::string what = "reserved[" + std::to_string(r) + "]";
-    if (range.begin < 0 || range.end <= range.begin || range.last <= range.first)
-      throw ProblemError(what + " must be bytes begin < end from 0 on, in steps first < last, got bytes " +
-                         span_of(range.begin, range.end) + " in steps " + span_of(range.first, range.last));
-    check_room(range.end, 0, what);
+  for (const Reserved& range : problem.reserved())
     parts.push_back({range.begin, range.end, range.first, range.last, kNone});
-  }
   check_fixed_apart(problem, std::move(parts));
   check_conflicts_apart(problem);
   return problem;

@@ -9,6 +9,7 @@
 #include "placing/best_so_far.hpp"
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
+#include "problem/fixed_bound.hpp"
 #include "search/ground.hpp"
 
 namespace memplan {
@@ -45,7 +46,7 @@ class Search {
         deadline_(options),
         ground_(problem),
         step_(common_step(problem)),
-        bound_(up(std::max({options.lower_bound, load(problem), end_of_pins(problem)}))) {}
+        bound_(up(std::max({options.lower_bound, load(problem), fixed_bound(problem)}))) {}
 
   Placement run() {
     best_ = naive(problem_, options_);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "memplan/liveness.hpp"
+#include "problem/reserved.hpp"
 #include "storage/contents.hpp"
 
 namespace memplan {
@@ -56,6 +57,19 @@ std::vector<Bytes> written_over(const Graph& graph, std::span<const Shared> poss
   return least;
 }
 
+// The highest, over all steps, of the lowest address below which a step's bytes lie beside what is reserved in it.
+Bytes end_of(std::vector<std::pair<Bytes, Step>> needs, std::span<const Reserved> reserved) {
+  std::sort(needs.rbegin(), needs.rend());
+  Bytes most = 0;  // that what is reserved may raise a need by
+  for (const Reserved& range : reserved) most = saturated_add(most, range.end - range.begin);
+  Bytes bound = 0;
+  for (const auto& [bytes, step] : needs) {
+    if (saturated_add(most, bytes) <= bound) break;
+    bound = std::max(bound, end_beside(throughout(reserved, step, step + 1), bytes));
+  }
+  return bound;
+}
+
 }  // namespace
 
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
@@ -85,16 +99,16 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     perhaps.add(all[s]);
   }
   const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes(), over = written_over(graph, possible);
-  Bytes bound = 0;
+  std::vector<std::pair<Bytes, Step>> needs;
   for (std::size_t k = 0; k < least.size(); ++k) {
     Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - whereabouts.donated_bytes(), 0);
     if (k < over.size()) {
       need -= over[k];
       if (options.place.contains(TensorKind::workspace)) need += graph.op(static_cast<Index>(k)).workspace;
     }
-    bound = std::max(bound, need);
+    needs.emplace_back(need, static_cast<Step>(k));
   }
-  return bound;
+  return end_of(std::move(needs), graph.layout().reserved);
 }
 
 }  // namespace memplan

@@ -214,7 +214,7 @@ class Plan:
         """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
 
         It is found when it is asked for: by minimum cuts, and where these do not reach the peak, by a search through
-        the sets of ops that may have run. For a plan from a file, it is what the file says. None for the plan of a
+        the sets of ops that may have run. What is reserved at all steps comes on top. For a plan from a file, it is what the file says. None for the plan of a
         problem; 0 for a graph on several streams, of which nothing is known.
         """
         if self.filed_order is not None:
@@ -223,10 +223,12 @@ class Plan:
             return None
         if self.proven_of_orders == self.peak > 0:
             return self.peak
-        bound = max(int(_core.order_bound(self.graph, self.storage)[0]), self.proven_of_orders)
+        needed = int(_core.order_bound(self.graph, self.storage)[0])
+        bound = max(_core.beside_reserved(self.graph, needed), self.proven_of_orders)
         if bound in (0, self.peak):
             return bound
-        return max(bound, _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage).bound)
+        needed = _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage).bound
+        return max(bound, _core.beside_reserved(self.graph, needed))
 
     @property
     def order_optimal(self) -> bool:

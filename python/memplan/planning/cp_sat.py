@@ -74,6 +74,8 @@ def run(problem: _core.Problem, options: Options) -> Placement:
         return greedy
     try:
         scaled = _scaled(problem, start.peak)
+        if -(-start.lower_bound // scaled.unit) >= -(-start.peak // scaled.unit):  # no peak is between the two
+            return replace(greedy, lower_bound=start.peak)
         _check(scaled)
         if options.tell is not None:
             options.tell(greedy.offsets, greedy.lower_bound)

@@ -70,7 +70,8 @@ class Solver:
         found = _core.order_of(graph, order, storage, time_limit=self.time_limit, tell=self.on_order)
         plan = self._of_order(graph, storage, found, order.partition(":")[0] == "best", begin)
         interrupted = plan.interrupted or found.interrupted
-        return replace(plan, ordered_by=order, proven_of_orders=found.bound, interrupted=interrupted)
+        bound = _core.beside_reserved(graph, found.bound)
+        return replace(plan, ordered_by=order, proven_of_orders=bound, interrupted=interrupted)
 
     def _of_order(
         self, graph: _core.Graph, storage: _core.StorageOptions, order: _core.Order, or_given: bool, begin: float
@@ -101,7 +102,7 @@ class Solver:
             plan = min((found for found in (plan, other) if found is not None), key=lambda it: it.peak, default=None)
         if plan is None:
             assert refused is not None
-            raise _in_any_order(refused, order)
+            raise _in_any_order(refused, order, _core.beside_reserved(graph, order.bound))
         return plan
 
     @property
@@ -135,19 +136,19 @@ def _unless_infeasible(
         return None, error
 
 
-def _in_any_order(refused: InfeasibleError, order: _core.Order) -> InfeasibleError:
+def _in_any_order(refused: InfeasibleError, order: _core.Order, bound: int) -> InfeasibleError:
     """That no plan fits in the best order, as an error of all orders: its bound is that of them all."""
     fits = f"fits a capacity of {refused.capacity} bytes in any order of the ops: "
-    if order.bound > refused.capacity:
-        what = f"no plan {fits}at least {order.bound} bytes are needed"
+    if bound > refused.capacity:
+        what = f"no plan {fits}at least {bound} bytes are needed"
     else:
         needs = order.load if refused.peak is None else refused.peak
-        what = f"no plan was found that {fits}the best order found needs {needs}; at least {order.bound} are needed"
+        what = f"no plan was found that {fits}the best order found needs {needs}; at least {bound} are needed"
     _, line, rest = str(refused).partition("\n")
     error = InfeasibleError(
         what + line + rest,
         capacity=refused.capacity,
-        lower_bound=order.bound,
+        lower_bound=bound,
         peak=refused.peak,
         plan=refused.plan,
         buffers=refused.buffers,

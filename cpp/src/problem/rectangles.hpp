@@ -1,0 +1,20 @@
+// Rectangles of bytes and steps, of which some may overlap.
+#pragma once
+
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+struct Rectangle {
+  Bytes begin = 0;
+  Bytes end = 0;
+  Step first = 0;
+  Step last = 0;
+};
+
+// Whether two of them share a byte in a step. In the order of their births, each beside what is alive then: O(m log m).
+bool any_overlap(const std::vector<Rectangle>& rectangles);
+
+}  // namespace memplan

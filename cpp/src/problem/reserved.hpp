@@ -1,0 +1,22 @@
+// What reserved ranges come to: their union, and where bytes end that lie beside them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/layout.hpp"
+
+namespace memplan {
+
+// The same bytes in the same steps, in ranges that do not overlap. Ranges that do not are left as they are. O(m log m)
+// for m ranges, and where some overlap, O(m) for each end of those.
+std::vector<Reserved> united(std::vector<Reserved> ranges);
+
+// Those that are reserved in all of the steps [first, last), united, by where they begin.
+std::vector<Reserved> throughout(std::span<const Reserved> ranges, Step first, Step last);
+
+// The lowest address below which so many bytes are left by ranges that do not overlap and are sorted by where they
+// begin. What follows a range begins at a multiple of `unit`.
+Bytes end_beside(std::span<const Reserved> ranges, Bytes bytes, Bytes unit = 1);
+
+}  // namespace memplan
