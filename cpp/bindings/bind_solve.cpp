@@ -283,6 +283,16 @@ void bind_solve(py::module_& m) {
       .def_readonly("interrupted", &Plan::interrupted, "It was asked to end before it was done.")
       .def_readonly("seconds", &Plan::seconds)
       .def_readonly("found_after", &Plan::found_after);
+  m.def(
+      "why_too_large",
+      [](const Problem& problem, Bytes capacity, Bytes lower_bound, Bytes peak, std::string planner) {
+        Plan plan;
+        plan.peak = peak;
+        plan.planner = std::move(planner);
+        return std::string(infeasible(problem, capacity, lower_bound, std::move(plan)).what());
+      },
+      py::arg("problem"), py::arg("capacity"), py::arg("lower_bound"), py::arg("peak"), py::arg("planner"),
+      "What an InfeasibleError says where the best plan of a planner peaks above the capacity.");
   m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,

@@ -34,6 +34,7 @@ __all__: list[str] = [
     "TimeLimitError",
     "UnsupportedError",
     "Violation",
+    "beside_reserved",
     "best_order",
     "buffers_of",
     "check_order",
@@ -61,6 +62,7 @@ __all__: list[str] = [
     "solve_graph",
     "solve_problem",
     "verify",
+    "why_too_large",
 ]
 
 class GraphError(ValueError):
@@ -873,6 +875,11 @@ class ReplayFault:
         Position of the tensor; None for a workspace.
         """
 
+def beside_reserved(graph: Graph, bytes: typing.SupportsInt | typing.SupportsIndex) -> int:
+    """
+    The lowest address below which so many bytes lie beside what is reserved at all steps.
+    """
+
 def best_order(
     graph: Graph,
     storage: StorageOptions = ...,
@@ -1135,6 +1142,17 @@ def verify(
 ) -> list[Violation]:
     """
     All violations of offsets (int64, bytes) on a problem, at most `limit`; shares no code with planners.
+    """
+
+def why_too_large(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    lower_bound: typing.SupportsInt | typing.SupportsIndex,
+    peak: typing.SupportsInt | typing.SupportsIndex,
+    planner: str,
+) -> str:
+    """
+    What an InfeasibleError says where the best plan of a planner peaks above the capacity.
     """
 
 __version__: str = "0.1.0"

@@ -52,6 +52,52 @@ def test_what_fits(network: Path, allowed: list[str], capsys: pytest.CaptureFixt
     assert err == ""
 
 
+def test_the_peak_does_not_depend_on_what_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A search that may end at a limit ends at the first plan that fits: here at more than the least."""
+    path = tmp_path / "l.csv"
+    path.write_text("id,lower,upper,size\na,1,2,4\nb,2,4,2\nc,4,7,4\nd,2,5,4\n")
+    least, most = memplan.plan(path), memplan.plan(path, capacity=2**60)
+    assert least.peak < most.peak
+    peaks = set()
+    for allowed in (least.peak, most.peak, 2**60):
+        assert run("check", path, "--max", allowed, "--json") == 0
+        peaks.add(json.loads(capsys.readouterr().out)["peak"])
+    assert peaks == {least.peak}
+    most.to_json(tmp_path / "p.json")
+    assert run("check", path, "--baseline", tmp_path / "p.json", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["peak"] == least.peak
+
+
+def test_json(network: Path, baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", network, "--max", "1KiB", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record.pop("seconds") > 0
+    assert record == {
+        "format": "memplan.check",
+        "version": 1,
+        "source": str(network),
+        "fits": True,
+        "peak": 192,
+        "lower_bound": 192,
+        "optimal": True,
+        "max": 1024,
+        "baseline": None,
+        "planner": "auto",
+        "order": "given",
+        "reasons": [],
+    }
+    assert run("check", network, "--max", "191", "--baseline", baseline, "--slack", "8", "--json") == 1
+    record = json.loads(capsys.readouterr().out)
+    assert record["fits"] is False
+    assert record["baseline"] == {"path": str(baseline), "peak": 144, "slack": 8}
+    assert [reason.split(" ", 2)[0] for reason in record["reasons"]] == ["no", "The"]
+
+
+def test_an_order_that_is_looked_for(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", network, "--max", "191", "--order", "best") == 1
+    assert "no plan fits a capacity of 191 bytes: at least 192 bytes are needed" in capsys.readouterr().out
+
+
 def test_what_does_not_fit_says_why(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", network, "--max", "191") == 1
     lines = capsys.readouterr().out.splitlines()
@@ -82,7 +128,7 @@ def test_slack(network: Path, baseline: Path, capsys: pytest.CaptureFixture[str]
 def test_both_limits_may_be_exceeded(network: Path, baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", network, "--baseline", baseline, "--max", "190") == 1
     out = capsys.readouterr().out
-    assert "no plan fits the 190 bytes of --max\nmost is alive at step 1" in out
+    assert "no plan fits a capacity of 190 bytes: at least 192 bytes are needed\nmost is alive at step 1" in out
     assert "The peak rises" in out
 
 
@@ -96,7 +142,7 @@ def test_a_peak_that_is_not_proven(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run("check", path, *base, "--planner", "first_fit", "--max", "9") == 1
     out = capsys.readouterr().out
     assert "peak 10 B, 9 B at most, 8 B in" in out
-    assert "no plan was found that fits the 9 bytes of --max\n" in out
+    assert "no plan was found that fits a capacity of 9 bytes: the best plan of planner 'first_fit' peaks at 10" in out
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,20 @@ def test_parameters_say_what_they_can_be() -> None:
     assert cli.planners.parameter_text(word) == "order=size (size, birth): which first"
 
 
+def test_planners_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("planners", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["format"], record["version"]) == ("memplan.planners", 1)
+    rows = {row["name"]: row for row in record["planners"]}
+    assert list(rows) == [row.name for row in memplan.planners()]
+    assert rows["megengine"]["alias"] == "pushdown"
+    assert "conflicts" in rows["auto"]["supports"]
+    fields = {"name", "alias", "title", "exact", "complexity", "source", "package", "supports", "parameters"}
+    assert set(rows["beam"]) == fields
+    (k,) = (it for it in rows["beam"]["parameters"] if it["name"] == "k")
+    assert (k["standard"], k["least"], k["words"]) == (16, 1, [])
+
+
 @pytest.mark.parametrize("command", [[], ["plan"], ["verify"], ["planners"], ["orders"]], ids=" ".join)
 def test_help_has_examples(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*command, "--help") == 0

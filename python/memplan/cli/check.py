@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InfeasibleError
+from .. import _core
 from ..text import printable
 from .arguments import (
     Commands,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 memplan check model.onnx --max 2MiB
+memplan check model.onnx --max 2MiB --json
 memplan check model.onnx --alignment 64 --baseline plan.json --slack 1KiB
 """
 
@@ -44,6 +46,9 @@ def add(commands: Commands) -> None:
     limits.add_argument(
         "--slack", type=size, default=0, metavar="N", help="bytes by which the baseline may be exceeded (default: 0)"
     )
+    command.add_argument(
+        "--json", action="store_true", help="print one JSON object instead: the verdict, and all figures"
+    )
     add_source(command)
     search = search_group(command)
     add_planner(search)
@@ -51,7 +56,11 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plan, compare and print; returns the exit status."""
+    """Plan, compare and print; returns the exit status.
+
+    The plan is looked for as if nothing were said of its size, so that its peak does not depend on what is allowed.
+    """
+    from ..api import plan
     from ..importers.plan_files import read_plan
 
     if options.max is None and options.baseline is None:
@@ -59,30 +68,40 @@ def run(options: argparse.Namespace) -> int:
     with waiting(f"reading {options.source}"):
         baseline = None if options.baseline is None else read_plan(options.baseline, inclusive=options.inclusive)
         source = captured(options, options.source)
-    most = [] if options.max is None else [options.max]
-    most += [] if baseline is None else [baseline.peak + options.slack]
     with waiting("planning"):
-        found, refused = _planned(source, options, min(most))
+        found = plan(source, options.planner, order=options.order, **planning(options))
     if found.interrupted:
         return interrupted("the search was not done")
-    reasons = _too_large(found, options.max, refused) + _grown(found, baseline, options.slack)
-    verdict = "too large" if reasons else "fine"
+    reasons = _too_large(found, options.max) + _grown(found, baseline, options.slack)
     with readers_may_leave():
-        print(f"{printable(options.source)}: {verdict}: {_allowed(found.peak, options, baseline)}")
-        for reason in reasons:
-            print(f"\n{reason}")
+        if options.json:
+            print(json.dumps(_record(found, options, baseline, reasons), indent=2))
+        else:
+            verdict = "too large" if reasons else "fine"
+            print(f"{printable(options.source)}: {verdict}: {_allowed(found.peak, options, baseline)}")
+            for reason in reasons:
+                print(f"\n{reason}")
     return INVALID if reasons else OK
 
 
-def _planned(source: Any, options: argparse.Namespace, most: int) -> tuple[Plan, InfeasibleError | None]:
-    """The first plan that fits; else the best that is found, and why none fits."""
-    from ..api import plan
-
-    given = {"order": options.order, **planning(options)}
-    try:
-        return plan(source, options.planner, capacity=most, **given), None
-    except InfeasibleError as error:
-        return error.plan or plan(source, options.planner, **given), error
+def _record(found: Plan, options: argparse.Namespace, baseline: Plan | None, reasons: list[str]) -> dict[str, Any]:
+    """What was found, as docs/cli.md describes it."""
+    kept = {"path": str(options.baseline), "peak": baseline.peak, "slack": options.slack} if baseline else None
+    return {
+        "format": "memplan.check",
+        "version": 1,
+        "source": str(options.source),
+        "fits": not reasons,
+        "peak": found.peak,
+        "lower_bound": found.lower_bound,
+        "optimal": found.optimal,
+        "max": options.max,
+        "baseline": kept,
+        "planner": found.planner,
+        "order": found.ordered_by,
+        "seconds": found.seconds,
+        "reasons": reasons,
+    }
 
 
 def _allowed(peak: int, options: argparse.Namespace, baseline: Plan | None) -> str:
@@ -93,14 +112,12 @@ def _allowed(peak: int, options: argparse.Namespace, baseline: Plan | None) -> s
     return f"peak {format_bytes(peak)}, {', '.join(limits)}"
 
 
-def _too_large(found: Plan, most: int | None, refused: InfeasibleError | None) -> list[str]:
-    if most is None or refused is None or found.peak <= most:
+def _too_large(found: Plan, most: int | None) -> list[str]:
+    if most is None or found.peak <= most:
         return []
-    lines = [printable(line) for line in str(refused).splitlines()]
-    if refused.capacity != most:  # that of the baseline, which is lower
-        proven = refused.lower_bound > most
-        lines[0] = f"{'no plan fits' if proven else 'no plan was found that fits'} the {most} bytes of --max"
-    return ["\n".join(lines)]
+    bound = found.lower_bound if found.ordered_by == "given" else found.order_bound or 0
+    said = _core.why_too_large(found.problem, most, bound, found.peak, found.planner)
+    return ["\n".join(printable(line) for line in said.splitlines())]
 
 
 def _grown(found: Plan, baseline: Plan | None, slack: int) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..planning.registry import survey
 from .arguments import Commands, new_command
@@ -13,35 +15,59 @@ from .terminal import OK, console, readers_may_leave
 if TYPE_CHECKING:
     from ..planning.interface import Parameter, PlannerInfo
 
-EXAMPLES = "memplan planners"
+EXAMPLES = """
+memplan planners
+memplan planners --json
+"""
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    new_command(commands, "planners", "list the planners: what each does, and its parameters", EXAMPLES).set_defaults(
-        run=run
-    )
+    text = "list the planners: what each does, and its parameters"
+    command = new_command(commands, "planners", text, EXAMPLES)
+    command.set_defaults(run=run)
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
-def run(_: argparse.Namespace) -> int:
-    """Print the registry as a table."""
+def run(options: argparse.Namespace) -> int:
+    """Print the registry."""
+    rows, faults = survey()
+    with readers_may_leave():
+        if options.json:
+            record = {"format": "memplan.planners", "version": 1, "planners": [_record(row) for row in rows]}
+            print(json.dumps(record, indent=2))
+        else:
+            _print_table(rows)
+    for fault in faults:
+        print(f"memplan: left out: {fault}", file=sys.stderr)
+    return OK
+
+
+def _record(row: PlannerInfo) -> dict[str, Any]:
+    """A planner, as docs/cli.md describes it."""
+    fields = ("name", "alias", "title", "exact", "complexity", "source", "package")
+    of_parameter = ("name", "title", "standard", "least", "most")
+    parameters = [
+        {field: getattr(parameter, field) for field in of_parameter} | {"words": list(parameter.words)}
+        for parameter in row.parameters
+    ]
+    record = {field: getattr(row, field) for field in fields}
+    return record | {"supports": list(row.supports), "parameters": parameters}
+
+
+def _print_table(rows: Sequence[PlannerInfo]) -> None:
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("name", "what it does", "exact", "supports", "complexity", "source"):
         table.add_column(title, overflow="fold")
-    rows, faults = survey()
     for row in rows:
         exact = "yes" if row.exact else "no"
         title = "\n".join([row.title, *map(parameter_text, row.parameters)])
         name = f"{row.name}\nor {row.alias}" if row.alias else row.name
         table.add_row(name, title, exact, ", ".join(row.supports), row.complexity, _source(row))
-    with readers_may_leave():
-        console().print(table)
-    for fault in faults:
-        print(f"memplan: left out: {fault}", file=sys.stderr)
-    return OK
+    console().print(table)
 
 
 def _source(row: PlannerInfo) -> str:

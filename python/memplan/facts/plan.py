@@ -214,8 +214,8 @@ class Plan:
         """Bytes below which no plan of the graph can peak, in any order of its ops and with any sharing of bytes.
 
         It is found when it is asked for: by minimum cuts, and where these do not reach the peak, by a search through
-        the sets of ops that may have run. What is reserved at all steps comes on top. For a plan from a file, it is what the file says. None for the plan of a
-        problem; 0 for a graph on several streams, of which nothing is known.
+        the sets of ops that may have run. What is reserved at all steps comes on top. For a plan from a file, it is
+        what the file says. None for the plan of a problem; 0 for a graph on several streams, of which nothing is known.
         """
         if self.filed_order is not None:
             return self.filed_order.bound
