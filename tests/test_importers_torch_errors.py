@@ -37,6 +37,51 @@ def test_branches_that_depend_on_data() -> None:
         imported(lambda net, x: x if x.sum() > 0 else -x, torch.zeros(2))
 
 
+class Picks(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[x > 0]  # of so many as there are
+
+
+class Whole(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.ReLU(), Picks())
+
+    def forward(self, x: Tensor, labels: Tensor | None = None) -> Tensor:
+        return self.inner(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("door", [memplan.plan, memplan.estimate, import_torch])
+def test_what_depends_on_data_names_the_module_the_line_and_ways_out(door: Callable[..., Any]) -> None:
+    with pytest.raises(SourceError, match=r"Whole\.forward: op '.*'.*depends on data") as caught:
+        door(Whole(), args=(torch.zeros(4),), kwargs={"labels": torch.zeros(4)})
+    text = str(caught.value)
+    assert "in module 'inner.1' (Picks)" in text
+    assert "test_importers_torch_errors.py:" in text
+    assert "`return x[x > 0]  # of so many as there are`" in text
+    assert "memplan.record()" in text
+    assert "torch.where" in text
+    assert "without labels" in text
+    with pytest.raises(SourceError, match="not known when planning") as caught:
+        door(Net(lambda net, x: x if x.sum() > 0 else -x), args=(torch.zeros(2),))
+    assert "without labels" not in str(caught.value)
+    assert "in the model itself" in str(caught.value)
+
+
+def test_a_node_that_depends_on_data_names_its_line_and_ways_out() -> None:
+    with pytest.raises(SourceError, match=r"node '(nonzero|index)'") as caught:
+        import_torch(export(Whole(), (torch.zeros(4),)))
+    assert "`return x[x > 0]  # of so many as there are`" in str(caught.value)
+    assert "memplan.record()" in str(caught.value)
+
+
+def test_failures_of_all_kinds_name_the_line() -> None:
+    with pytest.raises(
+        SourceError, match=r"at .*test_importers_torch_errors\.py:\d+, `imported\(lambda net, x: net\.fc"
+    ):
+        imported(lambda net, x: net.fc(x), torch.zeros(3, 3))
+
+
 def test_branches_that_depend_on_chance() -> None:
     """A layer that is dropped in one run and not in the next."""
 
@@ -47,11 +92,11 @@ def test_branches_that_depend_on_chance() -> None:
     message = (
         r"op '_local_scalar_dense' .*: it reads a number that op 'rand' has drawn, and a plan is of ops that do not"
     )
-    with pytest.raises(SourceError, match=message + r" depend on chance; it was given"):
+    with pytest.raises(SourceError, match=message + r" depend on chance; at .*; it was given"):
         import_torch(net, args=(torch.zeros(4),))
     net.config = SimpleNamespace(encoder_layerdrop=0.1)
     with pytest.raises(
-        SourceError, match=r"with model.config.encoder_layerdrop = 0.0 no layer is dropped; it was given"
+        SourceError, match=r"with model.config.encoder_layerdrop = 0.0 no layer is dropped; at .*; it was given"
     ):
         import_torch(net, args=(torch.zeros(4),))
     with pytest.raises(SourceError, match="it reads the value of a tensor"):  # and not of a drawn one alone
@@ -61,8 +106,9 @@ def test_branches_that_depend_on_chance() -> None:
 def test_experts_are_advised_on_where_there_are_some() -> None:
     net = Net(lambda net, x: x if x.sum() > 0 else -x)
     net.set_experts_implementation = print
-    with pytest.raises(SourceError, match="not known when planning; it was given"):
+    with pytest.raises(SourceError, match="not known when planning") as caught:
         import_torch(net, args=(torch.zeros(2),))
+    assert "grouped_mm" not in str(caught.value)
 
 
 def test_a_number_that_no_size_depends_on_may_be_unknown() -> None:

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ...errors import SourceError
 from . import kernels
 from .effects import flat_tensors
+from .failing import place_of, ways_out
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
 from .module import eager, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
@@ -151,7 +152,8 @@ def dry_run(
         except Exception as error:
             given = ", ".join([describe(a) for a in args] + [f"{key}={describe(v)}" for key, v in kwargs.items()])
             where = f"op '{births.failed}': " if births.failed else ""
-            raise SourceError(f"{_label(module)}: {where}{explain(error)}; it was given ({given})") from error
+            why = f"{explain(error)}{place_of(error, module)}{ways_out(error, kwargs)}"
+            raise SourceError(f"{_label(module)}: {where}{why}; it was given ({given})") from error
     found.changed = {name for name in state if weights[name]._version > versions[name]}
     if optimizer is not None:
         gradients = [weight.grad is not None for weight in weights.values()]

@@ -22,6 +22,7 @@ from ...errors import SourceError
 from ..nested import peak_of
 from .effects import flat_tensors
 from .entries import Op
+from .failing import place_of_node, ways_out
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
 from .listening import Call, Listener
@@ -342,6 +343,8 @@ def _explained(node: fx.Node) -> Iterator[None]:
     try:
         yield
     except SourceError as error:
-        raise SourceError(f"node '{node.name}': {error}") from error
+        raise SourceError(f"node '{node.name}': {error}{place_of_node(node)}{ways_out(error)}") from error
     except Exception as error:
-        raise SourceError(f"node '{node.name}' ({node.target}): {explain(error)}") from error
+        raise SourceError(
+            f"node '{node.name}' ({node.target}): {explain(error)}{place_of_node(node)}{ways_out(error)}"
+        ) from error

@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from .failing import place_of, ways_out
 from .fake import Fakes, depends_on_data, describe, explain, tensors_in
 from .inputs import declared, in_spec
 from .listening import Listener
@@ -101,7 +102,8 @@ def import_module(
         return _tensors(result)
 
     paths = ModulePaths(module)
-    with fakes.running(), torch.set_grad_enabled(train), _watched(module, graph, fakes, paths, _call(args, kwargs)):
+    watched = _watched(module, graph, fakes, paths, _call(args, kwargs), inputs)
+    with fakes.running(), torch.set_grad_enabled(train), watched:
         return graph.graph(with_weights(module, weights, run))
 
 
@@ -121,7 +123,12 @@ def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[st
 
 @contextmanager
 def _watched(
-    module: torch.nn.Module, graph: GraphRecorder, fakes: Fakes, paths: ModulePaths, given: str
+    module: torch.nn.Module,
+    graph: GraphRecorder,
+    fakes: Fakes,
+    paths: ModulePaths,
+    given: str,
+    names: Collection[str],
 ) -> Iterator[None]:
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
     trace = OpTrace(graph, fakes, paths.name)
@@ -133,7 +140,8 @@ def _watched(
     except Exception as error:
         where = f"{trace.failed[1]}: " if trace.failed and trace.failed[0] is error else ""
         why = _by_chance(module, trace.failed_by_chance) if where else ""
-        reason = f"{where}{why or explain(error) + _remedy(module, error)}"
+        reason = f"{where}{why or explain(error)}{place_of(error, module)}"
+        reason += "" if why else _remedy(module, error, names)
         raise SourceError(f"{_label(module)}: {reason}; it was given {given}") from error
 
 
@@ -146,13 +154,13 @@ def _by_chance(module: torch.nn.Module, drew: str | None) -> str:
     return f"it reads a number that op '{drew}' has drawn, and a plan is of ops that do not depend on chance{advice}"
 
 
-def _remedy(module: torch.nn.Module, error: Exception) -> str:
-    """What makes a model of transformers run without data: its experts, by a kernel that takes all tokens at once."""
+def _remedy(module: torch.nn.Module, error: Exception, names: Collection[str]) -> str:
+    """What makes a model run without data: of transformers, a kernel of its experts that takes all tokens at once."""
     experts = any(name.endswith("experts") for name, _ in module.named_modules())
     chosen = any(hasattr(part, "set_experts_implementation") for part in module.modules())
     if experts and chosen and depends_on_data(error):
         return "; model.set_experts_implementation('grouped_mm') runs experts without"
-    return ""
+    return ways_out(error, names)
 
 
 def _named(values: Mapping[str, Any]) -> list[tuple[str, Tensor]]:

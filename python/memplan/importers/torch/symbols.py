@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from ..unbound import Dimension, no_sizes
+from .failing import OTHERS, place_of_node
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -152,7 +153,7 @@ def _refuse_data_dependent(graph: fx.Graph) -> None:
         if symbols:
             where = f"node '{node.name}' ({node.target})"
             problem = f"its size depends on data (symbol '{symbols[0]}'), which cannot be planned"
-            raise SourceError(f"{where}: {problem}")
+            raise SourceError(f"{where}: {problem}{place_of_node(node)}; ways out: {OTHERS}")
 
 
 def _unbacked_sizes(value: Any) -> set[Any]:
