@@ -17,6 +17,7 @@ from .facts.memories import Pool
 from .facts.plan import Plan
 from .facts.source import Source
 from .importers import capture_source, kind_of
+from .importers.notes import notes_of
 from .inplace_ops import check_types
 from .kinds import PLACED
 from .options.barriers import with_barriers
@@ -323,6 +324,7 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
+    said = notes_of(captured) if device is None else _notes(captured)
     alignment = _aligned_for(device, alignment)
     origin = Source(
         source,
@@ -384,7 +386,7 @@ def plan(
         result = priced(result, prices, solver.capacity, time_limit)
     if keep is not None or hint is not None:
         result = settled(result, wished, hint, time_limit)
-    return result if device is None else replace(result, notes=_notes(captured))
+    return replace(result, notes=said) if said else result
 
 
 def _check_together(chosen: Any, wished: Any, begin: Any, prices: Any) -> None:
@@ -563,10 +565,10 @@ def _no_problem(value: Any) -> str:
 
 def _notes(graph: _core.Graph | _core.Problem) -> tuple[str, ...]:
     """What a plan for CUDA estimates."""
-    from .importers.torch.cuda import notes_of
+    from .importers.torch.cuda import notes_of as notes_of_cuda
 
     assert isinstance(graph, _core.Graph)
-    return notes_of({op.type for op in graph.ops})
+    return (*notes_of(graph), *notes_of_cuda({op.type for op in graph.ops}))
 
 
 def _aligned_for(device: str | None, alignment: int | str) -> int:

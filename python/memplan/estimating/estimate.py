@@ -11,6 +11,7 @@ import numpy.typing as npt
 from .. import _core
 from ..api import capture
 from ..facts.estimate import Estimate
+from ..importers.notes import notes_of
 from ..importers.torch import accepts
 from ..kinds import PLACED
 from ..options.checks import boolean
@@ -233,7 +234,7 @@ def _of_source(source: Any, reading: dict[str, Any], optimizer: Any, device: str
         phase=PHASES[0 if worst <= end else 2 if graph.ops[worst].name.startswith("update.") else 1],
         at=op,
         device=device,
-        notes=(_OF_A_GRAPH,),
+        notes=(*notes_of(graph), _OF_A_GRAPH),
     )
 
 

@@ -98,7 +98,8 @@ class Plan:
     filed_order : FiledOrder or None
         For a plan from a JSON file, if it was of a graph: the order of its ops, and the bound of all orders.
     notes : tuple of str
-        What is an estimate, for a plan with ``device="cuda"``. Files of plans do not keep it.
+        What to know about the source: what is an estimate with ``device="cuda"``, and that a program was exported in
+        another mode than it is planned for. Files of plans do not keep it.
     fitting : Fitting or None
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
     moved : tuple of str or None

@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core
 from ..inplace_ops import check_types, checked, with_inplace
 from ..options.checks import boolean
+from . import notes
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
@@ -69,7 +70,9 @@ def capture_source(
         return with_inplace(graph, types) if types else graph
     options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
     options |= {"trust": trust, "device": device, "optimizer": optimizer, "keep_gradients": keep_gradients}
-    graph = _graph_of(_dict_of(kind, source, **options), measured=True)
+    with notes.heard() as said:
+        graph = _graph_of(_dict_of(kind, source, **options), measured=True)
+    notes.keep(graph, said)
     check_types(graph, types, "inplace_ops")
     return graph
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from ..facts.buffer_info import tenants_of
-from ..facts.usage import parts_by_buffer
+from ..facts.usage import parts_by_buffer, step_of_peak
 from ..text import printable
 from .fitting import asked_text, least_text
 from .memories import cost_text
@@ -22,6 +22,7 @@ from .units import SHARES, changes_text, counted, enough, format_bytes, optimal,
 if TYPE_CHECKING:
     from ..facts.plan import Plan
 
+_WORTH_SAYING = 0.1  # of the peak
 HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
 
 
@@ -134,6 +135,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("naive", f"{format_bytes(plan.naive)} ({plan.naive:,} bytes)"),
         ("load", f"{format_bytes(plan.load)} ({plan.load:,} bytes)"),
         ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
+        ("inside", _inside(plan)),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         *_memories(plan),
         ("price", _price(plan)),
@@ -157,6 +159,25 @@ def _shared(plan: Plan) -> str:
     return ", ".join(
         f"{count[how]:,} {many if count[how] > 1 else one}" for how, (one, many) in words.items() if count[how]
     )
+
+
+def _inside(plan: Plan) -> str:
+    """How much of the peak is workspace of ops: what they hold while they run; empty where it is little."""
+    step = step_of_peak(plan)
+    if plan.buffers is None or plan.graph is None or step is None:
+        return ""
+    first, last, size = plan.problem.first, plan.problem.last, plan.problem.size
+    places = plan.buffers.buffer_of_workspace.tolist()
+    held = [
+        (int(size[b]), op.name)
+        for b, op in zip(places, plan.graph.ops, strict=True)
+        if b >= 0 and first[b] <= step < last[b]
+    ]
+    total = sum(bytes_ for bytes_, _ in held)
+    if total < _WORTH_SAYING * plan.peak:
+        return ""
+    names = ", ".join(name for _, name in sorted(held, reverse=True)[:2])
+    return f"{format_bytes(total)} ({total:,} bytes) of the peak are workspace of {names}"
 
 
 def _memories(plan: Plan) -> list[tuple[str, str]]:

@@ -230,8 +230,11 @@ def _import_program(
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_program
+    from .modes import note_mode
     from .module import import_module
     from .symbols import Symbols
+
+    note_mode(program.graph_module, training["train"])
 
     nodes = inputs.user_inputs(program)
     values = inputs.given_program_values(program, args, kwargs) if args or kwargs else None
@@ -255,8 +258,11 @@ def _import_graph(
 ) -> dict[str, Any]:
     from . import inputs
     from .graph import import_graph
+    from .modes import note_mode
     from .module import import_module
     from .symbols import Symbols
+
+    note_mode(module, training["train"])
 
     nodes = inputs.placeholders(module)
     values = inputs.given_values(module, args, kwargs) if args or kwargs else None

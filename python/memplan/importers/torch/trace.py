@@ -23,6 +23,7 @@ from .late import late_numbers
 from .recorder import GraphRecorder
 from .relations import offers_of
 from .touched import flops_of
+from .workspaces import inside_of
 
 LIFTS = {
     torch.ops.aten.lift.default,
@@ -109,8 +110,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._drawn.update(dict.fromkeys(outputs, by))
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             flops = flops_of(func, tuple(args), kwargs, result)
+            inside = inside_of(func, args)
             self._graph.op(
-                name, str(func), inputs, outputs, written, offers=offers, drawn=drawn, after=reads, flops=flops
+                name, str(func), inputs, outputs, written, inside, offers=offers, drawn=drawn, after=reads, flops=flops
             )
             self._graph.called(func, (tuple(args), kwargs), result, written)
 

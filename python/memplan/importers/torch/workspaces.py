@@ -28,12 +28,18 @@ def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
         return _forward(args[0], args[1], args[2], args[3:], result)
     if func is _aten.convolution_backward.default:
         return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
+    return inside_of(func, args)
+
+
+def inside_of(func: Any, args: Sequence[Any]) -> int:
+    """Bytes of tensors inside of what torch runs as one op, a layer of a transformer; 0 for what is one operator."""
+    if func is not _ATTENTION and func is not _LAYER:
+        return 0
+    x: Tensor = args[0]
     if func is _ATTENTION:
-        return _attention(args[0], args[4]) - args[0].nbytes
-    if func is _LAYER:
-        x, wide = args[0], int(args[14].shape[0])
-        return max(_attention(x, args[2]), 2 * x.nbytes + x.nbytes // x.shape[-1] * wide) - x.nbytes
-    return 0
+        return _attention(x, args[4]) - x.nbytes
+    wide = int(args[14].shape[0])
+    return max(_attention(x, args[2]), 2 * x.nbytes + x.nbytes // x.shape[-1] * wide) - x.nbytes
 
 
 def _attention(x: Tensor, heads: int) -> int:
