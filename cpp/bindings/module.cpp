@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, m) {
   b::bind_solve(m);
   b::bind_memories(m);
   b::bind_fit(m);
+  b::bind_pricing(m);
   b::bind_order_bound(m);
   b::bind_verify(m);
   b::bind_refute(m);

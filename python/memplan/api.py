@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -39,7 +40,7 @@ from .proofs.refuting import refuted
 from .sizes import budget_of, in_bytes
 from .solving.keeping import settled, starting, wishes
 from .solving.pools import Pools, pools_of
-from .solving.pricing import priced, prices_of
+from .solving.pricing import before_prices, priced, prices_of
 from .solving.solver import Solver
 
 HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources that can be run
@@ -349,6 +350,9 @@ def plan(
         origin if device is None and origin.kind in HAVE_PROGRAMS else None,
         begin,
     )
+    begun, priced_by = time.perf_counter(), solver
+    if prices:
+        solver = before_prices(solver)
     try:
         if isinstance(captured, _core.Graph):
             check_donated(captured, donate)
@@ -380,10 +384,10 @@ def plan(
         if on_interrupt == "raise" and error.plan is not None and error.plan.interrupted:
             raise KeyboardInterrupt from error
         raise
+    if prices:
+        result = priced(result, prices, priced_by, begun)
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
-    if prices:
-        result = priced(result, prices, solver.capacity, time_limit)
     if keep is not None or hint is not None:
         result = settled(result, wished, hint, time_limit)
     return replace(result, notes=said) if said else result

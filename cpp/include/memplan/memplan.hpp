@@ -25,6 +25,7 @@
 #include "memplan/partial_order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/planner.hpp"
+#include "memplan/pricing.hpp"
 #include "memplan/problem.hpp"
 #include "memplan/refute.hpp"
 #include "memplan/refute_pairs.hpp"

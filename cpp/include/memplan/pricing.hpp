@@ -1,0 +1,65 @@
+// Pricing: pairs of buffers that may share bytes at a price, one after the other: the least price within a capacity,
+// and among plans of that price the lowest peak.
+//
+//     offset ▲ ┌───┐┌───┐   capacity   c begins where a and b lay. It pays for both pairs, unless it lies above b,
+//            │ │ b ││ c │              where it pays for one only
+//            │ ├───┤│   │
+//            │ │ a │└───┘
+//            └─┴───┴──────▶ step
+//
+// Without a capacity nothing has to share: the least price is that of what pins and distances put over each other, and
+// a planner looks for the lowest peak of all plans that pay no more. With one, a search takes few buffers out of a plan
+// and puts each back where it costs least (pricing/price_search.hpp). Bounds add up prices of groups that are too large
+// to lie apart (pricing/group_bound.hpp). Where few pairs have a price, implicit hitting sets prove the least price,
+// and the lowest peak (pricing/cores.hpp).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "memplan/planner.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// What it costs if two buffers share bytes; those of one pair add up.
+struct PairPrice {
+  Index a = kNone;
+  Index b = kNone;
+  std::int64_t price = 0;
+};
+
+struct PricedPlan {
+  std::vector<Bytes> offsets;
+  Bytes peak = 0;
+  std::int64_t price = 0;
+  std::int64_t price_bound = 0;  // every plan within the capacity pays at least that
+  Bytes peak_bound = 0;          // every plan within it that pays no more than this one peaks at least there
+  bool interrupted = false;      // someone asked the search to end
+  double seconds = 0;
+  double found_after = 0;  // seconds until these offsets were found
+};
+
+struct PricingEffort {
+  int tries = 1000;                 // of a planner, in which only some pairs may share
+  std::int64_t work = 200'000'000;  // of the search, where there is no time limit: byte ranges looked at
+};
+
+using OnPricedPlan = std::function<void(const PricedPlan&)>;
+
+// What a plan pays. O(prices).
+std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> offsets);
+
+// From a plan, within the capacity where there is one, to a verified one that pays no more, and peaks no higher if it
+// pays as much. `tell` hears of each that is better. Of the options, the time limit, the start, the seed, the capacity,
+// the lower bound of the peak and `stop` count. The same for one seed, unless a time limit or `stop` cuts it short.
+//
+// Throws ProblemError for a pair of buffers that are none, or one, or of a price < 0, and for sums of prices beyond
+// int64; for a start that is no plan of the problem within the capacity, InvalidPlanError.
+PricedPlan cheapest_sharing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
+                            const PlanOptions& options = {}, const PricingEffort& effort = {},
+                            const OnPricedPlan& tell = {});
+
+}  // namespace memplan

@@ -1,0 +1,59 @@
+// Cores: the proof that no plan is cheaper, or of that price lower, where few pairs have a price.
+//
+//     only a and b may share ─▶ a planner ─▶ no plan: of b and c, c and d, … one has to share, too: a core
+//          ▲                                                       │
+//          └── the cheapest set that has a pair of each core ◀─────┘
+//
+// Say which pairs may share, and a plan is one of a problem in which the others conflict. Where none exists, the others
+// are a core; pairs that it does not need are left out of it. The cheapest set that has a pair of every core is a bound
+// of the price; if there is a plan in which only that set shares, its price is the least.
+//
+// Each core takes a proof per pair. Exact, if the planner proves all that it is asked, within the tries and the time.
+// Source: implicit hitting sets, Moreno-Centeno and Karp 2013.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "memplan/pricing.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+class Cores {
+ public:
+  using OnPlan = std::function<void(std::vector<Bytes>)>;
+
+  // Pairs with prices > 0, each once, that need not share. `found` hears of every plan, and `stop`, where there is one,
+  // may end it. Problem and pairs outlive it.
+  Cores(const Problem& problem, std::span<const PairPrice> pairs, int tries, std::function<bool()> stop, OnPlan found);
+
+  // A bound of what the pairs cost within the capacity. `price` is what the best plan pays, kept up to date by `found`.
+  std::int64_t bound_of_price(Bytes capacity, const std::int64_t& price, const Deadline& deadline);
+  // Where no plan pays less than `price`, a bound of the peaks of those that pay that: `peak`, that of the best such
+  // plan, if it is the lowest; else `known`.
+  Bytes bound_of_peak(std::int64_t price, const Bytes& peak, Bytes known, const Deadline& deadline);
+
+ private:
+  struct Found {  // a plan or none, and bytes needed at least
+    bool plan = false;
+    Bytes bound = 0;
+    std::int64_t price = 0;  // of the plan
+  };
+
+  Found plan(std::span<const char> may_share, std::optional<Bytes> capacity, const Deadline& deadline);
+  bool add_core(std::span<const char> may_share, Bytes capacity, const Deadline& deadline);
+
+  const Problem& problem_;
+  std::span<const PairPrice> pairs_;
+  int tries_;
+  std::function<bool()> stop_;
+  OnPlan found_;
+  std::vector<std::int64_t> price_;              // per pair
+  std::vector<std::vector<std::size_t>> cores_;  // positions of pairs
+};
+
+}  // namespace memplan

@@ -1,0 +1,34 @@
+// GroupBound: what plans pay at least, from groups of buffers that are too large to lie apart.
+//
+//     capacity ▲╌╌╌╌╌╌╌┌────┐     Of a group, every two are alive together or have a price. Together they are larger
+//     than
+//              │ ┌────┐│    │     the capacity: bytes of some lie in others. Go through them by their offsets: each
+//              lies │ │    ││    │     in those before it with no more bytes than in the one of them that reaches
+//              highest. │ │    │└────┘     So pairs that share, and that form a forest, have all of these bytes, and
+//              each no └─┴────┴─────▶     more than its smaller buffer.
+//
+// That is a linear program: x is 1 for pairs that share, f for those of the forest of a group.
+//
+//     least  sum of price x   where  f <= x  and  sum of bytes f >= size of the group - capacity,  for each group
+//
+// Any multipliers y of the last rows and u of the others give a bound: the sum of y (size - capacity), less the
+// heaviest forest of each group by weights y bytes - u, less what the u of a pair exceed its price. A subgradient
+// method makes it large, for all groups at once. Fractions that numbers may lose are taken off, and what is left is
+// rounded up.
+//
+// O(groups of pairs log pairs) for a round. Guarantee: a bound, however it ends.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "memplan/pricing.hpp"
+#include "placing/deadline.hpp"
+
+namespace memplan {
+
+// What pairs, each once, cost at least within the capacity. `known` is what some plan pays for them.
+std::int64_t bound_by_groups(const Problem& problem, std::span<const PairPrice> pairs, Bytes capacity,
+                             std::int64_t known, std::uint64_t seed, const Deadline& deadline);
+
+}  // namespace memplan

@@ -1,0 +1,78 @@
+// Meetings: at which differences of their offsets two buffers collide, or pay.
+//
+//     offset ▲   ┌─────┐             i and j share bytes if the offset of i less that of j is between -size of i and
+//            │ ┌─┴─┐ j │             size of j, both excluded. Alive together, that is forbidden; else it may have a
+//            │ │ i ├───┘             price. Shapes forbid it for parts that meet, and what lies together pays for its
+//            └─┴───┴────▶ step       members, so that a pair may have several such ranges.
+//
+// Lives, shapes, conflicts, reserved bytes and prices are all in these ranges. What is reserved is one more buffer, the
+// ground, which lies at 0.
+//
+// O((n + prices) log n) to begin with. What is forbidden to a buffer is collected when it is first asked for, in
+// O((1 + k) log n) for k buffers alive with it, and forgotten if it all takes too much memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memplan/problem.hpp"
+#include "problem/max_tree.hpp"
+
+namespace memplan {
+
+// The offset of a less that of b is between `after` and `before`, both excluded: that costs so much.
+struct PricedPair {
+  Index a, b;
+  Bytes after, before;
+  std::int64_t price;
+};
+
+// The same of one buffer and another one; without a price it is forbidden.
+struct Meeting {
+  Index other;
+  Bytes after, before;
+  std::int64_t price;
+};
+
+class Meetings {
+ public:
+  // `problem`, without branches and distances, outlives it; pairs have two different buffers.
+  Meetings(const Problem& problem, std::vector<PricedPair> pairs);
+
+  std::span<const PricedPair> pairs() const { return pairs_; }
+  // Where buffer i pays, and to whom.
+  std::span<const Meeting> priced(Index i) const;
+  // What is forbidden to buffer i, which has bytes, by others that have some; valid until the next call.
+  std::span<const Meeting> forbidden(Index i);
+  // What lies at 0.
+  Index ground() const { return problem_.count(); }
+  // Buffers by birth, and where in there each is.
+  std::span<const Index> by_birth() const { return by_birth_; }
+  std::size_t birth_of(Index i) const { return birth_of_[at(i)]; }
+
+  // What the pairs cost at these offsets. O(pairs).
+  std::int64_t paid(std::span<const Bytes> offsets) const;
+
+ private:
+  void collect(Index i, std::vector<Meeting>& found) const;
+
+  const Problem& problem_;
+  std::vector<PricedPair> pairs_;
+  std::vector<std::size_t> priced_start_;  // per buffer, and one more
+  std::vector<Meeting> priced_;
+  std::vector<Index> by_birth_;
+  std::vector<std::size_t> birth_of_;
+  std::vector<Step> births_;  // of by_birth_
+  MaxTree deaths_;            // of by_birth_, from the first birth on
+  std::vector<std::vector<Meeting>> forbidden_;
+  std::vector<bool> known_;
+  std::size_t kept_ = 0;  // meetings in there
+};
+
+inline bool meet(const PricedPair& pair, std::span<const Bytes> offsets) {
+  const Bytes difference = offsets[at(pair.a)] - offsets[at(pair.b)];
+  return pair.after < difference && difference < pair.before;
+}
+
+}  // namespace memplan

@@ -1,0 +1,30 @@
+// OpenPairs: of pairs with prices, those that may share bytes or not, as plans please.
+//
+// Buffers that are alive together, or conflict, never share. Two that are pinned, or lie together, do or do not in
+// every plan. The others are open.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memplan/pricing.hpp"
+#include "pricing/meetings.hpp"
+#include "problem/fold.hpp"
+
+namespace memplan {
+
+struct OpenPairs {
+  std::vector<PairPrice> pairs;  // each once, ascending, with its price > 0
+  std::vector<PricedPair> flat;  // the same, among buffers of the folded problem
+  std::int64_t paid_anyway = 0;  // by pairs that are not open
+};
+
+// `fold` is that of a problem with branches or distances, else nullptr. Throws ProblemError as cheapest_sharing() says.
+// O(prices log prices).
+OpenPairs open_pairs(const Problem& problem, const Fold* fold, std::span<const PairPrice> prices);
+
+// Whether they are alive together or conflict, with all their bytes, or one has none.
+bool never_share(const Problem& problem, Index a, Index b);
+
+}  // namespace memplan
