@@ -160,24 +160,25 @@ def paid(problem: memplan.Problem, rows: list[tuple[str, str, int]], offsets: An
 
 
 def test_a_larger_problem_pays_much_less_than_a_plan_without_prices() -> None:
-    """An anneal of four times the work finds a tenth less; the search by cores alone stayed at half of `without`."""
+    """Half of what a plan without prices pays is what a search without moves was content with."""
     problem, rows = follows(1, 150)
-    capacity = problem.load * 5 // 4
+    capacity = problem.load
     without = memplan.plan(problem, capacity=capacity)
     pairs = [(int(a[1:]), int(b[1:]), price) for a, b, price in rows]
-    found = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=4_000_000)
+    found = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=2_000_000)
     assert found.price == paid(problem, rows, found.offsets)
-    assert found.peak <= capacity
-    assert memplan.verify(problem, found.offsets) == found.peak
-    assert 0 < found.price_bound <= found.price < paid(problem, rows, without.offsets) // 3
-    again = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=4_000_000)
+    assert memplan.verify(problem, found.offsets, capacity=capacity) == found.peak
+    assert 0 < found.price_bound <= found.price < paid(problem, rows, without.offsets) // 8
+    again = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=2_000_000)
     assert again.offsets.tolist() == found.offsets.tolist()
 
 
 def test_better_plans_are_told() -> None:
     problem, rows = follows(2, 60)
     told: list[memplan.Plan] = []
-    found = memplan.plan(problem, price=rows, capacity=problem.load * 5 // 4, time_limit=0.3, on_improvement=told.append)
+    found = memplan.plan(
+        problem, price=rows, capacity=problem.load * 5 // 4, time_limit=0.3, on_improvement=told.append
+    )
     reached = [(plan.pricing.price, plan.peak) for plan in told if plan.pricing is not None]
     assert len(reached) == len(told) > 2
     assert reached == sorted(set(reached), reverse=True)

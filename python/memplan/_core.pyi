@@ -24,6 +24,7 @@ __all__: list[str] = [
     "OrderProgress",
     "Parameter",
     "PlannerInfo",
+    "PricedPlan",
     "Problem",
     "ProblemError",
     "PythonPlanner",
@@ -50,6 +51,7 @@ __all__: list[str] = [
     "placed_near",
     "plan_memories",
     "planners",
+    "price_plan",
     "refute",
     "refute_pairs",
     "reordered",
@@ -832,6 +834,27 @@ class Fitted:
     @property
     def load_bound(self) -> int: ...
 
+class PricedPlan:
+    """
+    A plan, and what its pairs pay that share bytes; see pricing.hpp.
+    """
+    @property
+    def found_after(self) -> float: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def offsets(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def peak(self) -> int: ...
+    @property
+    def peak_bound(self) -> int: ...
+    @property
+    def price(self) -> int: ...
+    @property
+    def price_bound(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+
 class Violation:
     """
     One way in which a plan breaks its problem.
@@ -1022,6 +1045,30 @@ def plan_memories(
 def planners() -> list[PlannerInfo]:
     """
     The registry's rows, in its order.
+    """
+
+def price_plan(
+    problem: Problem,
+    prices: collections.abc.Sequence[
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+    start: typing.Any,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
+    tell: typing.Any = None,
+    interruptible: bool = False,
+    tries: typing.SupportsInt | typing.SupportsIndex = 1000,
+    work: typing.SupportsInt | typing.SupportsIndex = 200000000,
+) -> PricedPlan:
+    """
+    From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` is
+    called with each better plan. No plan peaks below `lower_bound`.
     """
 
 def refute(

@@ -260,7 +260,8 @@ def plan(
     on_improvement
         A function that is called with each plan that peaks below all plans before it. The plan is verified. The call
         is on the thread that called `plan`. The last such plan has the peak of the plan that is returned. Planners
-        that do not search call it once. An exception that it raises ends the search, and is raised here.
+        that do not search call it once. An exception that it raises ends the search, and is raised here. With `price`
+        it is called with each plan that is cheaper, or as cheap and lower.
     on_order
         A function that is called during the search for an order, with an `OrderProgress`: whenever an order needs less
         than all before it, and whenever a higher bound is proven. It may raise, as `on_improvement` may.

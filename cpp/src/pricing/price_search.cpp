@@ -163,12 +163,15 @@ void PriceSearch::move_payers(const Deadline& deadline, const OnBetter& better) 
     const std::span<const PricedOffset> free = layout_.free(i, capacity_);
     const auto best =
         std::ranges::min_element(free, [](const PricedOffset& a, const PricedOffset& b) { return a.price < b.price; });
-    layout_.put(i, best->price < paid ? best->offset : layout_.offset(i));
-    move(i);
-    price_ += std::min<std::int64_t>(0, best->price - paid);
+    const bool cheaper = best != free.end() && best->price < paid;
+    layout_.put(i, cheaper ? best->offset : layout_.offset(i));
+    if (cheaper) {
+      move(i);
+      price_ += best->price - paid;
+      keep(better);
+    }
     deadline.tick(at(layout_.work() - before));
   }
-  if (price_ < best_price_) keep(better);
 }
 
 Index PriceSearch::who_pays() {

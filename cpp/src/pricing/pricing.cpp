@@ -40,6 +40,15 @@ Bytes room_for_all(const Problem& problem) {
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+void require_valid(const Verifier& verifier, std::span<const Bytes> offsets, Bytes capacity) {
+  constexpr std::size_t kListed = 20;
+  const std::vector<Violation> faults = verifier.violations(offsets, capacity, kListed);
+  if (faults.empty()) return;
+  std::string message = "the plan at a price is invalid:";
+  for (const Violation& fault : faults) message += "\n  " + fault.message;
+  throw InvalidPlanError(message);
+}
+
 class Pricing {
  public:
   Pricing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
@@ -48,6 +57,7 @@ class Pricing {
         options_(options),
         effort_(effort),
         tell_(tell),
+        verifier_(problem),
         begin_(options.start.value_or(Clock::now())),
         fold_(problem.has_branches() || !problem.together().empty() ? std::optional<Fold>(problem) : std::nullopt),
         open_(open_pairs(problem, fold_ ? &*fold_ : nullptr, prices)) {
@@ -63,33 +73,42 @@ class Pricing {
   }
 
   PricedPlan run() && {
-    if (tell_) tell_(best_);
+    tell();
     const Deadline deadline(options_);
     try {
-      if (options_.capacity && open_price_ > 0) within(std::min(*options_.capacity, room_for_all(flat())), deadline);
-      if (open_price_ > 0 ? !options_.capacity : best_.peak > best_.peak_bound) apart(deadline);
+      if (open_price_ > 0 && !options_.capacity) apart(deadline);
+      if (open_price_ > 0) within(std::min(capacity(), room_for_all(flat())), deadline);
+      if (open_price_ == 0 && best_.peak > best_.peak_bound) lower_peak_apart(deadline);
     } catch (const EndedError&) {
     }
     best_.seconds = seconds_since(begin_);
+    require_valid(verifier_, best_.offsets, capacity());
     return std::move(best_);
   }
 
  private:
   const Problem& flat() const { return fold_ ? fold_->problem() : problem_; }
+  Bytes capacity() const { return options_.capacity.value_or(kMaxBytes); }
   bool cheapest() const { return best_.price == best_.price_bound; }
 
   // Keeps the cheaper plan; of two at one price, the lower.
   void take(std::vector<Bytes> offsets, double after) {
     const std::int64_t price = price_of(problem_, open_.pairs, offsets);
     const Bytes peak = peak_of(problem_, offsets);
-    if (options_.capacity && peak > *options_.capacity) return;  // what more bytes would save
+    if (peak > capacity()) return;  // what more bytes would save
     if (price > open_price_ || (price == open_price_ && peak >= best_.peak)) return;
     best_.offsets = std::move(offsets);
     open_price_ = price;
     best_.price = open_.paid_anyway + price;
     best_.peak = peak;
     best_.found_after = after;
-    if (tell_) tell_(best_);
+    tell();
+  }
+
+  void tell() const {
+    if (!tell_) return;
+    require_valid(verifier_, best_.offsets, capacity());
+    tell_(best_);
   }
 
   void take(const PriceSearch& search) { take(fold_ ? fold_->unfolded(search.best()) : search.best(), found_after_); }
@@ -210,6 +229,7 @@ class Pricing {
   PlanOptions options_;
   const PricingEffort effort_;
   const OnPricedPlan& tell_;
+  const Verifier verifier_;
   const Clock::time_point begin_;
   const std::optional<Fold> fold_;
   const OpenPairs open_;
@@ -217,15 +237,6 @@ class Pricing {
   std::int64_t open_price_ = 0;  // of the best plan, what open pairs pay
   double found_after_ = 0;       // the best plan of the search
 };
-
-void require_valid(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity) {
-  constexpr std::size_t kListed = 20;
-  const std::vector<Violation> faults = verify(problem, offsets, capacity, kListed);
-  if (faults.empty()) return;
-  std::string message = "the plan at a price is invalid:";
-  for (const Violation& fault : faults) message += "\n  " + fault.message;
-  throw InvalidPlanError(message);
-}
 
 }  // namespace
 
@@ -241,9 +252,7 @@ std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices,
 PricedPlan cheapest_sharing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
                             const PlanOptions& options, const PricingEffort& effort, const OnPricedPlan& tell) {
   require_one_per_buffer(problem, start);
-  PricedPlan plan = Pricing(problem, prices, start, options, effort, tell).run();
-  require_valid(problem, plan.offsets, options.capacity.value_or(kMaxBytes));
-  return plan;
+  return Pricing(problem, prices, start, options, effort, tell).run();
 }
 
 }  // namespace memplan

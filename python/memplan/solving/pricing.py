@@ -57,11 +57,12 @@ def priced(plan: Plan, rows: Sequence[Row], solver: Solver, begin: float) -> Pla
     """
     pairs = _pairs(plan, rows)
     used = time.perf_counter() - begin
+    limit = None if solver.time_limit is None else max(solver.time_limit - used, 1e-3)
     found = _core.price_plan(
         plan.problem,
         pairs,
         plan.offsets,
-        time_limit=None if solver.time_limit is None else max(solver.time_limit - used, 1e-3),
+        time_limit=1e-3 if plan.interrupted else limit,
         seed=solver.seed,
         capacity=solver.capacity,
         lower_bound=plan.placement_bound,
@@ -98,7 +99,11 @@ def _teller(
 ) -> Callable[[_core.PricedPlan], None] | None:
     if tell is None:
         return None
-    return lambda found: tell(_plan_of(plan, pairs, used, found)) and None
+
+    def told(found: _core.PricedPlan) -> None:
+        tell(_plan_of(plan, pairs, used, found))
+
+    return told
 
 
 def _plan_of(plan: Plan, pairs: Sequence[tuple[int, int, int]], used: float, found: _core.PricedPlan) -> Plan:
