@@ -271,31 +271,42 @@ def unchanged(module: torch.nn.Module) -> Iterator[None]:
     A forward may keep a result on itself, and a backward gradients on parameters; these would be fake
     tensors.
     """
-    parts = [vars(part) for part in module.modules()]
-    saved = [(held, {key: (value, _content(value)) for key, value in held.items()}) for held in parts]
+    attributes = Attributes(module)
     gradients = [(parameter, parameter.grad) for parameter in module.parameters()]
     try:
         for parameter, _ in gradients:
             parameter.grad = None
         yield
     finally:
-        for attributes, old in saved:
-            _restore(attributes, old)
+        attributes.restore()
         for parameter, gradient in gradients:
             parameter.grad = gradient
 
 
-def _content(value: Any) -> Any:
-    return value.copy() if type(value) in (dict, OrderedDict, list, set) else None
+class Attributes:
+    """What a module and its parts hold at a moment: weights, modes and whatever forward keeps there.
+
+    Lists, dicts and sets count by what is in them, one level deep; tensors are not copied.
+    """
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        held = [vars(part) for part in module.modules()]
+        self._then = [(attributes, dict(attributes), _contents(attributes)) for attributes in held]
+
+    def restore(self) -> None:
+        """Let the module hold it again."""
+        for attributes, then, contents in self._then:
+            for key in attributes.keys() - then.keys():
+                del attributes[key]
+            attributes.update(then)
+            for value, content in contents:
+                if isinstance(value, list):
+                    value[:] = content
+                elif value or content:
+                    value.clear()
+                    value.update(content)
 
 
-def _restore(attributes: dict[str, Any], old: dict[str, tuple[Any, Any]]) -> None:
-    for key in attributes.keys() - old.keys():
-        del attributes[key]
-    for key, (value, content) in old.items():
-        attributes[key] = value
-        if isinstance(value, list):
-            value[:] = content if content is not None else value
-        elif content is not None:
-            value.clear()
-            value.update(content)
+def _contents(attributes: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """The containers among attributes, with copies of what is in them."""
+    return [(v, v.copy() if v else ()) for v in attributes.values() if type(v) in (dict, OrderedDict, list, set)]

@@ -1,9 +1,8 @@
-"""Eager training within a budget: modules whose forward runs again in the backward pass, by torch.utils.checkpoint."""
+"""Eager training within a budget: modules whose forward runs again in the backward pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -11,8 +10,7 @@ from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
 from .lightening import Lightening, Step, Wrapped, lightened, replaced_forward
-
-_Norms: Any = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
+from .rerunning import Rerun
 
 
 def checkpoint(
@@ -28,9 +26,10 @@ def checkpoint(
 ) -> Checkpoints:
     """Let modules compute their activations again in the backward pass, so that a step of training fits a budget.
 
-    memplan chooses the modules, by a step without data, and wraps their forward in `torch.utils.checkpoint`. Names,
-    weights and `state_dict` stay as they are. Losses and gradients are those without: random numbers are drawn again
-    from the same state, and running statistics change once.
+    memplan chooses the modules, by a step without data, and wraps their forward. Names, weights and `state_dict` stay
+    as they are. Losses and gradients are those without: random numbers are drawn again from the same state, and what
+    forward changes on the module changes once. A forward that would read a tensor that was written to since raises an
+    `UnsupportedError` in the backward pass, which names both.
 
     Parameters
     ----------
@@ -88,31 +87,9 @@ class _Again(Wrapped):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
-        contexts: dict[str, Any] = {}
-        # torch.compile changes statistics in its forward graph alone, and takes no method here.
-        if not torch.compiler.is_compiling() and any(_statistics(self.module)):
-            contexts = {"context_fn": self._contexts}
-        return by_torch(self.forward, *args, use_reentrant=False, **contexts, **kwargs)
-
-    def _contexts(self) -> tuple[Any, Any]:
-        return nullcontext(), _once(self.module)
-
-
-@contextmanager
-def _once(module: torch.nn.Module) -> Iterator[None]:
-    """Meanwhile, running statistics change in copies: they have changed when forward ran first."""
-    changed = [(part, dict(part._buffers)) for part in _statistics(module)]
-    try:
-        for part, buffers in changed:
-            part._buffers.update({name: b.clone() for name, b in buffers.items() if b is not None})
-        yield
-    finally:
-        for part, buffers in changed:
-            part._buffers.update(buffers)
-
-
-def _statistics(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    return (part for part in module.modules() if isinstance(part, _Norms) and part.training)
+        if torch.compiler.is_compiling():  # torch sees to what changes in between
+            return by_torch(self.forward, *args, use_reentrant=False, **kwargs)
+        return Rerun(self, args, kwargs).first(args, kwargs)
 
 
 def _refused(found: DryRun) -> Collection[str]:

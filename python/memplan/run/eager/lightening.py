@@ -7,17 +7,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from ...errors import InfeasibleError
+from ...errors import InfeasibleError, SourceError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...facts.estimate import Estimate
 from ...importers.torch.dry_run import DryRun
+from ...importers.torch.fake import describe
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, candidates_of, choose
+from .reads import ChangedError
 
 _TRIALS = 8  # sets of modules that are tried
 _Applied = Callable[[Sequence[str]], AbstractContextManager[Any]]
@@ -82,27 +86,52 @@ class Lightening:
 
 
 class Wrapped:
-    """The forward of a module, in something that calls it."""
+    """The forward of a module, in something that calls it.
 
-    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any]) -> None:
-        self.module = module
+    Attributes
+    ----------
+    name : str
+        Of the module in its model.
+    module : Module
+        The module.
+    forward : callable
+        Its forward, as it was.
+    """
+
+    def __init__(self, name: str, module: torch.nn.Module, forward: Callable[..., Any], model: torch.nn.Module) -> None:
+        self.name, self.module = name, module
         self.forward: Any = forward
+        self._model: ref[torch.nn.Module] | None = ref(model)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_model": None}  # a part of a model may be copied without the rest
+
+    def named(self, tensor: Tensor) -> str:
+        """A tensor in words: by its name, if it is a weight of the model or a view of one."""
+        model = None if self._model is None else self._model()
+        prefix, within = (self.name, self.module) if model is None else ("", model)
+        for name, weight in (*within.named_parameters(prefix), *within.named_buffers(prefix)):
+            if weight.untyped_storage()._cdata == tensor.untyped_storage()._cdata:
+                return f"weight '{name}', {describe(tensor)}"
+        return f"a tensor, {describe(tensor)}"
 
 
 class replaced_forward:
     """Meanwhile, the forward of some modules is what `make` makes of the module and its forward.
 
-    Others may be put around it, and taken away in any order.
+    `make` also gets the module's name and the model. Others may be put around it, and taken away in any order.
     """
 
-    def __init__(self, model: torch.nn.Module, names: Sequence[str], make: Callable[[Any, Any], Wrapped]) -> None:
+    def __init__(
+        self, model: torch.nn.Module, names: Sequence[str], make: Callable[[str, Any, Any, Any], Wrapped]
+    ) -> None:
+        self._model, self._names, self._make = model, names, make
         self._parts = [model.get_submodule(name) for name in names]
-        self._make = make
         self._wrapped: list[Wrapped] = []
 
     def __enter__(self) -> None:
-        for part in self._parts:
-            wrapped: Any = self._make(part, part.forward)
+        for name, part in zip(self._names, self._parts, strict=True):
+            wrapped: Any = self._make(name, part, part.forward, self._model)
             self._wrapped.append(wrapped)
             part.forward = wrapped
 
@@ -180,6 +209,30 @@ def lightened(
         return Lightened((), 0.0, before, before)
     need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
     candidates = candidates_of(found, again, refused(found), beside)
+    while True:
+        try:
+            return _chosen(step, found, before, limit, asked.least, need, candidates, applied, again, beside)
+        except SourceError as error:
+            cause = error.__cause__
+            left = [c for c in candidates if not isinstance(cause, ChangedError) or c.module != cause.module]
+            if len(left) == len(candidates):
+                raise
+            candidates = left  # what it reads is written to before it runs again: it cannot be chosen
+
+
+def _chosen(
+    step: Step,
+    found: DryRun,
+    before: Estimate,
+    limit: int,
+    as_little: bool,
+    need: npt.NDArray[np.int64],
+    candidates: list[Candidate],
+    applied: _Applied,
+    again: bool,
+    beside: int,
+) -> Lightened:
+    """Candidates with which a step is within the limit, or with which it holds as little as is found."""
 
     def tried(chosen: list[Candidate]) -> Estimate:
         names = _in_order(found, chosen)
@@ -189,7 +242,7 @@ def lightened(
         return replace(after, activations=after.activations + beside * (calls + 1))  # one more while one runs again
 
     target, best = limit, before
-    for _ in range(0 if asked.least else _TRIALS):
+    for _ in range(0 if as_little else _TRIALS):
         chosen = choose(need, candidates, target)
         if chosen is None:
             break
@@ -201,9 +254,9 @@ def lightened(
         target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
     least = _least(need, before.kept, candidates)
     after = tried(least)
-    if after.total <= limit or (asked.least and after.total < before.total):
+    if after.total <= limit or (as_little and after.total < before.total):
         return _made(found, least, before, after)
-    if asked.least:
+    if as_little:
         return Lightened((), 0.0, before, before)
     gradients = sum(found.size[place] for place in found.gradient)
     raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from ...errors import UnsupportedError
 from ...importers.torch.dry_run import DryRun
 from .lightening import Lightened, Lightening, Step, Wrapped, lightened, replaced_forward
 
@@ -100,7 +102,7 @@ class Offload(Lightening):
 
 def _wrapped(model: torch.nn.Module, names: Sequence[str], store: _Store) -> replaced_forward:
     """Meanwhile, these modules do so."""
-    return replaced_forward(model, names, lambda module, forward: _Outside(module, forward, store))
+    return replaced_forward(model, names, partial(_Outside, store=store))
 
 
 def _none_refused(_: DryRun) -> Collection[str]:
@@ -110,8 +112,10 @@ def _none_refused(_: DryRun) -> Collection[str]:
 class _Outside(Wrapped):
     """The forward of a module, whose saved tensors lie elsewhere."""
 
-    def __init__(self, module: torch.nn.Module, forward: Callable[..., Any], store: _Store) -> None:
-        super().__init__(module, forward)
+    def __init__(
+        self, name: str, module: torch.nn.Module, forward: Callable[..., Any], model: torch.nn.Module, store: _Store
+    ) -> None:
+        super().__init__(name, module, forward, model)
         self._store = store
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,15 +124,26 @@ class _Outside(Wrapped):
         weights = [*self.module.parameters(), *self.module.buffers()]
         stay = {id(tensor.untyped_storage()) for tensor in weights}
 
-        def pack(tensor: Tensor) -> Tensor | _Handle:
-            storage = tensor.untyped_storage()
+        def pack(tensor: Tensor) -> tuple[Tensor, int] | _Handle:
+            strided = tensor.layout == torch.strided
             leaf = tensor.is_leaf and tensor.requires_grad
-            if leaf or id(storage) in stay or storage.nbytes() < _LEAST or tensor.layout != torch.strided:
-                return tensor
+            if (
+                leaf
+                or not strided
+                or id(tensor.untyped_storage()) in stay
+                or tensor.untyped_storage().nbytes() < _LEAST
+            ):
+                return tensor, tensor._version
             return _Handle(tensor, self._store.out(tensor))
 
-        def unpack(packed: Tensor | _Handle) -> Tensor:
-            return packed if isinstance(packed, Tensor) else packed.tensor()
+        def unpack(packed: tuple[Tensor, int] | _Handle) -> Tensor:
+            if isinstance(packed, _Handle):
+                return packed.tensor()
+            tensor, version = packed
+            if tensor._version != version:  # autograd does not look where there are hooks
+                what = f"module '{self.name}' has kept {self.named(tensor)}, which was written to since its forward"
+                raise UnsupportedError(f"memplan.run.offload(): {what}; write to it after the backward pass")
+            return tensor
 
         with saved_tensors_hooks(pack, unpack):
             return self.forward(*args, **kwargs)

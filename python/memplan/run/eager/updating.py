@@ -7,6 +7,7 @@ parameter alone. So a gradient lives for as long as its update, and not until th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any
 from weakref import ref
@@ -18,6 +19,7 @@ from ...errors import UnsupportedError
 from ...importers.torch.fake import describe
 from ...importers.torch.optimizers import alike, has_step_hooks, needs_closure, step_of
 from . import clipping
+from .reads import is_read_again
 
 _WHAT = "memplan.run.update_as_you_go()"
 _REPLACED = ("step", "zero_grad", "_step_supports_amp_scaling")  # attributes of an optimizer, for as long as it is on
@@ -124,8 +126,18 @@ class UpdatesAsYouGo:
                 "it was updated by the first one. Gradients cannot be accumulated; call step() after each backward()"
             )
             raise UnsupportedError(f"{_WHAT}: {problem}: {advice}")
+        if is_read_again(parameter):
+            torch.autograd.Variable._execution_engine.queue_callback(partial(self._use_late, ref(parameter)))
+            return
         self._update(parameter)
         self._updated.add(id(parameter))
+
+    def _use_late(self, of: ref[Tensor]) -> None:
+        """Update a parameter when the backward pass ends: a module that computes again had still to read it."""
+        parameter = of()
+        if parameter is not None and parameter.grad is not None:
+            self._update(parameter)
+            self._updated.add(id(parameter))
 
     def _update(self, parameter: Tensor) -> None:
         """The optimizer's step for one parameter."""

@@ -1,0 +1,166 @@
+"""A forward that runs again in the backward pass, instead of keeping what autograd needs of it.
+
+In forward, autograd keeps an empty slot for each tensor. The first slot that the backward pass reads lets forward run
+again, on the same inputs; that fills all slots, and ends at the last one. Each is emptied when it is read. So a second
+backward pass, or a slot that is read twice, lets forward run once more.
+
+A rerun gives what eager would have kept only if it reads what forward read. What has changed since is an error.
+
+The idea is that of Chen et al. 2016, "Training deep nets with sublinear memory cost". To fill slots by hooks of
+autograd is that of torch.utils.checkpoint with `use_reentrant=False`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils import _pytree as pytree
+
+from .lightening import Wrapped
+from .moment import Moment, statistics
+from .reads import ChangedError, Reads
+
+
+class _Slot:
+    """Stands for a tensor that autograd needs; `value` is there between a rerun and the read, with its version."""
+
+    value: tuple[Tensor, int] | None = None
+
+
+class _Filled(BaseException):
+    """Ends a rerun: nothing that it computes from here on is needed."""
+
+
+class _Inputs(torch.autograd.Function):
+    """Keeps tensors as autograd keeps them, so that what is around may compute them again, or move them out."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        return torch.empty_like(start)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        raise AssertionError("nothing is computed from what keeps the inputs")
+
+
+class Rerun:
+    """A call of a module whose forward runs again.
+
+    Parameters
+    ----------
+    wrapped : Wrapped
+        The module, its name and its forward.
+    args, kwargs : tuple, mapping
+        What it is called with.
+    """
+
+    def __init__(self, wrapped: Wrapped, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._wrapped = wrapped
+        leaves, self._nest = pytree.tree_flatten((args, dict(kwargs)), is_leaf=_is_leaf)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        self._plain = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        self._places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        start = torch.empty(0, requires_grad=True)
+        self._inputs: Any = _Inputs.apply(start, *tensors).grad_fn  # type: ignore[no-untyped-call]
+        changes = [buffer for part in statistics(wrapped.module) for buffer in part._buffers.values()]
+        self._reads = Reads(buffer for buffer in changes if buffer is not None)
+        for tensor in tensors:
+            self._reads.note(tensor)
+        self._moment = Moment(wrapped.module, tensors)
+        self._slots: list[ref[_Slot]] = []
+        self._kinds: list[tuple[Any, ...]] = []
+        self._lock = threading.RLock()
+
+    def first(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run forward, and keep nothing but its inputs."""
+        with saved_tensors_hooks(self._pack, self._unpack), self._reads:
+            return self._wrapped.forward(*args, **kwargs)
+
+    def _pack(self, tensor: Tensor) -> _Slot:
+        if tensor.is_leaf and tensor.requires_grad:
+            self._reads.note(tensor)
+        slot = _Slot()
+        self._slots.append(ref(slot))
+        self._kinds.append(_kind(tensor))
+        return slot
+
+    def _unpack(self, slot: _Slot) -> Tensor:
+        with self._lock:
+            if slot.value is None:
+                self._fill()
+            if slot.value is None:
+                raise self._error("has kept fewer tensors when it ran again", _SAME)
+            (tensor, version), slot.value = slot.value, None
+        if tensor._version != version:
+            raise self._error(
+                f"has kept {self._wrapped.named(tensor)}, which was written to since it ran again", _EAGER
+            )
+        return tensor
+
+    def _fill(self) -> None:
+        """Run forward again, and put what autograd keeps into the slots that are still there."""
+        changed = self._reads.changed()
+        if changed is not None:
+            raise self._error(
+                f"runs again and reads {self._wrapped.named(changed)}, which was written to since", _EAGER
+            )
+        self._reads.done()
+        expected, count = len(self._slots), 0
+
+        def pack(tensor: Tensor) -> Tensor:
+            nonlocal count
+            place, count = count, count + 1
+            if place >= expected:
+                raise _Filled
+            if _kind(tensor) != self._kinds[place]:
+                then, now = (f"{list(shape)} of {dtype}" for shape, dtype, _ in (self._kinds[place], _kind(tensor)))
+                raise self._error(f"has kept a tensor {then} in its forward, and {now} when it ran again", _SAME)
+            kept = tensor.detach() if tensor.requires_grad else tensor
+            slot = self._slots[place]()
+            if slot is not None:
+                slot.value = kept, kept._version
+            if count == expected:
+                raise _Filled
+            return kept
+
+        args, kwargs = self._given()
+        moment = self._moment.again(self._reads.generators.values())
+        try:
+            with moment, torch.enable_grad(), saved_tensors_hooks(pack, _as_it_is):
+                self._wrapped.forward(*args, **kwargs)
+        except _Filled:
+            pass
+
+    def _given(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        leaves = list(self._plain)
+        for place, tensor in zip(self._places, self._inputs.saved_tensors, strict=True):
+            leaves[place] = tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self._nest)
+        return tuple(args), kwargs
+
+    def _error(self, problem: str, advice: str) -> ChangedError:
+        name = self._wrapped.name
+        return ChangedError(name, f"memplan.run.checkpoint(): module '{name}' {problem}: {advice}")
+
+
+_SAME = "forward must do the same each time it runs"
+_EAGER = "gradients would not be those of the forward; write to it after the backward pass"
+
+
+def _as_it_is(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _is_leaf(value: Any) -> bool:
+    return type(value) not in (tuple, list, dict)
+
+
+def _kind(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.dtype, tensor.device
