@@ -371,7 +371,7 @@ def test_many_buffers_take_seconds_and_are_exchanged() -> None:
 
 
 def test_pictures_show_pools_one_above_the_other() -> None:
-    """A capacity that is near is drawn; what lies above it begins at a round address, and counts from its own base."""
+    """A capacity that is near is drawn; what lies above begins at a round address, and counts from its base."""
     plan = memplan.plan(LETTERS, pools=[Pool("sram", 14), Pool("dram", 800, base=4096)])
     ax = plan.plot()
     ax.figure.draw_without_rendering()
@@ -380,7 +380,7 @@ def test_pictures_show_pools_one_above_the_other() -> None:
     capacity = [line for line in ax.lines if line.get_label() == "capacity"]
     assert [line.get_ydata()[0] for line in capacity] == [14]
     drawn = bands.spaced(plan)
-    assert [(band.begin, band.end, band.limit) for band in bands.bands(drawn)] == [(0, 14, 14), (14, 22, None)]
+    assert [(band.begin, band.end, band.limit) for band in bands.bands(drawn)] == [(0, 14, 14), (16, 24, None)]
     for slot, there in zip(plan, drawn, strict=True):
         assert (slot.memory, slot.address) == (there.memory, there.address)
     texts = [label.get_text() for label in ax.get_yticklabels()]

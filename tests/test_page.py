@@ -522,6 +522,17 @@ def test_odd_plans_are_drawn(opened: Opened, columns: Any) -> None:
     assert page.locator(".gantt canvas").count() >= 4
 
 
+def test_long_names_show_their_last_part(opened: Opened) -> None:
+    names = [f"{'model.' * 30}layers.{k}.dense.addmm_{k}.0" for k in range(8)]
+    plan = memplan.plan(memplan.Problem([64 << 10] * 8, range(8), range(2, 10), names=names))
+    shown = model(opened(plan), "gantt0 labels", "m.data.text")
+    assert len(shown) == 8
+    for text in shown:
+        (name,) = [name for name in names if name.endswith(text.removeprefix("…"))]
+        assert f"addmm_{names.index(name)}.0" in text
+        assert text.startswith("…")
+
+
 def test_twenty_thousand_boxes_are_drawn_soon(opened: Opened) -> None:
     plan = memplan.plan(generate.layered(20_000), "greedy_by_size")
     page = opened(plan)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHADE, LIMIT = "#F3F3F3", PALETTE[5]
 _MOST_ROOM = 2  # times the peak of a pool: where its capacity is further away, it is not drawn
+_APART = 50  # of what all pools take: as much is between a capacity and the next pool
 _FONT = 9.0
 
 
@@ -45,20 +46,25 @@ def bands(plan: Plan) -> list[Band]:
 
 
 def spaced(plan: Plan) -> Plan:
-    """The plan to be drawn: pools lie as far apart as their capacities say, and begin at round addresses."""
+    """The plan to be drawn: pools lie as far apart as their capacities say, and begin at round addresses.
+
+    Where the capacity of one is drawn, the next begins above that line.
+    """
     if plan.memories is None:
         return plan
-    begin, pools = 0, []
-    unit = 1 << max(sum(map(_room, plan.memories.values())).bit_length() - 4, 0)
+    begin, end, pools = 0, 0, []
+    rooms = sum(map(_room, plan.memories.values()))
+    unit, apart = 1 << max(rooms.bit_length() - 4, 0), max(rooms // _APART, 1)
     shift = np.zeros(len(plan.memories), dtype=np.int64)
     for k, memory in enumerate(plan.memories.values()):
         begin = -(-begin // unit) * unit
         shift[k] = begin - memory.begin
         pools.append(replace(memory, begin=begin))
-        begin += _room(memory)
+        end = begin + _room(memory)
+        begin = end + apart * _shows(memory)
     offsets = plan.offsets + shift[plan.memories.of_buffer]
     drawn = Memories(pools, plan.memories.of_buffer, plan.memories.cost_bound, accessed=plan.memories.accessed)
-    return replace(plan, offsets=offsets, peak=begin, memories=drawn)
+    return replace(plan, offsets=offsets, peak=end, memories=drawn)
 
 
 def _shows(memory: Memory) -> bool:

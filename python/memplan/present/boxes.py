@@ -13,6 +13,7 @@ from ..facts.returns import returns_of
 from ..facts.usage import Part, parts_by_buffer, step_of_peak
 from .away import colours_of, draw_arrows, draw_away
 from .bands import draw_bands
+from .borders import borders
 from .colours import OTHERS, Colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps
@@ -127,14 +128,13 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
 
 
 def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
-    """Points: finer where boxes are thin, which would be all border otherwise."""
+    """Points."""
     problem, window = plan.problem, ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
     width, height = window.width * points, window.height * points
     life = np.minimum(problem.last[shown], steps[1]) - np.maximum(problem.first[shown], steps[0])
     thickness = np.minimum(life * (width / (steps[1] - steps[0])), problem.size[shown] * (height / top))
-    borders: npt.NDArray[np.float64] = np.clip(thickness / 8, 0.05, 0.6)
-    return borders
+    return borders(thickness)
 
 
 def _outline(parts: Sequence[Part], offset: int) -> Path:

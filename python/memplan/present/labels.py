@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ Sides = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64
 Area = tuple[float, float, float, float]  # left, bottom, width, height
 
 _FONT = 7.0
+_LEAST = 5  # letters of the end of a name that say something
+_PART = re.compile(r"[./](?=[^./]*[^\d./])")  # before a part of a name that is more than a number
 _MOST_LABELS = 300
 _MOST_BESIDE = 8  # texts with a line: more would hide what they speak of
 
@@ -33,7 +36,7 @@ def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axe
 
 
 def label_rectangles(names: Sequence[str], sides: Sides, ax: Axes) -> None:
-    """Write each name into its rectangle, given as bottom, top, left, right, if it fits."""
+    """Write each name, or its end, into its rectangle, given as bottom, top, left, right, if it fits."""
     bottom, top, left, right = sides
     low, high = ax.get_xlim()
     left, right = np.maximum(left, np.floor(low)), np.minimum(right, np.ceil(high))  # what is in sight
@@ -42,11 +45,11 @@ def label_rectangles(names: Sequence[str], sides: Sides, ax: Axes) -> None:
     candidates = np.flatnonzero((height > 1.4 * _FONT) & (width > 1.4 * _FONT))
     labels = 0
     for k in candidates[np.argsort(-(width * height)[candidates], kind="stable")].tolist():
-        name = printable(names[k])
-        length = _length(name, _FONT)
-        if length <= max(width[k], height[k]):
+        flat, upright = (ending(printable(names[k]), letters_in(float(room), _FONT)) for room in (width[k], height[k]))
+        name = flat if len(flat) >= len(upright) else upright
+        if name:
             middle = (left[k] / 2 + right[k] / 2, bottom[k] / 2 + top[k] / 2)
-            _write(ax, middle, name, fontsize=_FONT, rotation=0 if length <= width[k] else 90)
+            _write(ax, middle, name, fontsize=_FONT, rotation=0 if name == flat else 90)
             labels += 1
         if labels == _MOST_LABELS:
             break
@@ -64,8 +67,10 @@ def label_marks(marks: Sequence[Mark], ax: Axes) -> None:
     taken: list[Area] = []
     for slot in sorted((mark.slot for mark in marks), key=lambda slot: -slot.bytes):
         first, last = min(max(slot.first, low), high), max(min(slot.last, high), low)
-        text = f"{printable(slot.name)}, {format_bytes(slot.bytes)}"
-        text += f", in steps {slot.first:,} to {slot.last - 1:,}" if first == last else ""
+        figures = f", {format_bytes(slot.bytes)}"
+        figures += f", in steps {slot.first:,} to {slot.last - 1:,}" if first == last else ""
+        name = printable(slot.name)
+        text = (ending(name, letters_in((high - low) * across - 12, font) - len(figures)) or name) + figures
         middle = (first / 2 + last / 2, slot.offset / 2 + slot.end / 2)
         length = _length(text, font)
         if slot.bytes * up > 1.4 * font and length <= (last - first) * across:
@@ -123,6 +128,24 @@ def _write_beside(ax: Axes, point: tuple[float, float], at: tuple[float, float],
             "relpos": (0 if at[0] > point[0] else 1, 0.5),
         },
     )
+
+
+def ending(name: str, most: int) -> str:
+    """A name, or its longest end in at most so many letters: "…attn.addmm_3", "…addmm_3", "…dmm_3"; else nothing.
+
+    It begins where a part begins, if that fits. A number alone, as in `norm.0`, is no part.
+    """
+    if len(name) <= most:
+        return name
+    for part in _PART.finditer(name):
+        if len(name) - part.end() < most:
+            return f"…{name[part.end() :]}"
+    return f"…{name[1 - most :]}" if most > _LEAST else ""
+
+
+def letters_in(room: float, font: float) -> int:
+    """Letters that so many points hold at least."""
+    return max(int(room / (0.6 * font)) - 1, 0)
 
 
 def _length(text: str, font: float) -> float:

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 from ..facts.usage import Ints
 from ..text import printable
 from .gantt import plot_plan
+from .labels import ending, letters_in
 from .tables import Table
-from .units import format_bytes
+from .units import format_bytes, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..facts.methods import MethodsPlan
 
+_FONT = 8.0
+_PAD = 2.0  # points
+_ABOVE = 18.0  # points: a line of text, and the mark of the peak
+_UPRIGHT = 16  # letters
 _LINE: dict[str, Any] = {"color": "#555555", "linewidth": 0.8, "linestyle": "--"}
 
 
@@ -51,19 +56,39 @@ def plot_methods(plan: MethodsPlan, ax: Axes | None = None, *, title: str | None
             found.axvline(first, **_LINE)
         begin, end = max(first, low), min(last, high)
         if begin < end:
-            found.annotate(
-                printable(name),
-                ((begin + end) / 2, 1),
-                (0, -2),
-                xycoords=found.get_xaxis_transform(),
-                textcoords="offset points",
-                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-                ha="center",
-                va="top",
-                fontsize="small",
-                parse_math=False,
-            )
+            _write_name(printable(name), begin, end, found)
+    _raise(found)
     return found
+
+
+def _write_name(name: str, begin: float, end: float, ax: Axes) -> None:
+    """The name of a method between its lines: as much of it as there is room for, upright where that is more."""
+    low, high = ax.get_xlim()
+    room = ax.get_window_extent().width * 72 / float(ax.figure.get_dpi()) * (end - begin) / (high - low) - 2 * _PAD
+    if room < _FONT:
+        return
+    flat, upright = ending(name, letters_in(room, _FONT)), shortened(name, _UPRIGHT)
+    ax.annotate(
+        flat or upright,
+        ((begin + end) / 2, 1),
+        (0, -_PAD),
+        xycoords=ax.get_xaxis_transform(),
+        textcoords="offset points",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        rotation=0 if flat else 90,
+        ha="center",
+        va="top",
+        fontsize=_FONT,
+        parse_math=False,
+        zorder=6,
+    )
+
+
+def _raise(ax: Axes) -> None:
+    """Make room for the names, above the peak and its mark."""
+    height = ax.get_window_extent().height * 72 / float(ax.figure.get_dpi())
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, low + (high - low) * height / max(height - _ABOVE, height / 2))
 
 
 def _title(plan: MethodsPlan) -> str:

@@ -4,6 +4,7 @@
 const memplan = (() => {
   const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   const MANY = 3000, MOST_LABELS = 250, FONT = "11px sans-serif", LINE = 14;
+  const LEAST = 5, PART = /[./](?=[^./]*[^\d./])/g;  // letters of an end that say something; before a part of a name
   const NAMED_SIDES = ["left", "right", "bottom", "top", "name"];
 
   const scaleOf = (size) => Math.min(Math.max(Math.floor(Math.log2(Math.max(size, 1)) / 10), 0), UNITS.length - 1);
@@ -77,17 +78,30 @@ const memplan = (() => {
 
   const ruler = document.createElement("canvas").getContext("2d");
 
+  /** A name, or its longest end in so many pixels, as in pictures: "…attn.addmm_3", "…addmm_3", "…dmm_3". */
+  function ending(name, room) {
+    const fits = (text) => ruler.measureText(text).width + 6 <= room;
+    if (fits(name)) return name;
+    for (const {index} of name.matchAll(PART)) {
+      const end = `…${name.slice(index + 1)}`;
+      if (fits(end)) return end;
+    }
+    const most = Math.floor((room - 6) / ruler.measureText("m").width);
+    return most > LEAST ? `…${name.slice(1 - most)}` : "";
+  }
+
   /** Columns of the labels that fit, lying or upright. */
   function labelled(rooms) {
     const columns = {x: [], y: [], text: [], angle: []};
     ruler.font = FONT;
     for (const {x, y, width, height, text} of rooms) {
-      const length = ruler.measureText(text).width + 6;
-      if (length > Math.max(width, height)) continue;
+      const flat = ending(text, width), upright = ending(text, height);
+      const shown = flat.length >= upright.length ? flat : upright;
+      if (shown === "") continue;
       columns.x.push(x);
       columns.y.push(y);
-      columns.text.push(text);
-      columns.angle.push(length <= width ? 0 : Math.PI / 2);
+      columns.text.push(shown);
+      columns.angle.push(shown === flat ? 0 : Math.PI / 2);
       if (columns.x.length === MOST_LABELS) break;
     }
     return columns;

@@ -58,16 +58,16 @@ def _draw(pareto: Pareto, ax: Axes, strip: Axes | None) -> Axes:
         none = [p.capacity for p in pareto if p.plan is None and p.proven is proven]
         if none:
             ax.plot(none, [0] * len(none), mark, color=PALETTE[5], markersize=9, label=what, clip_on=False)
-    ax.axvline(pareto.load, color="black", linewidth=1, linestyle=":", label=_needed(pareto))
-    if pareto.given is not None:
+    ax.axvline(pareto.load, color="black", linewidth=1, linestyle=":", zorder=2.1, label=_needed(pareto))
+    if pareto.given is not None:  # broad and below: the other may lie there too
         given = f"{pareto.pool} as given, {format_bytes(pareto.given)}"
-        ax.axvline(pareto.given, color=PALETTE[5], linewidth=1, linestyle="-.", label=given)
+        ax.axvline(pareto.given, color=PALETTE[5], linewidth=3, alpha=0.5, label=given)
     ax.set_ylabel(label)
     ax.set_ylim(bottom=0)
     ax.yaxis.set_major_formatter(EngFormatter(sep=" "))
     title = f"cost over the capacity of {pareto.pool}" if pareto.pool else "cost over capacity"
     ax.set_title("interrupted" if pareto.interrupted else title, loc="left", fontsize="medium", parse_math=False)
-    ax.legend(frameon=False, fontsize="small", loc="upper right" if pareto.pool else "best")
+    ax.legend(framealpha=1, edgecolor="none", fontsize="small", loc="best").set_zorder(5)
     _scale_capacities(pareto, ax if strip is None else strip)
     if strip is not None:
         _draw_worth(pareto, strip)

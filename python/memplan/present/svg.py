@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from ..facts.usage import parts_by_buffer, rectangles
 from .bands import bands, places_of_names, spaced
+from .borders import borders
 from .colours import PALETTE, colouring
 from .curve import load_shown
 from .highlight import steps_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 720, 260  # of the chart, in pixels
 _LEFT, _TOP, _RIGHT, _BOTTOM = 86, 10, 12, 24  # around it
+_BORDER = 0.4  # the width of the border of a box that is not thin, in pixels
 _STRIP = 46  # the height of the load below the boxes, in pixels
 _MOST_BOXES = 800  # that are drawn one by one, with their names to point at; more are an image
 _LINE = {"fill": "none", "stroke": "currentColor", "stroke-width": "1.2"}
@@ -133,14 +135,18 @@ def _staircase(problem: _core.Problem, scale: _Scale) -> str:
 
 def _add_boxes(picture: Element, plan: Plan, scale: _Scale) -> None:
     shapes = parts_by_buffer(plan.problem)
-    border_width = "0.4" if len(plan) <= 300 else "0.1"
-    group = SubElement(picture, "g", {"fill-opacity": "0.85", "stroke": "black", "stroke-width": border_width})
+    group = SubElement(picture, "g", {"fill-opacity": "0.85", "stroke": "black", "stroke-width": f"{_BORDER:g}"})
+    life, size = plan.problem.last - plan.problem.first, plan.problem.size
+    thickness = np.minimum(life * (_WIDTH / (scale.last - scale.first)), size * (_HEIGHT / scale.top))
+    widths = borders(thickness, _BORDER).tolist()
     for b, (slot, colour) in enumerate(zip(plan, colouring(plan).colours, strict=True)):
         if slot.bytes == 0:
             continue
         loops = outline(shapes.get(b, [(0, slot.bytes, slot.first, slot.last)]))
         border = "".join("M" + "L".join(scale.point(x, slot.offset + y) for x, y in loop) + "Z" for loop in loops)
         box = SubElement(group, "path", {"d": border, "fill": colour})
+        if widths[b] < _BORDER:
+            box.attrib |= {"stroke-width": f"{widths[b]:.2f}"} if widths[b] else {"stroke": "none"}
         where = f"at {slot.offset:,}, steps {slot.first:,} to {slot.last:,}"
         SubElement(box, "title").text = f"{shortened(slot.name)}: {format_bytes(slot.bytes)} {where}"
 
