@@ -316,7 +316,11 @@ def test_nothing_fits() -> None:
     ("options", "error", "says"),
     [
         ({"axes": {}}, TypeError, "axes must be a mapping"),
-        ({"axes": {"y": 0}}, ValueError, "axes names 'y', which is no tensor among the arguments; these are: input"),
+        (
+            {"axes": {"y": 0}},
+            ValueError,
+            r"axes names 'y', which is no tensor among the arguments; these are: input \(2, 64\)",
+        ),
         ({"axes": {"input": 2}}, ValueError, r"axes\['input'\] must be an axis of \(2, 64\), got 2"),
         ({"fit": True, "autocast": True}, TypeError, "fit=True takes no autocast"),
     ],
@@ -330,6 +334,27 @@ def test_bad_axes_are_named(options: dict[str, Any], error: type[Exception], say
         memplan.largest("model.onnx", "1MiB")
     with pytest.raises(TypeError, match=r"dim, dims and trust are for files and graphs"):
         memplan.largest(block(), "1MiB", args=(torch.randn(2, 64),), dim="batch")
+
+
+def test_an_axis_that_was_forgotten_is_offered() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x: Any, y: Any, z: Any = None) -> Any:
+            return x + y
+
+    args = (torch.zeros(4, 8), torch.zeros(4, 8))
+    with pytest.raises(memplan.SourceError) as caught:
+        memplan.largest(Two(), "1MiB", args=args, axes={"x": 0})
+    said = "the step works with 4 at axis 0 of 'x', and fails with 8; 'y' (4, 8) has the same size: "
+    assert str(caught.value).startswith(f"{said}try axes={{'x': 0, 'y': 0}}: ")
+    assert memplan.largest(Two(), "1MiB", args=args, axes={"x": 0, "y": 0}).size > 4
+    with pytest.raises(TypeError, match=r"the tensors among the arguments are: x \(4, 8\), y \(4, 8\)"):
+        memplan.largest(Two(), "1MiB", args=args)
+    with pytest.raises(TypeError, match=r"those of Two.forward\(x, y, z\): missing a required argument: 'y'"):
+        memplan.largest(Two(), "1MiB", args=args[:1], axes={"x": 0})
+    with pytest.raises(TypeError, match=r"args must be a tuple of the positional arguments, .*, got a Tensor"):
+        memplan.largest(Two(), "1MiB", args=args[0], axes={"x": 0})
+    with pytest.raises(ValueError, match="it is not known here what this is a share of"):
+        memplan.largest(Two(), "60%", args=args, axes={"x": 0, "y": 0})
 
 
 def test_axes_have_one_size() -> None:

@@ -257,6 +257,14 @@ def test_what_cannot_be_shared_is_named(shared: Any, message: str) -> None:
         memplan.plan_many(METHODS, shared=shared)
 
 
+def test_what_may_be_meant_is_offered_caches_first() -> None:
+    """Weights come last, and what cannot stay not at all."""
+    with pytest.raises(ValueError, match=r"got 'kv'; the tensors are 'cache', 'new', 'x', 'y', 'w'$"):
+        memplan.plan_many(METHODS, shared=["kv"])
+    with pytest.raises(ValueError, match=r"got 'kv'; the tensors are 'cache', 'new', 'x', 'y', 'w'$"):
+        memplan.plan_many(METHODS, shared={"kv": {"decode": "kv"}})
+
+
 def test_what_is_read_later_cannot_be_written_over() -> None:
     graph = model(2)
     graph["ops"][3]["inputs"].append("cache")

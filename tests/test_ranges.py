@@ -259,6 +259,43 @@ def test_only_what_may_share_bytes_at_all_sizes_does(monkeypatch: pytest.MonkeyP
     assert len(memplan.plan(object(), dims={"n": (1, 4)}).sharing) == 1
 
 
+def test_a_range_whose_least_size_gives_another_network_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def graph_of(n: int, k: int = 1) -> dict[str, Any]:
+        asked.append((n, k))
+        graph = chain({"a": n, "b": n, "c": n, "d": n})
+        graph["tensors"] += [{"name": "e", "bytes": n, "kind": "input"}] * (n == 1)
+        return graph
+
+    family(monkeypatch, graph_of)
+    with pytest.raises(memplan.UnsupportedError, match=r"at n=1 than at n=16, .*; one can for dims=\{'n': \(2, 16\)\}"):
+        memplan.plan(object(), dims={"n": (1, 16)})
+    assert len(asked) == 3
+    assert memplan.plan(object(), dims={"n": (2, 16)}).ranged is not None
+    with pytest.raises(memplan.UnsupportedError, match=r"one can for dims=\{'k': 3, 'n': \(2, 1000\)\}"):
+        memplan.plan(object(), dims={"n": (1, 1000), "k": 3})
+    with pytest.raises(memplan.UnsupportedError, match=r"one plan cannot hold for both$"):
+        memplan.plan(object(), dims={"n": (1, 2)})
+
+
+def test_a_range_that_an_export_does_not_hold_for_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def graph_of(n: int) -> dict[str, Any]:
+        asked.append(n)
+        if not 2 <= n <= 12:
+            raise memplan.SourceError(f"the export holds for 2 to 12, got {n}")
+        return chain({"a": n, "b": n, "c": n, "d": n})
+
+    family(monkeypatch, graph_of)
+    for least, most in ((1, 8), (4, 16)):
+        asked.clear()
+        with pytest.raises(memplan.SourceError, match="holds for 2 to 12"):
+            memplan.plan(object(), dims={"n": (least, most)})
+        assert len(asked) <= 2
+
+
 def test_networks_that_change_with_their_sizes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     family(monkeypatch, lambda n: chain({"a": n, "b": n, "c": n, "d": n, **({"e": n} if n == 1 else {})}))
     with pytest.raises(ValueError, match="'e'"):

@@ -26,7 +26,7 @@ def require_alike(one: _core.Graph, other: _core.Graph, at: Sizes, there: Sizes)
             differ = sorted({str(x) for x in a} ^ {str(x) for x in b})
             raise UnsupportedError(
                 f"the network has other {what} at {text_of(there)} than at {text_of(at)}, such as "
-                f"{', '.join(differ[:3])}: one plan cannot hold for both; plan parts of the range"
+                f"{', '.join(differ[:3])}: one plan cannot hold for both"
             )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture
-from ..errors import UnsupportedError
+from ..errors import SourceError, UnsupportedError
 from ..facts.later import does
 from ..facts.plan import Plan
 from ..facts.ranged import AtSize, Ranged
@@ -25,6 +25,9 @@ _CAPTURED = (
     "keep_gradients",
 )
 _REFUSED = ("pools", "accesses", "keep", "hint", "start", "price", "on_improvement")
+
+
+_POWERS = 5  # of 2, that are offered as the least size where smaller ones give another network
 
 
 @does("plan_range")
@@ -47,9 +50,7 @@ def plan_range(options: dict[str, Any]) -> Plan:
         return found
 
     largest = points[-1]
-    graphs = {key_of(sizes): captured_at(sizes) for sizes in points}
-    for sizes in points:
-        require_alike(graphs[key_of(largest)], graphs[key_of(sizes)], largest, sizes)
+    graphs = _alike(points, captured_at, fixed)
     found = Search(graphs, key_of(largest), options).found()
     for key in reversed(list(graphs)):
         found = with_order_of(found, key, graphs[key], options)
@@ -77,6 +78,48 @@ def plan_range(options: dict[str, Any]) -> Plan:
     whole.verify()
     result = _with_source(whole, captured, {**fixed, **largest})
     return replace(result, ranged=ranged, seconds=time.perf_counter() - begin)
+
+
+def _alike(
+    points: Sequence[Sizes], captured_at: Callable[[Sizes], _core.Graph], fixed: Mapping[str, Any]
+) -> dict[tuple[int, ...], _core.Graph]:
+    """The graphs of all sizes, which are alike. The ends come first, as sizes of 1 often give other ops.
+
+    Raises
+    ------
+    UnsupportedError
+        They are not; the message offers a part of the range whose ends are alike.
+    """
+    largest = points[-1]
+    whole = captured_at(largest)
+    found = {key_of(largest): whole}
+    for sizes in points[:-1]:
+        graph = captured_at(sizes)
+        try:
+            require_alike(whole, graph, largest, sizes)
+        except UnsupportedError as error:
+            part = _part(sizes, largest, whole, captured_at)
+            if part is None:
+                raise
+            raise UnsupportedError(f"{error}; one can for dims={ ({**fixed, **part})!r}") from None
+        found[key_of(sizes)] = graph
+    return {key_of(sizes): found[key_of(sizes)] for sizes in points}
+
+
+def _part(
+    least: Sizes, largest: Sizes, whole: _core.Graph, captured_at: Callable[[Sizes], _core.Graph]
+) -> dict[str, tuple[int, int]] | None:
+    """Ranges up to the largest sizes whose ends are alike: those from 2 on, from 4 on, and so on."""
+    for power in range(1, _POWERS):
+        from_ = {name: min(max(size, 2**power), largest[name]) for name, size in least.items()}
+        if from_ == largest:
+            return None
+        try:
+            require_alike(whole, captured_at(from_), largest, from_)
+        except (UnsupportedError, SourceError):
+            continue
+        return {name: (from_[name], largest[name]) for name in from_}
+    return None
 
 
 def _with_source(plan: Plan, captured: Mapping[str, Any], dims: Sizes) -> Plan:

@@ -213,7 +213,10 @@ def _imported(
     if isinstance(source, torch.fx.GraphModule):
         return _import_graph(source, args, kwargs, training, dims, inplace_ops, listener)
     if dims:
-        raise SourceError(f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}")
+        raise SourceError(
+            f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}; a program of "
+            "torch.export.export(module, args, dynamic_shapes=...) has some"
+        )
     from .module import import_module
 
     return import_module(source, args, kwargs, **training, inplace_ops=inplace_ops, listener=listener)
