@@ -10,7 +10,8 @@
 
 namespace memplan {
 
-// A number that a planner takes, as in "beam:k=16", or one of a few words, as in "coloring:order=size".
+// A number that a planner takes, as in "beam:k=16", or one of a few words, as in "coloring:order=size". Limits that are
+// those of int64 are none.
 struct Parameter {
   std::string_view name;
   std::string_view title;  // one line for people
