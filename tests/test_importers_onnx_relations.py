@@ -53,7 +53,12 @@ def test_binary_on_either_side_unless_broadcast(op_type):
 def test_an_output_larger_than_each_input_is_written_over_none():
     assert over(single("Add", [(2, 1), (1, 3)])) == []
     assert over(single("Add", [(3,), (2, 3)])) == ["x1"]
-    assert over(single("Add", [(2, 3), (1, 2, 3)])) == ["x1"]
+
+
+def test_a_dimension_of_one_element_in_front_moves_no_element():
+    assert over(single("Add", [(2, 3), (1, 2, 3)])) == ["x0", "x1"]
+    assert over(single("Add", [(2, 3), (2, 1, 3)])) == []
+    assert over(single("Add", [(3, 1), (1, 3, 1)])) == ["x0", "x1"]
 
 
 def test_one_input_twice():
@@ -85,22 +90,26 @@ def test_what_keeps_an_input_but_for_some_places_is_written_over_it():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "updates"),
+    ("nodes", "updates", "named", "taken"),
     [
-        ([], "x"),
-        ([node("Flatten", ["x"], ["f"], axis=0), node("Reshape", ["f", "shape"], ["u"])], "u"),
-        ([node("Slice", ["x", "zero", "four"], ["u"])], "u"),
-        ([node("Concat", ["x"], ["u"], axis=0)], "u"),
+        ([], "x", [], []),
+        ([node("Flatten", ["x"], ["f"], axis=0), node("Reshape", ["f", "shape"], ["u"])], "u", ["x"], []),
+        ([node("Slice", ["x", "zero", "four"], ["u"])], "u", ["x"], []),
+        ([node("Concat", ["x"], ["u"], axis=0)], "u", ["x"], ["x"]),  # a copy: x is given
     ],
 )
-def test_unless_what_is_written_may_lie_in_the_same_bytes(nodes, updates):
+def test_unless_what_is_written_may_lie_in_the_same_bytes(nodes, updates, named, taken):
+    """By another name than that over which it may be written, which no plan allows."""
     inputs = [value("x", [4]), value("i", [4], I64), value("z", [4])]
     weights = [const("shape", [4]), const("zero", [0]), const("four", [4])]
     both = [
         node("ScatterElements", ["x", "i", updates], ["y"]),
         node("ScatterElements", ["z", "i", updates], ["w"]),
     ]
-    assert [over(op) for op in captured([*nodes, *both], inputs, ["y", "w"], weights)[-2:]] == [[], ["z"]]
+    graph = model([*nodes, *both], inputs, [value(name, [4]) for name in "yw"], weights)
+    assert [over(op) for op in memplan.capture(graph).ops[-2:]] == [named, ["z"]]
+    sharing = memplan.plan(graph, donate=["x", "z"]).sharing
+    assert [s.input for s in sharing if s.how == "inplace"] == [*taken, "z"]
 
 
 def test_of_more_than_two_the_first():

@@ -191,8 +191,24 @@ def test_a_copy_that_may_be_left_out_counts_as_a_view() -> None:
     found = captured(lambda net, x: x + x.t().clone(), X).ops
     assert [op.type for op in found] == ["aten.t.default", "aten.clone.default", "aten.add.Tensor"]
     assert found[1].slices == [("clone", "t", 0)]
-    assert found[2].inplace == []
+    assert found[2].inplace == [("add", "x", 0)]  # and not over the clone, which may lie in x
+    plan = memplan.plan(Net(lambda net, x: (y := x + 1) + y.t().clone()), args=(X,))
+    assert plan.peak == 2 * X.nbytes
+    assert plan.run(args=(X,), check=True)
     assert over(lambda net, x: x + x.clone(), X) == ["x", "clone"]
+
+
+def test_what_was_mutated_is_known_by_two_names() -> None:
+    """The view is read after its bytes have got another name."""
+
+    def run(net: nn.Module, x: Tensor) -> Tensor:
+        y = x + 1
+        view = y.view(-1)
+        y.mul_(2)
+        return view - 1
+
+    assert [list(op.inplace) for op in captured(run, X).ops[-1:]] == [[("sub", "view", 0), ("sub", "mul_", 0)]]
+    assert memplan.plan(Net(run), args=(X,)).peak == X.nbytes
 
 
 def test_a_parameter_that_is_part_of_a_larger_storage_is_known_by_no_name_of_its_own() -> None:
@@ -216,7 +232,7 @@ ROWS = torch.tensor([2, 0])
         (lambda net, x: x.index_add(0, ROWS.repeat(2), x), []),
         (lambda net, x: x.index_add(0, ROWS, x[2:]), []),
         (lambda net, x: x.slice_scatter(x[1:3], 0, 2, 4), []),
-        (lambda net, x: (y := x + 1).index_add(0, ROWS.repeat(2), y.clone()), []),  # a copy that may be left out
+        (lambda net, x: (y := x + 1).index_add(0, ROWS.repeat(2), y.clone()), ["add"]),  # and y is copied, or kept
         (lambda net, x: x[:2].index_copy(0, ROWS[1:], x[2:3]), ["slice"]),  # other bytes of the same storage
     ],
 )

@@ -7,7 +7,10 @@ of it for the last time before it writes that element of the output:
     y[i] = f(x[i])             Relu, Exp, Cast to a dtype of the same width           over x
     y[i] = f(a[i], b[i])       Add, Mul, Where, a gelu's backward                     over a or over b
     y[i] = f(x[i], c)          Clip, Dropout, masked_fill                             over x
-    y[i] = x[i], or others     ScatterND, index_copy, index_put, slice_scatter        over x, if others are elsewhere
+    y[i] = x[i], or others     ScatterND, index_copy, index_put, slice_scatter        over x
+
+A permission is of one input, by its name. If the op reads the same bytes by another name, say as a transposed view, it
+may not write over them, unless it is permitted for that name too: memplan sees to it wherever it knows of the views.
 
 Not in the table, because whether it is safe is up to the kernel: Softmax, LayerNormalization, BatchNormalization
 in training, reductions, cumulative sums (every element of the output reads a row, a channel or the whole input);
@@ -36,10 +39,9 @@ T = TypeVar("T")
 class _Over(enum.Enum):
     """The inputs that an output may be written over, as far as their sizes allow it."""
 
-    FIRST = "the first: the others are parameters, or are read by another pass"
+    FIRST = "the first: the others are parameters, are read by another pass, or are copied to other places"
     ANY = "each"
     PAIR = "each of two; of more the first: kernels add up the others pass by pass"
-    ALONE = "the first, if no other shares bytes with it: what is written comes from other places of the others"
 
 
 # ONNX, the standard domain
@@ -114,7 +116,7 @@ _TABLE: dict[str, _Over] = {
     **dict.fromkeys((f"com.microsoft.{name}" for name in _MICROSOFT_FIRST.split()), _Over.FIRST),
     **dict.fromkeys(_aten(_ATEN_UNARY + _ATEN_ACTIVATIONS + _ATEN_BINARY + _ATEN_TERNARY + _ATEN_BACKWARD), _Over.ANY),
     **dict.fromkeys(_aten(_ATEN_FIRST), _Over.FIRST),
-    **dict.fromkeys([*_ONNX_SCATTERS.split(), *_aten(_ATEN_SCATTERS)], _Over.ALONE),
+    **dict.fromkeys([*_ONNX_SCATTERS.split(), *_aten(_ATEN_SCATTERS)], _Over.FIRST),
 }
 
 INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
@@ -122,9 +124,9 @@ INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
 
 
 def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequence[T]:
-    """Those of an op's inputs that its kind allows the first output to be written over.
+    """Those of an op's inputs that its kind allows the first output to be written over: all, the first, or none.
 
-    Sizes are not looked at, nor whether inputs share bytes: see `needs_alone`.
+    Sizes are not looked at, nor whether one of them is among the others too: see `permitted`.
 
     Parameters
     ----------
@@ -138,36 +140,18 @@ def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequ
     over = _TABLE.get(type)
     if over is None:
         return inputs if matches(type, more) else ()
-    if over in (_Over.FIRST, _Over.ALONE) or (over is _Over.PAIR and len(inputs) > 2):
+    if over in (_Over.FIRST, _Over.FIRST) or (over is _Over.PAIR and len(inputs) > 2):
         return inputs[:1]
     return inputs
 
 
-def needs_alone(type: str) -> bool:
-    """Whether ops of a type may write over an input only if no other input shares bytes with it."""
-    return _TABLE.get(type) is _Over.ALONE
+def permitted(type: str, names: Sequence[str], more: Collection[str] = ()) -> list[str]:
+    """The names of inputs that an op's first output may be written over, each once; see `reusable`.
 
-
-class Shared:
-    """Which tensors lie, or may lie, in the same bytes: views, slices and concatenations, at any remove."""
-
-    def __init__(self) -> None:
-        self._follows: dict[str, str] = {}
-
-    def join(self, a: str, b: str) -> None:
-        """Note that two tensors may share bytes."""
-        if self._leader(a) != self._leader(b):
-            self._follows[self._leader(a)] = self._leader(b)
-
-    def alone(self, name: str, names: Sequence[str]) -> bool:
-        """Whether, of an op's inputs, only the one of this name may lie in its bytes."""
-        leader = self._leader(name)
-        return sum(self._leader(other) == leader for other in names) == 1
-
-    def _leader(self, name: str) -> str:
-        while name in self._follows:
-            name = self._follows[name]
-        return name
+    What the op reads a second time, as an operand that may not be written over, is not among them.
+    """
+    over = reusable(type, names, more)
+    return [name for name in dict.fromkeys(over) if name and names.count(name) == over.count(name)]
 
 
 def matches(type: str, names: Collection[str]) -> bool:
@@ -245,23 +229,17 @@ def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:
     of its own keeps it as it is. An output that an alias or overwrite places is left alone, and so is a workspace.
     """
     bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors if tensor.kind != "workspace"}
-    shared = Shared()
-    for op in graph.ops:
-        for output, source, _ in (*op.aliases, *op.slices, *op.concats):
-            shared.join(output, source)
-    ops = [_with_inplace(op, types, bytes_of, shared) for op in graph.ops]
+    ops = [_with_inplace(op, types, bytes_of) for op in graph.ops]
     return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
 
 
-def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int], shared: Shared) -> _core.Op:
+def _with_inplace(op: _core.Op, types: Collection[str], bytes_of: dict[str, int]) -> _core.Op:
     if op.inplace or not op.outputs or not matches(op.type, types):
         return op
     output = op.outputs[0]
     placed = {view[0] for view in (*op.aliases, *op.overwrites)}
     if output in placed or not bytes_of.get(output):
         return op
-    inputs = reusable(op.type, op.inputs, types)
-    if needs_alone(op.type):
-        inputs = [name for name in inputs if shared.alone(name, op.inputs)]
-    inplace = [(output, name, 0) for name in dict.fromkeys(inputs) if bytes_of[name] == bytes_of[output]]
+    names = permitted(op.type, op.inputs, types)
+    inplace = [(output, name, 0) for name in names if bytes_of.get(name) == bytes_of[output]]
     return changed(op, inplace=inplace)

@@ -125,9 +125,7 @@ class GraphWriter:
             op["flops"] = flops
         if draws(node):  # one after another, so that each gets the same numbers in any order
             op["after"], self._drew = self._drew, [node.name]
-        if self._relations is not None and alias:
-            self._relations.note(alias)
-        elif self._relations is not None:
+        if self._relations is not None and not alias:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
         self._ops.append(op)
 

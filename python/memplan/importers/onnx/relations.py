@@ -9,6 +9,7 @@ if, from the outside in, the box is one element thick, then of any extent in one
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from onnx import NodeProto, TensorProto
 from onnx.helper import get_attribute_value
 
 from ...dtypes import bits
-from ...inplace_ops import Shared, needs_alone, reusable
+from ...inplace_ops import permitted
 from .values import array
 
 Tensor = dict[str, Any]
@@ -41,12 +42,6 @@ class Relations:
 
     def __init__(self, constants: Mapping[str, TensorProto], opset: int, inplace_ops: Collection[str]) -> None:
         self._constants, self._opset, self._inplace_ops = constants, opset, inplace_ops
-        self._shared = Shared()
-
-    def note(self, entries: Iterable[Relation]) -> None:
-        """Note views, slices or parts of a concatenation: their bytes may be those of what they are made from."""
-        for entry in entries:
-            self._shared.join(entry["output"], entry["input"])
 
     def of(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> dict[str, list[Relation]]:
         """The entries `inplace`, `slice` and `concat` of a node's op, those that are not empty.
@@ -63,16 +58,13 @@ class Relations:
         found = {"inplace": self._inplace(node, type, tensors)}
         if not node.domain:
             found |= {"slice": self._slices(node, tensors), "concat": self._concats(node, tensors)}
-            self.note([*found["slice"], *found["concat"]])
         return {relation: entries for relation, entries in found.items() if entries}
 
     def _inplace(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> list[Relation]:
         if not any(node.output[:1]):
             return []
         output = tensors[node.output[0]]
-        names = dict.fromkeys(name for name in reusable(type, list(node.input), self._inplace_ops) if name)
-        if needs_alone(type) and not all(self._shared.alone(name, node.input) for name in names):
-            return []
+        names = permitted(type, list(node.input), self._inplace_ops)
         return [_relation(output, tensors[name]) for name in names if _is_alike(output, tensors[name])]
 
     def _concats(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[Relation]:
@@ -189,9 +181,14 @@ def _thick(output: Tensor, whole: Tensor, axis: int) -> Tensor:
 
 
 def _is_alike(output: Tensor, source: Tensor) -> bool:
-    """Whether elements of the same place are the same bytes."""
-    same = output["shape"] == source["shape"] and bits(output["dtype"]) == bits(source["dtype"])
+    """Whether elements of the same place are the same bytes; broadcasting adds dimensions of one element in front."""
+    same = _without_ones(output) == _without_ones(source) and bits(output["dtype"]) == bits(source["dtype"])
     return bool(same and output["bytes"] > 0)
+
+
+def _without_ones(tensor: Tensor) -> list[int]:
+    """Its shape, from the first dimension on that has more than one element."""
+    return list(itertools.dropwhile(lambda extent: extent == 1, tensor["shape"]))
 
 
 def _is_copy(node: NodeProto, source: Tensor, output: Tensor) -> bool:

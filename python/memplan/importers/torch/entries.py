@@ -29,16 +29,9 @@ class Storage:
     root: Value
     names: dict[Geometry, Value]  # the newest name of every range of bytes that was handed out
     written: Value | None = None  # the newest name that a mutation gave
+    written_at: int = 0  # and where it begins
     mutated_at: int = 0  # and how many ops there were by then
     readers: list[Op] = field(default_factory=list)  # ops that have read the bytes since
-    follows: Storage | None = None  # another storage, of those that may share bytes with this one
-
-    def leader(self) -> Storage:
-        """One storage of all those that may share bytes with this one."""
-        storage = self
-        while storage.follows is not None:
-            storage = storage.follows
-        return storage
 
 
 @dataclass(eq=False)
@@ -118,9 +111,3 @@ def optional_entries(op: Op, position: int) -> dict[str, Any]:
 
 def _unmutated(links: list[Link], position: int) -> list[Link]:
     return [link for link in links if all(storage.mutated_at <= position for storage in link.storages)]
-
-
-def join(a: Storage, b: Storage) -> None:
-    """Note that two storages may share bytes."""
-    if a.leader() is not b.leader():
-        a.leader().follows = b.leader()

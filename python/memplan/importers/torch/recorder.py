@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from ...errors import SourceError
-from ...inplace_ops import needs_alone, reusable
-from .entries import Geometry, Link, Op, Storage, Value, join, op_entry, optional_entries, tensor_entry
+from ...inplace_ops import reusable
+from .entries import Geometry, Link, Op, Storage, Value, op_entry, optional_entries, tensor_entry
 from .listening import Call, Listener
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
@@ -310,22 +310,32 @@ class GraphRecorder:
         op.alias.append((view, storage.root, int(offset)))
         storage.names[_geometry(tensor)] = view
         if _address(tensor, f"op '{op.name}'") in written:
-            storage.written = view
+            storage.written, storage.written_at = view, int(offset)
 
     def _relate(self, op: Op, output: Tensor, operands: list[Tensor]) -> None:
         """Note what an op may share with its first output, where that and its inputs lie in memory as it takes."""
-        over, copy_of, parts, alone = op.offers
-        meets = self._meets if alone or needs_alone(op.type) else self._crosses
-        for tensor in _distinct(over or reusable(op.type, operands, self._inplace_ops), op.name):
+        over, copy_of, parts, first = op.offers
+        if not over:
+            over = reusable(op.type, operands, self._inplace_ops)
+            first = len(over) < len(operands)
+        meets = self._meets if first else self._crosses
+        for tensor in _distinct(over, op.name):
             if lie_alike(output, tensor) and not any(meets(tensor, other) for other in _without(operands, tensor)):
-                op.inplace += self._links(op, output, tensor, 0)
+                op.inplace += self._over(op, output, tensor)
         if copy_of is not None:
             op.slices += self._links(op, output, copy_of, 0)
         offset_of = dict(reversed(parts))  # of a tensor that comes twice, the first
         for tensor in _distinct((part for part, _ in parts), op.name):
             op.concats += self._links(op, output, tensor, offset_of[tensor])
-        for link in (*op.slices, *op.concats):
-            join(*link.storages)
+
+    def _over(self, op: Op, output: Tensor, tensor: Tensor) -> list[Link]:
+        """That an output may be written over an input, by each name that the op reads for just these bytes."""
+        links = self._links(op, output, tensor, 0)
+        storage = self._storage(tensor)
+        same = storage.written_at == _span(tensor)[0] and storage.written in op.inputs
+        if links and same and storage.written is not None and storage.written is not links[0].input:
+            links += [Link(link.output, storage.written, 0, link.storages) for link in links]
+        return links
 
     def _links(self, op: Op, output: Tensor, tensor: Tensor, offset: int) -> list[Link]:
         """That an op's output and input may share bytes, if both have names that stand for their bytes alone."""
@@ -341,17 +351,12 @@ class GraphRecorder:
 
     def _crosses(self, tensor: Tensor, other: Tensor) -> bool:
         """Whether an element of `other` may be in the bytes of an element of `tensor` in another place."""
-        if self._storage(tensor) is not self._storage(other):
-            return self._storage(tensor).leader() is self._storage(other).leader() and not lie_alike(tensor, other)
-        (begin, end), (first, last) = _span(tensor), _span(other)
-        return _geometry(tensor) != _geometry(other) and begin < last and first < end
+        return self._meets(tensor, other) and _geometry(tensor) != _geometry(other)
 
     def _meets(self, tensor: Tensor, other: Tensor) -> bool:
-        """Whether two tensors may have bytes in common."""
-        if self._storage(tensor) is not self._storage(other):
-            return self._storage(tensor).leader() is self._storage(other).leader()
+        """Whether two tensors have bytes in common."""
         (begin, end), (first, last) = _span(tensor), _span(other)
-        return begin < last and first < end
+        return self._storage(tensor) is self._storage(other) and begin < last and first < end
 
     def _order(self, op: Op, operands: list[Tensor], written: set[int]) -> None:
         """Let an op that mutates a storage run after those that have read what it destroys."""

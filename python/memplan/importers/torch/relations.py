@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...inplace_ops import needs_alone, reusable
+from ...inplace_ops import reusable
 
 _aten = torch.ops.aten
 _JOINS = {_aten.cat.default, _aten.stack.default}
@@ -37,7 +37,7 @@ class Offers(NamedTuple):
     over: Sequence[Tensor] = ()  # it may be written over one of these, if they lie alike
     copy_of: Tensor | None = None  # it holds the same bytes, in the same order
     parts: Sequence[tuple[Tensor, int]] = ()  # these fill it, each from an offset in bytes on
-    alone: bool = False  # what it is written over must share no bytes with other inputs
+    first: bool = False  # only the first input may be written over, and none that shares bytes with it
 
 
 NOTHING = Offers()
@@ -64,7 +64,7 @@ def offers_of(
         return Offers(over, parts=_parts(func, args, kwargs, outputs[0]))
     copied = inputs and (func in _COPIES and _is_copy(inputs[0], outputs[0]))
     copied = copied or (func in _RESHAPES and _is_reshape(inputs[0], outputs[0]))
-    return Offers(over, copy_of=inputs[0] if copied else None, alone=needs_alone(str(func)))
+    return Offers(over, copy_of=inputs[0] if copied else None, first=len(over) < len(inputs))
 
 
 def lie_alike(a: Tensor, b: Tensor) -> bool:
