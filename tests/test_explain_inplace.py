@@ -67,3 +67,23 @@ def test_what_another_stream_may_still_read_is_said() -> None:
     }
     (blocked,) = (b for b in memplan.plan(graph).explain().blocked if b.output == "c")
     assert (blocked.rule, blocked.reason) == ("read later", "a may still be read by look")
+
+
+def test_who_reads_the_same_bytes_by_another_name_is_said() -> None:
+    graph = {
+        "tensors": [{"name": name, "bytes": 4} for name in "avy"],
+        "ops": [
+            {"name": "make", "inputs": [], "outputs": ["a"]},
+            {"name": "look", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a"}]},
+            {"name": "add", "inputs": ["a", "v"], "outputs": ["y"], "inplace": [{"output": "y", "input": "a"}]},
+        ],
+        "outputs": ["y"],
+    }
+    plan = memplan.plan(graph)
+    (blocked,) = plan.explain().blocked
+    assert (blocked.rule, blocked.reason) == ("not listed", "the op is not said to write over v")
+    permitted = [{"output": "y", "input": name} for name in "av"]
+    both = {**graph, "ops": [*graph["ops"][:2], {**graph["ops"][2], "inplace": permitted}]}
+    for source, rules in ((graph, ["harmful", "disabled"]), (both, ["disabled"])):
+        *found, load = rules_of(Dataflow(memplan.plan(source, inplace=False)), 2, 2, 0)
+        assert (found, load) == (rules, "harmful")

@@ -15,7 +15,9 @@ from onnx import TensorProto, helper
 
 import memplan
 from commands import run
+from memplan import _core
 from memplan.ranges import planning, pushing
+from memplan.ranges.graphs import only, shared_of
 from methods_machine import Machine
 from strategies import bounded, relation_graphs
 from test_methods import places_of
@@ -73,6 +75,27 @@ def test_the_plan_at_a_size_is_an_ordinary_plan() -> None:
     assert dict(again.ranged) == dict(plan.ranged or {})
     with pytest.raises(ValueError, match="the plan holds no source"):
         again.at(batch=7)
+
+
+def test_what_shares_bytes_at_all_sizes_may_be_over_two_names() -> None:
+    views = {"alias": [{"output": "v", "input": "t"}]}
+    over = {"inplace": [{"output": "y", "input": name} for name in "tv"]}
+    graph = memplan.capture(
+        {
+            "tensors": [{"name": name, "bytes": 4} for name in "tvy"],
+            "ops": [
+                {"name": "make", "inputs": [], "outputs": ["t"]},
+                {"name": "look", "inputs": ["t"], "outputs": ["v"], **views},
+                {"name": "add", "inputs": ["t", "v"], "outputs": ["y"], **over},
+            ],
+            "outputs": ["y"],
+        }
+    )
+    storage = _core.StorageOptions()
+    shared = shared_of(graph, _core.buffers_of(graph, storage))
+    assert shared == {("inplace", "add", "y", "t")}
+    for allowed in (shared, set()):
+        assert shared_of(graph, _core.buffers_of(only(graph, allowed), storage)) == allowed
 
 
 def test_several_dimensions_have_ranges() -> None:

@@ -65,21 +65,44 @@ def relations_of(graph: _core.Graph) -> set[Relation]:
 
 
 def only(graph: _core.Graph, allowed: set[Relation]) -> _core.Graph:
-    """The graph in which no more may share bytes than this."""
+    """The graph in which no more may share bytes than this.
+
+    An op that may write over an input may still do so over other names for bytes of it that it reads too.
+    """
+    storage = _storages(graph, allowed)
 
     def kept(how: str, op: _core.Op, views: Sequence[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
         return [view for view in views if (how, op.name, view[0], view[1]) in allowed]
 
+    def over(op: _core.Op) -> list[tuple[str, str, int]]:
+        taken = {(out, storage[into]) for out, into, _ in kept("inplace", op, op.inplace)}
+        return [view for view in op.inplace if (view[0], storage[view[1]]) in taken]
+
     ops = [
         changed(
             op,
-            inplace=kept("inplace", op, op.inplace),
+            inplace=over(op),
             slices=kept("slice", op, op.slices),
             concats=kept("concat", op, op.concats),
         )
         for op in graph.ops
     ]
     return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
+
+
+def _storages(graph: _core.Graph, allowed: set[Relation]) -> dict[str, str]:
+    """Per tensor, one of those with which it lies in a storage once all that is allowed shares bytes."""
+    leader = {tensor.name: tensor.name for tensor in graph.tensors}
+
+    def lead(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = name = leader[leader[name]]
+        return name
+
+    pairs = [(out, into) for op in graph.ops for out, into, _ in _must(op)]
+    for out, into in [*pairs, *((out, into) for _, _, out, into in allowed)]:
+        leader[lead(out)] = lead(into)
+    return {name: lead(name) for name in leader}
 
 
 def shared_of(graph: _core.Graph, buffers: _core.Buffers) -> set[Relation]:

@@ -85,8 +85,9 @@ def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[
         use, t = max(uses)
         how = "is" if use > step else "may still be"
         yield "read later", f"{_as(dataflow, source, t)} {how} read by {dataflow.ops[use].name}"
-    if any(_in_the_way(dataflow, step, t, source) for t in others if t != source):
-        yield "harmful", f"the op also uses another part of {name}"
+    in_the_way = [t for t in others if t != source and _in_the_way(dataflow, step, t, output, begin)]
+    if in_the_way:
+        yield "harmful", f"the op also uses {dataflow.tensors[in_the_way[0]].name}, which has bytes of {name}"
     if kind == "input" and root not in dataflow.donated:
         yield "not donated", f"{dataflow.tensors[root].name} is a graph input that is not donated"
     if not relations:
@@ -106,10 +107,13 @@ def reads_for_others(type: str) -> bool:
     return word.startswith(_READS_FOR_OTHERS)
 
 
-def _in_the_way(dataflow: Dataflow, step: int, other: int, source: int) -> bool:
-    """Whether an op uses a tensor in the bytes of an input otherwise than as that very input."""
-    as_source = dataflow.span(other) == dataflow.span(source) and dataflow.maker[other] != step
-    return step in dataflow.uses[other] and not as_source
+def _in_the_way(dataflow: Dataflow, step: int, other: int, output: int, begin: int) -> bool:
+    """Whether an op uses a tensor, over which it does not say that the output may be written from that byte on."""
+    if step not in dataflow.uses[other] or dataflow.maker[other] == step:
+        return step in dataflow.uses[other]
+    names = dataflow.tensors[output].name, dataflow.tensors[other].name
+    first = dataflow.span(other)[0]
+    return not any((out, inp) == names and first + offset == begin for out, inp, offset in dataflow.ops[step].inplace)
 
 
 def _as(dataflow: Dataflow, source: int, other: int) -> str:
