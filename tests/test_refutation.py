@@ -147,6 +147,18 @@ def test_puzzles_that_need_more_than_their_load(proofs: list[tuple[memplan.Probl
     assert max(len(problem) for problem, _ in proofs) == 16
 
 
+def test_a_check_says_what_it_has_proven() -> None:
+    problem = memplan.Problem([2, 4, 4, 1, 2, 1, 1], [0, 4, 0, 2, 5, 3, 2], [2, 6, 3, 5, 9, 5, 4])
+    proof = memplan.refute(problem, 6)
+    assert proof is not None
+    nodes = f"a tree of {len(proof)} nodes, from step to step."
+    assert repr(proof.check(problem)) == f"No plan of 7 buffers fits 6 bytes. Proven by {nodes}"
+    apart = memplan.Problem([2, 2], [0, 2], [1, 3], conflicts=[(0, 1)])
+    by_pairs = memplan.refute(apart, 3)
+    assert by_pairs is not None
+    assert str(by_pairs.check(apart)).startswith("No plan of 2 buffers fits 3 bytes. Proven by a tree of ")
+
+
 def test_numbers_near_the_ends_of_their_range() -> None:
     byte, step = 2**59, 2**62
     problem = memplan.Problem([byte, 2 * byte, 2 * byte], [-step] * 3, [step] * 3, [3 * byte, 8 * byte, 1])

@@ -58,6 +58,7 @@ from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.pair_refutation import PairRefutation
+from .proofs.proven import Proven
 from .proofs.refutation import Refutation
 from .ranges.planning import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
 from .run.eager.recording import record
@@ -108,6 +109,7 @@ __all__ = [
     "PoolUse",
     "Problem",
     "ProblemError",
+    "Proven",
     "Ranged",
     "Refutation",
     "RefutationError",

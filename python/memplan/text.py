@@ -38,3 +38,8 @@ def one_of(what: str, names: Sequence[str], got: object) -> str:
 def one_line(text: str) -> str:
     """The lines of a message as one, printable: "a; b"."""
     return printable("; ".join(line for piece in text.split("\n") if (line := piece.strip())))
+
+
+def counted(count: int, things: str) -> str:
+    """A number of things: ``counted(1, "tensors")`` is ``'1 tensor'``."""
+    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"

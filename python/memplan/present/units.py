@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..sizes import format_bytes as format_bytes
 from ..sizes import unit_of as unit_of
 from ..sizes import with_bytes as with_bytes
+from ..text import counted as counted
 from ..text import printable
 
 if TYPE_CHECKING:
@@ -44,11 +45,6 @@ def enough(plan: Plan) -> str:
 def planned_by(planner: str, order: str) -> str:
     """The planner of a plan, and the order of the ops where another than the given one was asked for."""
     return planner if order == "given" else f"{planner}, order {order}"
-
-
-def counted(count: int, things: str) -> str:
-    """A number of things: ``counted(1, "tensors")`` is ``'1 tensor'``."""
-    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
 
 
 def percent(share: float | None) -> str:

@@ -15,9 +15,11 @@ from typing import Any
 from .. import _core
 from ..errors import SourceError
 from ..files import read_json, replacing
+from ..text import counted
 from . import order_checker
 from .order_checker import Held, Need, Passed
 from .order_model import Options, OrderModel
+from .proven import Proven
 
 FORMAT = "memplan.order_bound"
 VERSION = 1
@@ -56,8 +58,8 @@ class OrderBound:
         """The op that needs so much whatever has run; None if there is no such op: the proof looks at several."""
         return self.ops[0] if len(self.ops) == 1 else None
 
-    def check(self, graph: _core.Graph) -> None:
-        """Return where this proves the bound; `memplan.proofs.order_checker` says what that takes.
+    def check(self, graph: _core.Graph) -> Proven:
+        """What this proves, if it proves the bound; `memplan.proofs.order_checker` says what that takes.
 
         Takes time in proportion to the graph, for each need.
 
@@ -69,6 +71,20 @@ class OrderBound:
         if not isinstance(graph, _core.Graph):
             raise TypeError(f"a bound of all orders is checked against a Graph, got {type(graph).__name__}")
         order_checker.check(OrderModel(graph.to_dict(), self.options), self.bytes, self.ops, self.needs)
+        return Proven(
+            f"Every order of {counted(len(graph.ops), 'ops')} needs at least", max(self.bytes, 0), self._kind()
+        )
+
+    def _kind(self) -> str:
+        if self.bytes <= 0:
+            return "the fact that no less is possible"
+        if any(need.op is None for need in self.needs):
+            return "what the caller keeps to the end"
+        if self.op is not None:
+            return f"a flow: so much is alive whenever {self.op} runs"
+        return (
+            f"{counted(len(self.needs), 'flows')} for {counted(len(self.ops), 'ops')}, in whatever sequence these run"
+        )
 
     def __repr__(self) -> str:
         return f"<memplan.OrderBound: every order needs {self.bytes} bytes, {len(self.needs)} needs>"

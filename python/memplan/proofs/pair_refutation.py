@@ -14,9 +14,11 @@ import numpy.typing as npt
 from .. import _core
 from ..errors import SourceError
 from ..files import replacing
+from ..text import counted
 from . import pair_checker
 from .pair_checker import PairNode
 from .pair_items import Columns, items_of
+from .proven import Proven
 from .reading import is_integer, read_proof
 
 FORMAT = "memplan.pair_refutation"
@@ -38,8 +40,8 @@ class PairRefutation:
     ordered: Sequence[tuple[int, int]]
     nodes: Sequence[PairNode]
 
-    def check(self, problem: _core.Problem) -> None:
-        """Return where this proves that no plan of the problem fits; `memplan.proofs.pair_checker` says how.
+    def check(self, problem: _core.Problem) -> Proven:
+        """What this proves, if it proves that no plan of the problem fits; `memplan.proofs.pair_checker` says how.
 
         Raises
         ------
@@ -50,6 +52,10 @@ class PairRefutation:
             raise TypeError(f"a refutation is checked against a Problem, got {type(problem).__name__}")
         items = items_of(_plain(problem), self.capacity)
         pair_checker.check(items, self.capacity, self.buffers, self.ordered, self.nodes)
+        return Proven(f"No plan of {counted(len(problem), 'buffers')} fits", self.capacity, self._kind())
+
+    def _kind(self) -> str:
+        return f"a tree of {counted(len(self), 'nodes')}, by which of two buffers is above the other"
 
     def __len__(self) -> int:
         return len(self.nodes)

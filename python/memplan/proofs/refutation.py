@@ -11,8 +11,10 @@ from typing import Any
 from .. import _core
 from ..errors import SourceError, UnsupportedError
 from ..files import replacing
+from ..text import counted
 from . import checker
 from .checker import Node
+from .proven import Proven
 from .reading import is_integer, read_proof
 
 FORMAT = "memplan.refutation"
@@ -30,8 +32,8 @@ class Refutation:
     capacity: int
     nodes: Sequence[Node]
 
-    def check(self, problem: _core.Problem) -> None:
-        """Return where this proves that no plan of the problem fits; `memplan.proofs.checker` says what that takes.
+    def check(self, problem: _core.Problem) -> Proven:
+        """What this proves, if it proves that no plan of the problem fits; `memplan.proofs.checker` says how.
 
         Raises
         ------
@@ -49,6 +51,10 @@ class Refutation:
             )
         columns = (problem.size, problem.first, problem.last, problem.alignment)
         checker.check(checker.Problem(*(column.tolist() for column in columns)), self.capacity, self.nodes)
+        return Proven(f"No plan of {counted(len(problem), 'buffers')} fits", self.capacity, self._kind())
+
+    def _kind(self) -> str:
+        return f"a tree of {counted(len(self), 'nodes')}, from step to step"
 
     def __len__(self) -> int:
         return len(self.nodes)
