@@ -66,6 +66,18 @@ void an_overwrite_replaces_on_purpose() {
   CHECK(replay(graph, {{kNo, 0, 0, 8}, {kNo, kNo, kNo}}).size() == 1);
 }
 
+void a_permission_is_of_one_name() {
+  GraphSpec spec;
+  spec.tensors = {{"t", 4}, {"v", 4}, {"y", 4}};
+  spec.ops = {{"a", "", {}, {"t"}}, {"view", "", {"t"}, {"v"}, 0, {{"v", "t"}}}, {"b", "", {"t", "v"}, {"y"}}};
+  spec.ops[2].inplace = {{"y", "t"}};
+  spec.outputs = {"y"};
+  const auto faults = [&] { return replay(Graph(spec), {{0, 0, 0}, {kNo, kNo, kNo}}); };
+  CHECK(faults().size() == 1 && faults()[0].op == 2 && faults()[0].tensor == 1);
+  spec.ops[2].inplace.push_back({"y", "v"});
+  CHECK(faults().empty());
+}
+
 void lengths_and_limits() {
   THROWS(run({0}, {kNo, kNo, kNo}), InvalidPlanError, "one entry per tensor: the graph has 5, got 1");
   THROWS(run({kNo, kNo, 0, 4, 8}, {}), InvalidPlanError, "one entry per op");
@@ -79,6 +91,7 @@ int main() {
   faults_are_found();
   the_end_counts();
   an_overwrite_replaces_on_purpose();
+  a_permission_is_of_one_name();
   lengths_and_limits();
   return check::finish();
 }
