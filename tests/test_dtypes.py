@@ -32,8 +32,18 @@ def test_agrees_with_numpy(name):
     assert nbytes(name, (3, 7)) == np.zeros((3, 7), name).nbytes
 
 
-def test_sizes_of_any_magnitude_are_exact():
-    assert nbytes("float32", [2**40, 2**40]) == 2**82
+def test_sizes_are_exact_as_far_as_int64_goes():
+    assert nbytes("int8", [2**31 - 1, 2**32]) == 2**63 - 2**32
+    assert nbytes("int8", [2**40, 0, 2**40]) == 0
+    with pytest.raises(
+        ValueError, match=r"float32 of shape \[1073741824, 2147483648\] takes 9223372036854775808 bytes"
+    ):
+        nbytes("float32", [2**30, 2**31])
+    for shape in ([2**40, 2**40], [2**32] * 100_000):
+        with pytest.raises(ValueError, match="has more elements than int64 holds"):
+            nbytes("int8", shape)
+    with pytest.raises(ValueError, match=r"shape\[0\] must be .*, got an integer of 16610 bits"):
+        nbytes("int8", [10**5000])
 
 
 def test_dimensions_may_be_numpy_integers():
@@ -46,7 +56,7 @@ def test_unknown_dtype_lists_the_known_ones():
 
 
 def test_negative_dimension():
-    with pytest.raises(ValueError, match=r"shape\[1\] must be an int >= 0, got -3"):
+    with pytest.raises(ValueError, match=r"shape\[1\] must be an int >= 0 that int64 holds, got -3"):
         nbytes("float32", [2, -3])
 
 

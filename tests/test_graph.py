@@ -169,8 +169,14 @@ MALFORMED = [
     ),
     (
         changed("tensors.1", {"name": "w", "shape": [2**62, 4], "bytes": 4}),
-        "tensors[1].shape: [4611686018427387904, 4] has 18446744073709551616 elements, more than int64 holds",
+        "tensors[1].shape: shape [4611686018427387904, 4] has more elements than int64 holds",
     ),
+    (
+        changed("tensors.1", {"name": "w", "shape": [2**32] * 3000, "bytes": 4}),
+        "tensors[1].shape: shape [4294967296, 4294967296, 4294967296, 4294967296, 4294967296, 4294967296, ...] has",
+    ),
+    (changed("tensors.1.bytes", 10**5000), f"must be at most {BIG}, got an integer of 16610 bits"),
+    (changed("tensors.1.shape", [-(10**5000)]), f"must be at most {BIG}, got an integer of 16610 bits"),
     (
         changed("tensors.1", {"name": "w", "shape": [2, 3], "dtype": "float32", "bytes": 23}),
         "tensors[1] ('w'): bytes must be the 24 of float32 [2, 3], or more (padding), got 23",
@@ -179,7 +185,10 @@ MALFORMED = [
         changed("tensors.1", {"name": "w", "shape": [2], "dtype": "int7"}),
         "tensors[1] ('w'): dtype must be one of bool, int2",
     ),
-    (changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}), "more than int64 holds"),
+    (
+        changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}),
+        "has more elements than int64 holds",
+    ),
     (changed("ops.1", 3), "ops[1] must be a dict with after, alias, branch, concat"),
     (without("ops.1.inputs"), "ops[1] has no 'inputs'; expected inputs, outputs"),
     (changed("ops.1.inputs", "t"), "ops[1].inputs must be a list, got str"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import memplan
 from memplan.cli import main
 from memplan.export.memory_viz import memory_snapshot
+from memplan.importers.snapshot.unpickling import unpickled
 from strategies import BOUNDED, columns, shaped_problems
 
 Dict = dict[str, Any]
@@ -424,6 +425,33 @@ def test_what_is_no_pickle_of_plain_data_is_refused(text: bytes, tmp_path: Path)
     (tmp_path / "s.pickle").write_bytes(text)
     with pytest.raises(memplan.SourceError, match=r"s\.pickle: expected a memory snapshot, .*, as a pickle: "):
         memplan.plan(tmp_path / "s.pickle")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x80\x04}r\xff\xff\xff\x0f.",  # notes a dict at place 268,435,455 of the table
+        b"}p268435455\n.",
+        b"}" + b"\x95" + bytes(8) + b"\x8c\x01ar\xff\xff\xff\x0f.",
+        b"\x8e" + (2**32).to_bytes(8, "little") + b"x.",
+        b"\x96" + (2**32).to_bytes(8, "little") + b"x.",
+    ],
+)
+def test_a_pickle_takes_memory_in_proportion_to_its_file(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "s.pickle").write_bytes(text)
+    with pytest.raises(memplan.SourceError, match=r"as a pickle: byte \d+ asks for \d+ bytes or objects, of \d+ bytes"):
+        memplan.read_snapshot(tmp_path / "s.pickle")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_every_protocol_are_read(protocol: int, tmp_path: Path) -> None:
+    events = [alloc(512 * i) for i in range(300)]  # more places than one byte counts
+    data = snapshot(events) | {"text": "\u00e9\n" * 99, "bytes": b"x" * 300, "numbers": [0, -1, 2**70, 1.5, None, True]}
+    (tmp_path / "s.pickle").write_bytes(pickle.dumps(data, protocol=protocol))
+    if protocol < 3:  # these write bytes as a call
+        del data["bytes"]
+        (tmp_path / "s.pickle").write_bytes(pickle.dumps(data, protocol=protocol))
+    assert unpickled(tmp_path / "s.pickle", "") == data
 
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:

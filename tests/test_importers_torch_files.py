@@ -297,6 +297,16 @@ def test_sizes_that_are_claimed(tmp_path: Path, files: Files) -> None:
         import_pt2(path, dims=dims())
 
 
+@pytest.mark.parametrize("entry", [MODEL, "data/weights/weight_0"])
+def test_an_archive_that_is_much_larger_inside(tmp_path: Path, files: Files, entry: str) -> None:
+    path = tmp_path / "model.pt2"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(f"model/{name}", data + bytes(2**26) if name == entry else data)
+    with pytest.raises(SourceError, match=rf"{entry}: the entries of a file of \d+ bytes hold 16 times as many"):
+        import_pt2(path, dims=dims())
+
+
 def test_weights_that_are_pickled_tensors(tmp_path: Path, program: Any, files: Files) -> None:
     changed, weight = dict(files), io.BytesIO()
     pickled_weight(changed, tmp_path)

@@ -6,9 +6,13 @@ tensor. Underscores in a name are ignored: `float8_e4m3fn` and `float8e4m3fn` ar
 
 from __future__ import annotations
 
-import math
 import operator
+import reprlib
 from collections.abc import Sequence
+
+from .text import number
+
+INT64_MAX = 2**63 - 1
 
 _INTEGERS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)}
 _FLOATS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16}
@@ -45,12 +49,13 @@ def nbytes(dtype: str, shape: Sequence[int]) -> int:
     Returns
     -------
     int
-        ceil(elements * bits / 8), in bytes; exact, of any magnitude.
+        ceil(elements * bits / 8), in bytes.
 
     Raises
     ------
     ValueError
-        If the dtype is unknown (the message lists the known ones) or a dimension is negative.
+        If the dtype is unknown (the message lists the known ones), a dimension is negative, or it takes more bytes
+        than int64 holds.
     TypeError
         If a dimension is not an int.
 
@@ -62,8 +67,21 @@ def nbytes(dtype: str, shape: Sequence[int]) -> int:
     2
     """
     width = bits(dtype)
-    elements = math.prod(_dimension(axis, value) for axis, value in enumerate(shape))
-    return (elements * width + 7) // 8
+    size = (elements(shape) * width + 7) // 8
+    if size > INT64_MAX:
+        raise ValueError(f"{dtype} of shape {reprlib.repr(list(shape))} takes {size} bytes, more than int64 holds")
+    return size
+
+
+def elements(shape: Sequence[int]) -> int:
+    """The product of the dimensions, each an int >= 0; ValueError if it is more than int64 holds."""
+    dimensions = [_dimension(axis, value) for axis, value in enumerate(shape)]
+    product = 0 if 0 in dimensions else 1
+    for dimension in dimensions if product else ():
+        product *= dimension
+        if product > INT64_MAX:
+            raise ValueError(f"shape {reprlib.repr(list(shape))} has more elements than int64 holds")
+    return product
 
 
 def typed_shape(dtype: str, shape: Sequence[int] | None) -> str:
@@ -85,11 +103,10 @@ def bits(dtype: str) -> int:
 
 
 def _dimension(axis: int, value: int) -> int:
-    expected = f"shape[{axis}] must be an int >= 0, got {value!r}"
     try:
         dimension = operator.index(value)
     except TypeError:
-        raise TypeError(expected) from None
-    if dimension < 0:
-        raise ValueError(expected)
+        raise TypeError(f"shape[{axis}] must be an int >= 0, got {value!r}") from None
+    if not 0 <= dimension <= INT64_MAX:
+        raise ValueError(f"shape[{axis}] must be an int >= 0 that int64 holds, got {number(dimension)}")
     return dimension

@@ -8,6 +8,7 @@ import os
 import signal
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ def read_json(path: str | os.PathLike[str], expected: str) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            repeated.append((made, next(key for key in made if sum(key == name for name, _ in pairs) > 1)))
+            repeated.append((made, Counter(key for key, _ in pairs).most_common(1)[0][0]))
         return made
 
     try:

@@ -13,6 +13,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def number(value: int) -> str:
+    """Its digits; of one that Python would not write, how long it is."""
+    return str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
+
+
 def offer(name: str, names: Sequence[str], what: str) -> str:
     """What there is instead of a name: "did you mean 'mel'?", or "the inputs are 'mel', 'tokens'"."""
     near = nearest(name, names)

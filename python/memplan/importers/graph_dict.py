@@ -22,13 +22,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
-from ..dtypes import is_known, nbytes
+from ..dtypes import INT64_MAX, elements, is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
 from ..options.barriers import with_barriers
 from ..options.layouts import Asked, on_graph
+from ..text import number as digits
 
-_INT64_MAX = 2**63 - 1
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
@@ -167,7 +167,7 @@ def _names(value: Any, where: str) -> list[str]:
     return [_string(name, f"{where}[{i}]") for i, name in enumerate(_list(value, where))]
 
 
-def _integer(value: Any, where: str, limit: int = _INT64_MAX) -> int:
+def _integer(value: Any, where: str, limit: int = INT64_MAX) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -175,7 +175,7 @@ def _integer(value: Any, where: str, limit: int = _INT64_MAX) -> int:
     if number is None or isinstance(value, bool):
         raise GraphError(f"{where} must be an integer, got {value!r}")
     if not -limit <= number <= limit:
-        raise GraphError(f"{where} must be at most {limit}, got {number}")
+        raise GraphError(f"{where} must be at most {limit}, got {digits(number)}")
     return number
 
 
@@ -200,16 +200,15 @@ def _shape(value: Any, where: str) -> list[int] | None:
     for i, dimension in enumerate(shape):
         if dimension < 0:
             raise GraphError(f"{where}.shape[{i}] must be >= 0, got {dimension}")
-    if math.prod(shape) > _INT64_MAX:
-        raise GraphError(f"{where}.shape: {shape} has {math.prod(shape)} elements, more than int64 holds")
+    try:
+        elements(shape)
+    except ValueError as error:
+        raise GraphError(f"{where}.shape: {error}") from None
     return shape
 
 
 def _bytes_of(shape: list[int], dtype: str, where: str) -> int:
     try:
-        size = nbytes(dtype, shape)
+        return nbytes(dtype, shape)
     except ValueError as error:
         raise GraphError(f"{where}: {error}") from None
-    if size > _INT64_MAX:
-        raise GraphError(f"{where}: {dtype} of shape {shape} takes {size} bytes, more than int64 holds")
-    return size

@@ -20,7 +20,6 @@ from .values import RANDOM
 
 _ALIASES = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _DTYPES = {"float": "float32", "double": "float64"}
-_INT64_MAX = 2**63 - 1
 
 Tensor = dict[str, Any]
 Graph = dict[str, Any]
@@ -90,8 +89,6 @@ class GraphWriter:
             size = nbytes(dtype, shape)
         except ValueError as error:
             raise SourceError(f"{what} has no valid size: {error}") from error
-        if size > _INT64_MAX:
-            raise SourceError(f"{what} takes {size} bytes ({dtype} {shape}), more than 2**63 - 1")
         self._tensors[name] = {"name": name, "bytes": size, "kind": kind, "shape": shape, "dtype": dtype}
 
     def _unknown_size(self, value: TypeProto, what: str, writer: NodeProto | None) -> str:

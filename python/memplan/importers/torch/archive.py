@@ -9,6 +9,9 @@ that it writes itself, from what it has read with restrictions:
     the same, where pickled      read by torch.load(weights_only=True), and written again
     example inputs, other files  left out
     objects of other classes     refused, as torch has no restricted way to read them
+
+torch.export.save compresses nothing, so entries are not larger than the file. Those that are much larger would fill
+memory, and are refused too.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from ...errors import SourceError
 from .vetting import Untrusted, vetted
 
 _ZEROS = bytes(2**20)
+_FREE_BYTES = 2**25  # that entries may take in any file
+_INFLATION = 16  # and as many bytes for each of the file
 _KEPT_BYTES = 8192  # of constants: small ones may steer the program
 _SECTIONS = (("weights", "weight_"), ("constants", "tensor_"))
 _OLD_PICKLES = ("serialized_state_dict.pt", "serialized_constants.pt")
@@ -60,6 +65,7 @@ class _Source:
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive, self._size = archive, size
+        self._left = _FREE_BYTES + _INFLATION * size  # bytes that entries may hold
         names = archive.namelist()
         self.is_old = _OLD_PROGRAM in names
         folder = "" if self.is_old or not names else names[0].split("/")[0] + "/"
@@ -76,7 +82,7 @@ class _Source:
     def read(self, name: str) -> bytes:
         if name not in self:
             raise SourceError(f"expected an archive of torch.export.save, which has the entry {name!r}")
-        return self._archive.read(self._entries[name])
+        return b"".join(self._chunks(self._entries[name]))
 
     def json(self, name: str) -> Any:
         try:
@@ -92,9 +98,24 @@ class _Source:
         if entry.compress_type == zipfile.ZIP_STORED:
             if entry.file_size > self._size:
                 raise SourceError(f"{name}: claims {entry.file_size} bytes in a file of {self._size}")
+            self._take(entry, entry.file_size)
             return entry.file_size
+        return sum(map(len, self._chunks(entry)))
+
+    def _chunks(self, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+        """What is in an entry, whatever it claims."""
         with self._archive.open(entry) as file:
-            return sum(map(len, iter(lambda: file.read(2**20), b"")))
+            while chunk := file.read(2**20):
+                self._take(entry, len(chunk))
+                yield chunk
+
+    def _take(self, entry: zipfile.ZipInfo, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise SourceError(
+                f"{entry.filename}: the entries of a file of {self._size} bytes hold {_INFLATION} times as many, "
+                "and torch.export.save does not compress"
+            )
 
 
 class _Rebuilt:
@@ -175,6 +196,7 @@ def _restricted(data: bytes, name: str) -> bytes:
 
     if not data:
         return data
+    _check_inside(data, name)
     try:
         held = torch.load(io.BytesIO(data), weights_only=True)
     except Exception as error:  # whatever a pickle that somebody has made up may raise
@@ -182,6 +204,16 @@ def _restricted(data: bytes, name: str) -> bytes:
     written = io.BytesIO()
     torch.save(held, written)
     return written.getvalue()
+
+
+def _check_inside(data: bytes, name: str) -> None:
+    """What torch.save wrote is an archive itself, of which each entry takes as many bytes as it claims."""
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        return
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        claimed = sum(entry.file_size for entry in archive.infolist())
+    if claimed > _FREE_BYTES + _INFLATION * len(data):
+        raise SourceError(f"{name}: claims {claimed} bytes in an archive of {len(data)}")
 
 
 def _text(value: Any) -> bytes:
