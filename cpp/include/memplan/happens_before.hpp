@@ -40,19 +40,35 @@ class OpSets {
 
 class HappensBefore {
  public:
-  // O(1) when all ops are on one stream; otherwise a matrix of bits for the ancestors of every op, O(edges x ops / 64)
-  // time and ops^2 / 8 bytes. Throws UnsupportedError when that would be more than 2 GiB, and GraphError, naming both
-  // ops, where an op overwrites bytes that another stream may still use.
+  // O(1) when all ops are on one stream. Else per op the last op of each stream that comes before it, O(edges x
+  // streams) time and 4 bytes per op and stream; or, where streams are so many that this takes less, a matrix of bits
+  // for the ancestors of every op, O(edges x ops / 64) time and ops^2 / 8 bytes. Throws UnsupportedError when that
+  // would be more than 2 GiB, and GraphError, naming both ops, where an op overwrites bytes that another stream may
+  // still use.
   explicit HappensBefore(const Graph& graph);
 
   // Whether the ops run one after another, as listed.
   bool total() const { return total_; }
 
-  bool before(Index a, Index b) const { return a < b && (total_ || ancestors_->contains(b, a)); }
+  bool before(Index a, Index b) const {
+    if (a >= b) return false;
+    if (total_) return true;
+    return ancestors_ ? ancestors_->contains(b, a) : latest_[at(b) * streams_.size() + at(stream_of_[at(a)])] >= a;
+  }
+
+  // The ops of each stream, ascending, and of which an op is; where the order is not total.
+  const std::vector<std::vector<Index>>& streams() const { return streams_; }
+  Index stream_of(Index op) const { return stream_of_[at(op)]; }
 
  private:
+  // Once `before` of all ops until k is known.
+  void add(Index k, const std::vector<Index>& waits);
+
   bool total_;
-  std::optional<OpSets> ancestors_;  // where order is not total
+  std::vector<std::vector<Index>> streams_;
+  std::vector<Index> stream_of_;
+  std::vector<Index> latest_;        // per op and stream: the last op there that comes before, or is it
+  std::optional<OpSets> ancestors_;  // instead, where streams are many
 };
 
 }  // namespace memplan

@@ -58,6 +58,12 @@ std::vector<std::vector<Index>> stated_waits(const Graph& graph) {
   return waits;
 }
 
+UnsupportedError too_many(Index ops) {
+  return UnsupportedError("the order of " + std::to_string(ops) +
+                          " ops that may run side by side would need more than " + std::to_string(kMostOrderBytes) +
+                          " bytes");
+}
+
 }  // namespace
 
 bool on_one_stream(const Graph& graph) {
@@ -73,11 +79,22 @@ std::vector<std::vector<Index>> waits_of(const Graph& graph) {
   return waits;
 }
 
+void HappensBefore::add(Index k, const std::vector<Index>& waits) {
+  if (ancestors_) {
+    for (const Index before : waits) ancestors_->add_with_row(k, before);
+    return;
+  }
+  Index* const row = latest_.data() + at(k) * streams_.size();
+  for (const Index w : waits) {
+    if (before(w, k)) continue;  // by another way, with all that comes before it
+    const Index* const other = latest_.data() + at(w) * streams_.size();
+    for (std::size_t s = 0; s < streams_.size(); ++s) row[s] = std::max(row[s], other[s]);
+  }
+  row[stream_of_[at(k)]] = k;
+}
+
 OpSets::OpSets(Index ops) : words_((at(ops) + 63) / 64) {
-  if (at(ops) * words_ > kMostOrderBytes / sizeof(std::uint64_t))
-    throw UnsupportedError("the order of " + std::to_string(ops) +
-                           " ops that may run side by side would need more than " + std::to_string(kMostOrderBytes) +
-                           " bytes");
+  if (at(ops) * words_ > kMostOrderBytes / sizeof(std::uint64_t)) throw too_many(ops);
   bits_.resize(at(ops) * words_);
 }
 
@@ -90,15 +107,24 @@ void OpSets::add_with_row(Index row, Index op) {
 
 HappensBefore::HappensBefore(const Graph& graph) : total_(on_one_stream(graph)) {
   if (total_) return;
-  ancestors_.emplace(graph.op_count());
-  const std::vector<std::vector<Index>> waits = stated_waits(graph);
-  std::unordered_map<int, Index> last_on;  // stream -> its latest op
+  std::unordered_map<int, Index> numbers;  // of streams
   for (Index k = 0; k < graph.op_count(); ++k) {
-    for (Index before : waits[at(k)]) ancestors_->add_with_row(k, before);
-    const auto [last, first_on_stream] = last_on.try_emplace(graph.op(k).stream, k);
-    if (!first_on_stream) ancestors_->add_with_row(k, last->second);
-    last->second = k;
+    const auto [found, is_new] = numbers.try_emplace(graph.op(k).stream, static_cast<Index>(streams_.size()));
+    if (is_new) streams_.emplace_back();
+    streams_[at(found->second)].push_back(k);
+    stream_of_.push_back(found->second);
   }
+  const std::size_t ops = stream_of_.size();
+  if (streams_.size() > ops / (8 * sizeof(Index)))
+    ancestors_.emplace(graph.op_count());
+  else if (ops * streams_.size() > kMostOrderBytes / sizeof(Index))
+    throw too_many(graph.op_count());
+  else
+    latest_.assign(ops * streams_.size(), kNone);
+  std::vector<std::vector<Index>> waits = stated_waits(graph);
+  for (const std::vector<Index>& stream : streams_)
+    for (std::size_t j = 1; j < stream.size(); ++j) waits[at(stream[j])].push_back(stream[j - 1]);
+  for (Index k = 0; k < graph.op_count(); ++k) add(k, waits[at(k)]);
   const std::vector<std::vector<Index>> overwritten = overwritten_by_ops(graph);
   for (Index k = 0; k < graph.op_count(); ++k) {
     for (Index earlier : overwritten[at(k)]) {

@@ -1,6 +1,8 @@
 #include "memplan/buffers.hpp"
 
-#include <tuple>
+#include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "memplan/liveness.hpp"
 #include "storage/laying.hpp"
@@ -98,31 +100,63 @@ std::vector<std::string> branches_of(const Graph& graph, const Buffers& buffers)
   return branches;
 }
 
-// Whether all that uses one buffer ends before anything writes the other.
-bool ends_before(const StorageUses& one, const StorageUses& other, const HappensBefore& order) {
-  for (Index writer : other.writers)
-    for (Index op : one.ops)
-      if (!order.before(op, writer)) return false;
-  return true;
-}
-
-// O(buffers^2 x uses): the pairs whose lifetimes, by the order of the list, say that they may share bytes although
-// their ops may run side by side. What the caller gave or keeps is alive with all that comes after or before it anyway.
-Conflicts conflicts_of(const Graph& graph, const Buffers& buffers, const HappensBefore& order) {
-  const Problem& problem = buffers.problem;
-  const std::vector<StorageUses> uses = uses_of(graph, buffers);
-  Conflicts conflicts(problem.count());
-  for (Index a = 0; a < problem.count(); ++a) {
-    for (Index b = 0; b < a; ++b) {
-      const bool alive_together = problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
-      if (alive_together) continue;
-      const auto& [earlier, later] =
-          problem.first(a) < problem.first(b) ? std::tie(uses[at(a)], uses[at(b)]) : std::tie(uses[at(b)], uses[at(a)]);
-      if (!ends_before(earlier, later, order)) conflicts.add(a, b);
-    }
+// Finds the pairs whose lifetimes, by the order of the list, say that they may share bytes although their ops may run
+// side by side: something that uses the earlier does not end before the later is written. What comes after all that
+// uses a buffer is, of each stream, all ops from one on; so what is written too soon is a run of ops.
+class SideBySide {
+ public:
+  SideBySide(const Graph& graph, const Buffers& buffers, const HappensBefore& order)
+      : problem_(buffers.problem), order_(order), uses_(uses_of(graph, buffers)), written_(order.streams().size()) {
+    for (Index b = 0; b < problem_.count(); ++b)
+      for (const Index op : uses_[at(b)].writers) written_[at(order.stream_of(op))].emplace_back(op, b);
+    for (auto& stream : written_) std::sort(stream.begin(), stream.end());
   }
-  return conflicts;
-}
+
+  // O(buffers x streams x streams that use one x log ops), and the conflicts. What the caller gave or keeps is alive
+  // with all that comes after or before it anyway.
+  Conflicts conflicts() const {
+    Conflicts conflicts(problem_.count());
+    for (Index a = 0; a < problem_.count(); ++a) {
+      const std::vector<Index> last = last_uses(a);
+      for (std::size_t s = 0; s < written_.size() && !last.empty(); ++s) {
+        const Index safe = first_after(last, order_.streams()[s]);
+        const std::pair<Index, Index> ended(static_cast<Index>(problem_.last(a)), 0);
+        for (auto at_end = std::lower_bound(written_[s].begin(), written_[s].end(), ended);
+             at_end != written_[s].end() && at_end->first < safe; ++at_end)
+          if (problem_.first(at_end->second) >= problem_.last(a)) conflicts.add(a, at_end->second);
+      }
+    }
+    return conflicts;
+  }
+
+ private:
+  // The last op of each stream that uses a buffer.
+  std::vector<Index> last_uses(Index buffer) const {
+    std::vector<Index> last;
+    for (const Index op : uses_[at(buffer)].ops) {
+      const auto same = std::find_if(last.begin(), last.end(),
+                                     [&](Index other) { return order_.stream_of(other) == order_.stream_of(op); });
+      if (same == last.end())
+        last.push_back(op);
+      else
+        *same = std::max(*same, op);
+    }
+    return last;
+  }
+
+  // The first op of a stream that all of these happen before.
+  Index first_after(const std::vector<Index>& ops, const std::vector<Index>& stream) const {
+    auto found = stream.begin();
+    for (const Index op : ops)
+      found = std::partition_point(found, stream.end(), [&](Index other) { return !order_.before(op, other); });
+    return found == stream.end() ? std::numeric_limits<Index>::max() : *found;
+  }
+
+  const Problem& problem_;
+  const HappensBefore& order_;
+  const std::vector<StorageUses> uses_;
+  std::vector<std::vector<std::pair<Index, Index>>> written_;  // per stream: op, and the buffer that it writes
+};
 
 // Storages, lifetimes and conflicts, whatever the layout asks for.
 Buffers without_layout(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
@@ -155,7 +189,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
   for (Index b : buffers.buffer_of_workspace)
     if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
   if (graph.branches()) buffers.problem = buffers.problem.with_branches(branches_of(graph, buffers));
-  if (!order.total()) buffers.problem = buffers.problem.with_conflicts(conflicts_of(graph, buffers, order));
+  if (!order.total()) buffers.problem = buffers.problem.with_conflicts(SideBySide(graph, buffers, order).conflicts());
   return buffers;
 }
 
