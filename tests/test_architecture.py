@@ -45,7 +45,8 @@ UPSTREAM: dict[str, set[str]] = {
     "problem/begins": set(),
     "partial_order": {"problem", "planner", "placing/deadline", "problem/begins"},
     "storage/choosing": {"graph", "storage", "buffers", "bounds"},
-    "bounds": {"problem", "problem/sorting"},
+    "problem/run_bytes": set(),
+    "bounds": {"problem", "problem/run_bytes", "problem/sorting"},
     "problem/clique_search": {"search/chance"},
     "problem/antichain": {"problem/clique_search"},
     "clique": {

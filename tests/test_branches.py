@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -365,3 +366,15 @@ def test_a_plan_is_right_where_it_is_right_for_each_run() -> None:
 @pytest.mark.slow
 def test_many_plans_are_right_where_they_are_right_for_each_run() -> None:
     check(range(1000, 3000))
+
+
+def test_pairs_that_never_meet_take_no_time() -> None:
+    """A branch of each switch moves to steps of its own. O(buffers^2) took eight seconds."""
+    n = 30_000
+    first = list(range(0, 10 * n, 10))
+    branches = [f"if{i // 2}/{'ab'[i % 2]}" for i in range(n)]
+    many = memplan.Problem([8] * n, first, [step + 15 for step in first], branches=branches)
+    begin = time.process_time()
+    plan = memplan.plan(many, "greedy_by_size")
+    assert plan.peak == 16
+    assert time.process_time() - begin < 2

@@ -1,7 +1,9 @@
 #include "memplan/bounds.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "problem/run_bytes.hpp"
 #include "problem/sorting.hpp"
 
 namespace memplan {
@@ -17,18 +19,23 @@ struct Lives {
 // The bytes of one run: of all buffers, or where these are in branches, of the branches that need most.
 class Alive {
  public:
-  Alive(const Problem& problem, std::vector<Index> nodes)
-      : problem_(problem),
-        nodes_(std::move(nodes)),
-        of_node_(problem.has_branches() ? problem.branches().nodes() : 1) {}
+  // `buffers`: per rectangle, its buffer; looked at where there are branches.
+  Alive(const Problem& problem, std::vector<Index> buffers) : buffers_(std::move(buffers)) {
+    if (problem.has_branches()) of_run_.emplace(problem.branches().paths());
+  }
 
-  void add(Index rectangle, Bytes bytes) { of_node_[nodes_.empty() ? 0 : at(nodes_[at(rectangle)])] += bytes; }
-  Bytes bytes() const { return problem_.has_branches() ? problem_.branches().heaviest(of_node_) : of_node_[0]; }
+  void add(Index rectangle, Bytes bytes) {
+    if (of_run_)
+      of_run_->add(buffers_[at(rectangle)], bytes);
+    else
+      of_all_ += bytes;
+  }
+  Bytes bytes() const { return of_run_ ? of_run_->heaviest() : of_all_; }
 
  private:
-  const Problem& problem_;
-  std::vector<Index> nodes_;  // per rectangle; empty where there are no branches
-  std::vector<Bytes> of_node_;
+  std::vector<Index> buffers_;
+  std::optional<RunBytes> of_run_;
+  Bytes of_all_ = 0;
 };
 
 // Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
@@ -57,13 +64,13 @@ void sweep(const Lives& rectangles, Alive alive, Visit&& visit) {
 
 template <class Visit>
 void sweep(const Problem& problem, Visit&& visit) {
-  std::vector<Index> nodes;
-  const auto add_node = [&](Index i) {
-    if (problem.has_branches()) nodes.push_back(problem.branches().node_of(i));
+  std::vector<Index> buffers;
+  const auto add_buffer = [&](Index i) {
+    if (problem.has_branches()) buffers.push_back(i);
   };
   if (!problem.has_shapes()) {
-    for (Index i = 0; i < problem.count(); ++i) add_node(i);
-    return sweep(Lives{problem.size(), problem.first(), problem.last()}, Alive(problem, std::move(nodes)), visit);
+    for (Index i = 0; i < problem.count(); ++i) add_buffer(i);
+    return sweep(Lives{problem.size(), problem.first(), problem.last()}, Alive(problem, std::move(buffers)), visit);
   }
   std::vector<Bytes> size;
   std::vector<Step> first, last;
@@ -72,10 +79,10 @@ void sweep(const Problem& problem, Visit&& visit) {
       size.push_back(part.end - part.begin);
       first.push_back(part.first);
       last.push_back(part.last);
-      add_node(i);
+      add_buffer(i);
     });
   }
-  sweep(Lives{size, first, last}, Alive(problem, std::move(nodes)), visit);
+  sweep(Lives{size, first, last}, Alive(problem, std::move(buffers)), visit);
 }
 
 }  // namespace

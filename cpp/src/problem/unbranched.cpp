@@ -1,7 +1,8 @@
 #include "problem/unbranched.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "memplan/errors.hpp"
 
@@ -26,12 +27,11 @@ class Unbranching {
   }
 
   Problem run() {
-    choose();
+    const std::vector<Pair> pairs = pairs_that_meet();
+    choose(pairs);
     for (Index i = 0; i < problem_.count(); ++i)
       if (moved_[at(i)]) move(i);
-    for (Index i = 0; i < problem_.count(); ++i)
-      for (Index j = 0; moved_[at(i)] && j < problem_.count(); ++j)
-        if (j != i && !(moved_[at(j)] && j < i) && problem_.coexist(i, j) && meet(i, j)) keep_apart(i, j);
+    for (const Pair& pair : moved_and_other(pairs)) keep_apart(pair.first, pair.second);
     return made();
   }
 
@@ -40,22 +40,62 @@ class Unbranching {
     return range.first == Reserved{}.first && range.last == Reserved{}.last;
   }
 
-  bool meet(Index a, Index b) const {
-    return problem_.size(a) > 0 && problem_.size(b) > 0 && problem_.first(a) < problem_.last(b) &&
-           problem_.first(b) < problem_.last(a);
+  using Pair = std::pair<Index, Index>;
+
+  // Those with bytes that live at one time, of which one at least is in a branch; once each. O(n log n), and them.
+  std::vector<Pair> pairs_that_meet() const {
+    std::vector<Index> births;
+    for (Index i = 0; i < problem_.count(); ++i)
+      if (problem_.size(i) > 0) births.push_back(i);
+    std::stable_sort(births.begin(), births.end(),
+                     [&](Index a, Index b) { return problem_.first(a) < problem_.first(b); });
+    std::vector<Pair> pairs;
+    std::vector<Index> branched, others;  // alive
+    for (const Index born : births) {
+      const auto dead = [&](Index i) { return problem_.last(i) <= problem_.first(born); };
+      std::erase_if(branched, dead);
+      for (const Index i : branched) pairs.emplace_back(born, i);
+      if (problem_.branch(born).empty()) {
+        others.push_back(born);
+        continue;
+      }
+      std::erase_if(others, dead);
+      for (const Index i : others) pairs.emplace_back(born, i);
+      branched.push_back(born);
+    }
+    return pairs;
   }
 
   // The largest stay. Those in no branch do not move.
-  void choose() {
-    std::vector<Index> order(at(problem_.count())), staying;
-    std::iota(order.begin(), order.end(), Index{0});
-    std::erase_if(order, [&](Index i) { return problem_.branch(i).empty(); });
-    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return problem_.size(a) > problem_.size(b); });
-    for (const Index i : order) {
-      moved_[at(i)] = std::any_of(staying.begin(), staying.end(),
-                                  [&](Index other) { return !problem_.coexist(i, other) && meet(i, other); });
-      if (!moved_[at(i)]) staying.push_back(i);
+  void choose(const std::vector<Pair>& pairs) {
+    std::vector<std::vector<Index>> exclusive(at(problem_.count()));
+    for (const auto& [a, b] : pairs) {
+      if (problem_.coexist(a, b)) continue;
+      exclusive[at(a)].push_back(b);
+      exclusive[at(b)].push_back(a);
     }
+    std::vector<Index> order;
+    for (Index i = 0; i < problem_.count(); ++i)
+      if (!exclusive[at(i)].empty()) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return problem_.size(a) > problem_.size(b); });
+    std::vector<bool> stays(at(problem_.count()), false);
+    for (const Index i : order) {
+      moved_[at(i)] =
+          std::any_of(exclusive[at(i)].begin(), exclusive[at(i)].end(), [&](Index other) { return stays[at(other)]; });
+      stays[at(i)] = !moved_[at(i)];
+    }
+  }
+
+  // Of the pairs that some run has both of, those of which one has moved; the lower one that has comes first.
+  std::vector<Pair> moved_and_other(const std::vector<Pair>& pairs) const {
+    std::vector<Pair> found;
+    for (const auto& [x, y] : pairs) {
+      const auto [low, high] = std::minmax(x, y);
+      const Index moved = moved_[at(low)] ? low : high;
+      if (moved_[at(moved)] && problem_.coexist(x, y)) found.emplace_back(moved, x + y - moved);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   Step new_step() {

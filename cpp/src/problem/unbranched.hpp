@@ -11,7 +11,8 @@
 
 namespace memplan {
 
-// The same buffers, with the same plans. Its load is that of one run. O(buffers^2), and parts of shapes that meet.
+// The same buffers, with the same plans. Its load is that of one run. O(n log n), and pairs that live at one time, of
+// which one is in a branch.
 Problem without_branches(const Problem& problem);
 
 }  // namespace memplan

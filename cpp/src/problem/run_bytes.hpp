@@ -1,0 +1,44 @@
+// RunBytes: the bytes of the run that has most, while buffers in branches come and go.
+//
+//     run ─┬─ switch if1 ─┬─ then 8      a branch has its own bytes, and those of the heaviest branch of each switch
+//          │              └─ else 3      inside of it: here a run has 8 + 5
+//          └─ switch if2 ─── then 5
+//
+// What comes or goes changes the branches around it, and no others.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+class RunBytes {
+ public:
+  // Of buffers in these branches; branches.hpp says how they are written.
+  explicit RunBytes(std::span<const std::string> paths);
+
+  // Bytes of a buffer come, or where negative, go. O(switches around it x branches of each).
+  void add(Index buffer, Bytes bytes);
+
+  Bytes heaviest() const { return branches_.front().bytes; }
+
+ private:
+  struct Branch {
+    Index of = kNone;  // the switch; none of what is in every run, the first one
+    Bytes bytes = 0;   // own, and of the heaviest branches of the switches inside
+  };
+  struct Switch {
+    Index inside;  // the branch
+    Bytes heaviest = 0;
+    std::vector<Index> branches = {};
+  };
+
+  std::vector<Index> branch_of_;  // per buffer
+  std::vector<Branch> branches_ = {{}};
+  std::vector<Switch> switches_;
+};
+
+}  // namespace memplan
