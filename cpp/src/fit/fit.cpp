@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -82,7 +83,13 @@ class Fitter {
  public:
   Fitter(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
          const FitOptions& options)
-      : graph_(graph), facts_(facts), storage_(storage), options_(options), limits_(limits()), deadline_(limits_) {}
+      : graph_(graph),
+        facts_(facts),
+        storage_(storage),
+        options_(options),
+        limits_(limits()),
+        of_search_(until(kUntilBound)),
+        deadline_(of_search_) {}
 
   Fitted run() {
     const Bytes given = load_in(graph_, storage_);
@@ -101,7 +108,7 @@ class Fitter {
     if (optimum) try_exact(FitModel(graph_, facts_, storage_, ways(false)), bounding, *optimum);
     const bool done = optimum && best_;
     const bool bounded = !optimum && !options_.any;
-    const double moments = bounded ? rounded_up(bounding, moments_bound(bounding, cover, Deadline())) : 0;
+    const double moments = bounded ? rounded_up(bounding, moments_of(bounding, cover)) : 0;
     if (!done)
       search(FitModel(graph_, facts_, with_copies(storage_), ways(false)), bounding, cover,
              options_.any ? std::numeric_limits<double>::infinity()
@@ -124,8 +131,21 @@ class Fitter {
   PlanOptions limits() const {
     PlanOptions limits;
     limits.time_limit = options_.time_limit;
+    limits.start = std::chrono::steady_clock::now();
     limits.stop = options_.stop;
     return limits;
+  }
+
+  // Until this part of the time limit has passed, counted from the start of all.
+  PlanOptions until(double part) const {
+    PlanOptions limits = limits_;
+    if (limits.time_limit) *limits.time_limit *= part;
+    return limits;
+  }
+
+  double moments_of(const FitModel& model, const Cover& cover) const {
+    const PlanOptions part = until(kUntilMoments);
+    return moments_bound(model, cover, Deadline(part));
   }
 
   Graph same_graph() const {
@@ -168,7 +188,7 @@ class Fitter {
   }
 
   double bound_of(const FitModel& model, const Cover& cover) const {
-    return prices_of(model, cover, best_->added_cost, kRounds, Deadline()).bound;
+    return prices_of(model, cover, best_->added_cost, kRounds, Deadline(limits_)).bound;
   }
 
   // Where all costs have a common divisor, so has what they add up to.
@@ -256,8 +276,10 @@ class Fitter {
   const std::vector<OpFacts>& facts_;
   const StorageOptions& storage_;
   const FitOptions& options_;
-  PlanOptions limits_;
-  Deadline deadline_;
+  static constexpr double kUntilMoments = 0.2, kUntilBound = 0.7;
+
+  PlanOptions limits_, of_search_;
+  Deadline deadline_;  // of the search
   std::optional<Fitted> best_;
   Bytes least_load_ = kMaxBytes;
   bool interrupted_ = false;

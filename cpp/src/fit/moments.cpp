@@ -241,10 +241,14 @@ double moments_bound(const FitModel& model, const Cover& cover, const Deadline& 
   double total = 0, bound = 0;
   for (const Unit& unit : model.units) total += unit.cost + unit.once;
   if (total <= 0) return 0;
-  for (const MomentPromise& promise : moments_to_look_at(promises_of(model, cover), model.op_count())) {
-    const double over = static_cast<double>(cover.too_much[at(promise.op)]);
-    const double price = promise.price > 0 ? promise.price : total / over;
-    bound = most_over_prices(Moment(model, cover, promise.op, total, deadline), over, price, bound);
+  try {
+    for (const MomentPromise& promise : moments_to_look_at(promises_of(model, cover), model.op_count())) {
+      deadline.check();
+      const double over = static_cast<double>(cover.too_much[at(promise.op)]);
+      const double price = promise.price > 0 ? promise.price : total / over;
+      bound = most_over_prices(Moment(model, cover, promise.op, total, deadline), over, price, bound);
+    }
+  } catch (const EndedError&) {  // what was proven holds
   }
   return bound * (1 - 1e-9);  // what rounding may have added
 }

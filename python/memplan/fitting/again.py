@@ -7,6 +7,7 @@ returns does not depend on them, and a runtime lets a copy leave them as they ar
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 from .. import _core
@@ -24,15 +25,16 @@ _BY_CHANCE_ONNX = {
 
 def again_of(op: _core.Op) -> Again:
     """What running an op again does; see memplan/fit.hpp."""
-    if not op.recompute:
-        return "never"
-    words = op.type.split("::")[-1].split(".")
+    return _of_type(op.type, bool(op.aliases)) if op.recompute else "never"
+
+
+@lru_cache(4096)
+def _of_type(type: str, has_views: bool) -> Again:
+    words = type.split("::")[-1].split(".")
     name = words[1] if words[0] in ("aten", "prims") and len(words) > 1 else words[-1]
-    if op.type in _BY_CHANCE_ONNX or (op.type != name and name.lower().startswith(_BY_CHANCE)):
+    if type in _BY_CHANCE_ONNX or (type != name and name.lower().startswith(_BY_CHANCE)):
         return "never"
-    if _mutates(words) or (op.aliases and _may_mutate(op.type)):
-        return "changes"
-    return "same"
+    return "changes" if _mutates(words) or (has_views and _may_mutate(type)) else "same"
 
 
 def _mutates(words: list[str]) -> bool:

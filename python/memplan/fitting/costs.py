@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from .. import _core
@@ -49,11 +50,12 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
         return _named(graph, cost)
     if cost not in COSTS[:-1]:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, or a mapping from ops, got {cost!r}")
-    costs = _touched(graph)
+    size, ops = {tensor.name: tensor.bytes for tensor in graph.tensors}, graph.ops
+    costs = [_touched(op, size) for op in ops]
     if cost != "bytes":
-        costs = [bytes + flops for bytes, flops in zip(costs, flops_of(graph), strict=True)]
+        costs = [bytes + (op.flops or 0.0) for bytes, op in zip(costs, ops, strict=True)]
     if cost == "auto":
-        costs = [counted if op.cost is None else op.cost for counted, op in zip(costs, graph.ops, strict=True)]
+        costs = [counted if op.cost is None else op.cost for counted, op in zip(costs, ops, strict=True)]
     return costs
 
 
@@ -103,18 +105,17 @@ def _check_values(cost: Mapping[str, float]) -> None:
             raise ValueError(f"cost of {name!r} must be a finite number >= 0, got {value!r}")
 
 
-def _touched(graph: _core.Graph) -> list[float]:
-    """Bytes that each op reads and writes; none for a view, nor for an op without outputs that changes nothing."""
-    size = {tensor.name: tensor.bytes for tensor in graph.tensors}
-    costs = []
-    for op in graph.ops:
-        views = {output for output, *_ in op.aliases}
-        fresh = [name for name in op.outputs if name not in views]
-        touches = fresh or op.workspace or any(word.endswith("_") for word in op.type.split("."))
-        costs.append(float(sum(size[name] for name in {*op.inputs, *fresh}) if touches else 0))
-    return costs
+def _touched(op: _core.Op, size: Mapping[str, int]) -> float:
+    """Bytes that an op reads and writes; none for a view, nor for an op without outputs that changes nothing."""
+    fresh, aliases = op.outputs, op.aliases
+    if aliases:
+        views = {output for output, *_ in aliases}
+        fresh = [name for name in fresh if name not in views]
+    if not fresh and not op.workspace and not _changes(op.type):
+        return 0.0
+    return float(sum(size[name] for name in {*op.inputs, *fresh}))
 
 
-def flops_of(graph: _core.Graph) -> list[float]:
-    """Floating-point operations of each op, as the graph says; 0 where it says nothing."""
-    return [op.flops or 0.0 for op in graph.ops]
+@lru_cache(4096)
+def _changes(type: str) -> bool:
+    return any(word.endswith("_") for word in type.split("."))

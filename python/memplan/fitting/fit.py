@@ -188,7 +188,7 @@ class _Search:
 
     def add_best_order(self) -> None:
         """Let the ops run in the order of the least load that is found, too."""
-        best = _core.best_order(self._graphs[0], self._storage, time_limit=self._clock.left())
+        best = _core.best_order(self._graphs[0], self._storage, time_limit=self._clock.left(1 / 3))
         if best.found_by != "given":
             self._graphs.append(_core.reordered(self._graphs[0], best.ops))
 
