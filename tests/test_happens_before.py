@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 import time
 from itertools import combinations
 from pathlib import Path
@@ -30,10 +31,10 @@ def orders(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[tuple
     return size, [first for first, _ in lives], [last for _, last in lives], pairs + lives
 
 
-def reached(pairs: list[tuple[int, int]]) -> list[set[int]]:
+def reached(pairs: list[tuple[int, int]], events: int = EVENTS) -> list[set[int]]:
     """Per event, itself and what happens after it."""
-    after = [{e} for e in range(EVENTS)]
-    for e in reversed(range(EVENTS)):
+    after = [{e} for e in range(events)]
+    for e in reversed(range(events)):
         for earlier, later in pairs:
             if earlier == e:
                 after[e] |= after[later]
@@ -61,6 +62,31 @@ def test_what_may_follow_is_what_is_reached(order) -> None:  # type: ignore[no-u
     problem = Problem(size, first, last, happens_before=pairs)
     assert apart(problem) == expected
     assert pickle.loads(pickle.dumps(problem)) == problem
+
+
+@pytest.mark.parametrize("events", [8, 20, 60])
+def test_long_orders_by_pairs_and_by_clocks(events: int) -> None:
+    """Events on a few cores, which wait for each other now and then, in no particular order of pairs."""
+    for seed in range(40):
+        chance = random.Random(seed)
+        core = [chance.randrange(1 + seed % 5) for _ in range(events)]
+        pairs = [max(((e, f) for e in range(f) if core[e] == core[f]), default=(0, 0)) for f in range(1, events)]
+        pairs += [(chance.randrange(f), f) for f in range(1, events) if chance.random() < 0.3]
+        pairs = [pair for pair in pairs if pair != (0, 0)]
+        chance.shuffle(pairs)
+        after = reached(pairs, events)
+        lives = [(e, max(after[e])) for e in range(events) if len(after[e]) > 1]
+        lives += [(e, f) for e, f in pairs if chance.random() < 0.5]
+        first, last = [list(column) for column in zip(*lives, strict=True)]
+        follows = {
+            (a, b)
+            for a, b in combinations(range(len(lives)), 2)
+            if first[b] not in after[last[a]] and first[a] not in after[last[b]]
+        }
+        size = [1] * len(lives)
+        assert apart(Problem(size, first, last, happens_before=pairs)) == follows
+        clock = np.array([[int(e in after[earlier]) for earlier in range(events)] for e in range(events)])
+        assert apart(Problem(size, clock[first], clock[last])) == follows
 
 
 @given(orders())

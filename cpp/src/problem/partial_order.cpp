@@ -73,8 +73,7 @@ class Reach {
     std::vector<std::size_t> asked(events(), 0);  // how often each row was
     std::vector<Step> reached(at(chains_), kNever);
     for (std::size_t e = events(); e-- > 0;) {
-      std::vector<Index> found = {chain_[e]};  // chains
-      reached[at(chain_[e])] = static_cast<Step>(e);
+      std::vector<Index> found;  // chains
       for (const Index n : next_.of(e)) {
         const std::size_t later = at(n);
         if (reached[at(chain_[later])] > n)  // else it was reached by another way, with all that comes after it
@@ -85,6 +84,8 @@ class Reach {
         deadline_.tick(1 + rows[later].size());
         if (++asked[later] == previous_.of(later).size()) Row().swap(rows[later]);
       }
+      if (reached[at(chain_[e])] == kNever) found.push_back(chain_[e]);
+      reached[at(chain_[e])] = static_cast<Step>(e);
       f(e, reached);
       for (const Index chain : found) {
         if (!previous_.of(e).empty()) rows[e].emplace_back(chain, static_cast<Index>(reached[at(chain)]));
