@@ -231,10 +231,8 @@ py::typing::Tuple<Array, Array> load_curve_arrays(const Problem& problem) {
 using CliqueTuple = py::typing::Tuple<Bytes, Array>;
 
 CliqueTuple clique_tuple(const Problem& problem, std::int64_t work) {
-  const Clique clique = [&] {
-    const py::gil_scoped_release release;
-    return heaviest_clique(problem, {}, work);
-  }();
+  const Clique clique =
+      interruptibly([&](const PlanOptions& options) { return heaviest_clique(problem, options, work); });
   Rows rows;
   for (const CliqueMember& member : clique.members) rows.insert(rows.end(), {member.buffer, member.begin, member.end});
   return py::make_tuple(clique.bytes, table(std::move(rows), 3));

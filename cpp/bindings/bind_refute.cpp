@@ -14,27 +14,9 @@ using MemberTuple = std::tuple<Index, Bytes, Bytes>;
 using PairNodeTuple = std::tuple<Index, Index, Index, Bytes, std::vector<MemberTuple>>;
 using PairProofTuple = std::tuple<std::vector<Index>, std::vector<std::pair<Index, Index>>, std::vector<PairNodeTuple>>;
 
-// What `prove` finds, of options by which Ctrl-C ends it.
-template <class Prove>
-auto while_watched(Prove prove) {
-  const py::none nobody;
-  Watch watch(nobody, true);
-  PlanOptions options;
-  options.stop = [&] { return watch.stop(); };
-  auto found = [&] {
-    const py::gil_scoped_release release;
-    return prove(options);
-  }();
-  if (watch.interrupted(true)) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw py::error_already_set();
-  }
-  return found;
-}
-
 std::optional<std::vector<NodeTuple>> refute_problem(const Problem& problem, Bytes capacity, std::int64_t work) {
   const auto nodes =
-      while_watched([&](const PlanOptions& options) { return refute(problem, capacity, work, options); });
+      interruptibly([&](const PlanOptions& options) { return refute(problem, capacity, work, options); });
   if (!nodes) return std::nullopt;
   std::vector<NodeTuple> tuples;
   tuples.reserve(nodes->size());
@@ -44,7 +26,7 @@ std::optional<std::vector<NodeTuple>> refute_problem(const Problem& problem, Byt
 
 std::optional<PairProofTuple> refute_pairs_of(const Problem& problem, Bytes capacity, std::int64_t work) {
   const auto proof =
-      while_watched([&](const PlanOptions& options) { return refute_pairs(problem, capacity, work, options); });
+      interruptibly([&](const PlanOptions& options) { return refute_pairs(problem, capacity, work, options); });
   if (!proof) return std::nullopt;
   std::vector<PairNodeTuple> tuples;
   tuples.reserve(proof->nodes.size());

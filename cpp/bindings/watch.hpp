@@ -97,7 +97,7 @@ class Watch {
   std::optional<py::error_already_set> error_;
 };
 
-// work(options), which may be long, without the lock. Ctrl-C ends it, through `stop` of the options.
+// work(options), which may be long, without the lock. Ctrl-C ends it, through `stop` of the options, and is raised.
 template <class Work>
 auto interruptibly(Work&& work) {
   const py::none nobody;
@@ -105,8 +105,12 @@ auto interruptibly(Work&& work) {
   PlanOptions options;
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   try {
-    const py::gil_scoped_release release;
-    return work(options);
+    auto found = [&] {
+      const py::gil_scoped_release release;
+      return work(options);
+    }();
+    if (watch.interrupted(false)) throw InterruptedError("asked to end");
+    return found;
   } catch (const EndedError&) {
     watch.interrupted(false);  // raises what a handler of signals has raised
     throw;
