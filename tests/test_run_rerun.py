@@ -309,3 +309,31 @@ def test_offload_sees_weights_that_were_written_to(write: bool) -> None:
         model[0].fc.weight.mul_(2)
     with pytest.raises(memplan.UnsupportedError, match=r"module '0' has kept weight '0\.fc\.weight', .* since"):
         loss.backward()
+
+
+def test_parts_in_torchscript() -> None:
+    model = nn.Sequential(nn.Sequential(torch.jit.script(nn.Sequential(nn.Linear(6, 6), nn.Tanh())), nn.Sigmoid()))
+    for _ in range(3):  # TorchScript changes its code after the first runs
+        model.zero_grad()
+        plain = [grad.clone() for grad in gradients(model, X)]
+    model.zero_grad()
+    assert equal(plain, gradients(again(model, "0"), X))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_parts_that_are_compiled(whole: bool) -> None:
+    """As a module, which is known by its name, or as a function, which is met within forward."""
+
+    def part(net: Any, x: Any) -> Any:
+        return (net.fast if hasattr(net, "fast") else net.fc)(x).sigmoid() * x
+
+    plain, other = chain(part), chain(part)
+    torch._dynamo.reset()
+    try:
+        for model in (plain, other):
+            fast: Any = torch.compile(lambda x, layer=model[0].fc: layer(x).tanh(), backend="aot_eager")
+            model[0].fast = torch.compile(nn.Sequential(model[0].fc), backend="aot_eager") if whole else fast
+        again(other, "0")
+        assert equal(gradients(plain, X), gradients(other, X))
+    finally:
+        torch._dynamo.reset()

@@ -12,8 +12,10 @@ autograd is that of torch.utils.checkpoint with `use_reentrant=False`.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import ref
 
@@ -71,7 +73,13 @@ class Rerun:
         self._inputs: Any = _Inputs.apply(start, *tensors).grad_fn  # type: ignore[no-untyped-call]
         changes = [buffer for part in statistics(wrapped.module) for buffer in part._buffers.values()]
         self._reads = Reads(buffer for buffer in changes if buffer is not None)
-        for tensor in tensors:
+        self._watching: AbstractContextManager[Any] = self._reads
+        if _has_compiled_parts(wrapped.module):  # torch.compile would compile what watches, too
+            tensors_read = [*tensors, *wrapped.module.parameters(), *wrapped.module.buffers()]
+            self._watching = nullcontext()
+        else:
+            tensors_read = tensors
+        for tensor in tensors_read:
             self._reads.note(tensor)
         self._moment = Moment(wrapped.module, tensors)
         self._slots: list[ref[_Slot]] = []
@@ -80,7 +88,7 @@ class Rerun:
 
     def first(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run forward, and keep nothing but its inputs."""
-        with saved_tensors_hooks(self._pack, self._unpack), self._reads:
+        with saved_tensors_hooks(self._pack, self._unpack), self._watching:
             return self._wrapped.forward(*args, **kwargs)
 
     def _pack(self, tensor: Tensor) -> _Slot:
@@ -113,15 +121,17 @@ class Rerun:
             )
         self._reads.done()
         expected, count = len(self._slots), 0
+        failure: ChangedError | None = None
 
         def pack(tensor: Tensor) -> Tensor:
-            nonlocal count
+            nonlocal count, failure
             place, count = count, count + 1
             if place >= expected:
                 raise _Filled
             if _kind(tensor) != self._kinds[place]:
                 then, now = (f"{list(shape)} of {dtype}" for shape, dtype, _ in (self._kinds[place], _kind(tensor)))
-                raise self._error(f"has kept a tensor {then} in its forward, and {now} when it ran again", _SAME)
+                failure = self._error(f"has kept a tensor {then} in its forward, and {now} when it ran again", _SAME)
+                raise failure
             kept = tensor.detach() if tensor.requires_grad else tensor
             slot = self._slots[place]()
             if slot is not None:
@@ -132,11 +142,18 @@ class Rerun:
 
         args, kwargs = self._given()
         moment = self._moment.again(self._reads.generators.values())
+        # Functions that torch.compile has made ask who watches: they have to find the same as in forward.
+        watching = self._watching if _COMPILER in sys.modules else nullcontext()
         try:
-            with moment, torch.enable_grad(), saved_tensors_hooks(pack, _as_it_is):
+            with moment, torch.enable_grad(), saved_tensors_hooks(pack, _as_it_is), watching:
                 self._wrapped.forward(*args, **kwargs)
         except _Filled:
             pass
+        except Exception:  # TorchScript makes errors of its own of those that pass through it
+            if failure is not None:
+                raise failure from None
+            if count < expected:
+                raise
 
     def _given(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         leaves = list(self._plain)
@@ -150,8 +167,15 @@ class Rerun:
         return ChangedError(name, f"memplan.run.checkpoint(): module '{name}' {problem}: {advice}")
 
 
+_COMPILER = "torch._dynamo"
 _SAME = "forward must do the same each time it runs"
 _EAGER = "gradients would not be those of the forward; write to it after the backward pass"
+
+
+def _has_compiled_parts(module: torch.nn.Module) -> bool:
+    if _COMPILER not in sys.modules:
+        return False
+    return any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in module.modules())
 
 
 def _as_it_is(tensor: Tensor) -> Tensor:
