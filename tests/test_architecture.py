@@ -331,7 +331,17 @@ UPSTREAM: dict[str, set[str]] = {
         "search/chance",
     },
     "pricing/group_bound": {"placing/deadline", "pricing", "pricing/groups_apart", "search/ascent"},
-    "pricing": {"bounds", "placing/deadline", "plan", "planner", "problem", "problem/fold", "solve", "verify"},
+    "pricing": {
+        "bounds",
+        "placing/deadline",
+        "plan",
+        "planner",
+        "problem",
+        "problem/fold",
+        "problem/unbranched",
+        "solve",
+        "verify",
+    },
     "verify": {"problem", "problem/sorting"},  # whose result it checks
     "replay": {"graph"},
     "reuse": {"graph", "happens_before", "problem", "plan", "replay", "graph/takeovers"},

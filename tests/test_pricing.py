@@ -243,7 +243,14 @@ def random_features(seed: int) -> tuple[memplan.Problem, list[tuple[int, int, in
     return problem, rows
 
 
-@pytest.mark.parametrize("seeds", [range(100)])
+@pytest.mark.parametrize(("capacity", "price"), [(4, 3), (8, 0)])
+def test_branches_may_share_at_a_price(capacity: int, price: int) -> None:
+    problem = memplan.Problem([4, 4], [0, 0], [2, 2], branches=["if/then", "if/else"])
+    found = memplan.plan(problem, price=[("#0", "#1", 3)], capacity=capacity)
+    assert (found.pricing.price, found.pricing.price_bound) == (price, price)
+
+
+@pytest.mark.parametrize("seeds", [range(60), range(1350, 1370)])
 def test_all_that_a_problem_may_have(seeds: range) -> None:
     """Valid, never dearer than a plan without prices, and its figures are those of its offsets."""
     proven = 0

@@ -51,7 +51,7 @@ bool never_share(const Problem& problem, Index a, Index b) {
   if (problem.size(a) == 0 || problem.size(b) == 0) return true;
   if (problem.conflicts() != nullptr && problem.conflicts()->contains(a, b)) return true;
   const bool alive_together = problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
-  return alive_together && problem.coexist(a, b) && problem.parts(a).empty() && problem.parts(b).empty();
+  return alive_together && problem.parts(a).empty() && problem.parts(b).empty();
 }
 
 OpenPairs open_pairs(const Problem& problem, const Fold* fold, std::span<const PairPrice> prices) {

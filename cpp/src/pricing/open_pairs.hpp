@@ -20,8 +20,8 @@ struct OpenPairs {
   std::int64_t paid_anyway = 0;  // by pairs that are not open
 };
 
-// `fold` is that of a problem with branches or distances, else nullptr. Throws ProblemError as cheapest_sharing() says.
-// O(prices log prices).
+// Of a problem without branches; `fold` is that of one with distances, else nullptr. Throws ProblemError as
+// cheapest_sharing() says. O(prices log prices).
 OpenPairs open_pairs(const Problem& problem, const Fold* fold, std::span<const PairPrice> prices);
 
 // Whether they are alive together or conflict, with all their bytes, or one has none.

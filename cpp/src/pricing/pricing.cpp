@@ -17,6 +17,7 @@
 #include "pricing/open_pairs.hpp"
 #include "pricing/price_search.hpp"
 #include "problem/fold.hpp"
+#include "problem/unbranched.hpp"
 
 namespace memplan {
 
@@ -24,11 +25,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFewPairs = 128;          // whose cores are looked for
-constexpr std::int64_t kFirstWork = 1'000'000;  // of a round; the next has twice as much
-constexpr double kForSearch = 0.9, kForPeak = 0.3, kForCores = 0.4,
-                 kForGroups = 0.15;  // of the time that there is then
-constexpr double kLastRound = 0.4;   // of that, what a round that goes on takes
+constexpr std::size_t kFewPairs = 128;                // whose cores are looked for
+constexpr std::int64_t kFirstWork = 1'000'000;        // of a round; the next has twice as much
+constexpr double kForSearch = 0.95, kForPeak = 0.3;   // of the time that there is then
+constexpr double kForCores = 0.4, kForGroups = 0.15;  // of that of the search
+constexpr double kLastRound = 0.4;                    // what a round takes that goes on to the end
+constexpr double kForPlanner = 0.2;                   // of the time limit, what has to be left for a planner
 
 // More bytes than any plan needs.
 Bytes room_for_all(const Problem& problem) {
@@ -59,8 +61,9 @@ class Pricing {
         tell_(tell),
         verifier_(problem),
         begin_(options.start.value_or(Clock::now())),
-        fold_(problem.has_branches() || !problem.together().empty() ? std::optional<Fold>(problem) : std::nullopt),
-        open_(open_pairs(problem, fold_ ? &*fold_ : nullptr, prices)) {
+        plain_(problem.has_branches() ? without_branches(problem) : problem),
+        fold_(problem.together().empty() ? std::nullopt : std::optional<Fold>(plain_)),
+        open_(open_pairs(plain_, fold_ ? &*fold_ : nullptr, prices)) {
     options_.start = begin_;
     if (options.stop)
       options_.stop = [this, stop = options.stop] { return best_.interrupted = best_.interrupted || stop(); };
@@ -78,7 +81,7 @@ class Pricing {
     try {
       if (open_price_ > 0 && !options_.capacity) apart(deadline);
       if (open_price_ > 0) within(std::min(capacity(), room_for_all(flat())), deadline);
-      if (open_price_ == 0 && best_.peak > best_.peak_bound) lower_peak_apart(deadline);
+      if (open_price_ == 0 && best_.peak > best_.peak_bound && has_time(deadline)) lower_peak_apart(deadline);
     } catch (const EndedError&) {
     }
     best_.seconds = seconds_since(begin_);
@@ -87,9 +90,15 @@ class Pricing {
   }
 
  private:
-  const Problem& flat() const { return fold_ ? fold_->problem() : problem_; }
+  const Problem& flat() const { return fold_ ? fold_->problem() : plain_; }
   Bytes capacity() const { return options_.capacity.value_or(kMaxBytes); }
   bool cheapest() const { return best_.price == best_.price_bound; }
+
+  // A planner needs some, whatever it finds.
+  bool has_time(const Deadline& deadline) const {
+    const auto left = deadline.left();
+    return !left || *left > kForPlanner * *options_.time_limit;
+  }
 
   // Keeps the cheaper plan; of two at one price, the lower.
   void take(std::vector<Bytes> offsets, double after) {
@@ -173,7 +182,7 @@ class Pricing {
                [&](const Deadline& ends) { raise(cores.bound_of_price(capacity, open_price_, ends)); });
     if (!cheapest())
       in_share(kForGroups, deadline, [&](const Deadline& ends) {
-        raise(bound_by_groups(problem_, open_.pairs, capacity, open_price_, options_.seed, ends));
+        raise(bound_by_groups(plain_, open_.pairs, capacity, open_price_, options_.seed, ends));
       });
     if (open_price_ < search.price()) search.take(fold_ ? fold_->folded(best_.offsets) : best_.offsets);
     const std::int64_t end = search.work() + std::min(effort_.work, most_work());
@@ -231,6 +240,7 @@ class Pricing {
   const OnPricedPlan& tell_;
   const Verifier verifier_;
   const Clock::time_point begin_;
+  const Problem plain_;  // without branches
   const std::optional<Fold> fold_;
   const OpenPairs open_;
   PricedPlan best_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +16,8 @@ from ..text import offer
 from .solver import Solver
 
 _FOR_THE_PEAK = 0.4  # of a time limit, what looks for the lowest peak first, where there is no capacity
+
+_BY_POSITION = re.compile(r"#(0|[1-9][0-9]{0,9})", re.ASCII)
 
 Row = tuple[str, str, int]
 
@@ -74,24 +77,37 @@ def priced(plan: Plan, rows: Sequence[Row], solver: Solver, begin: float) -> Pla
 
 def _pairs(plan: Plan, rows: Sequence[Row]) -> list[tuple[int, int, int]]:
     """The rows, with buffers by position."""
-    problem = plan.problem
-    names = problem.names or [f"#{b}" for b in range(len(problem))]
-    position = dict(zip(names, range(len(problem)), strict=True))
-    if plan.graph is not None and plan.buffers is not None:
-        inside = plan.buffers.buffer_of_tensor.tolist()
-        position |= {t.name: b for t, b in zip(plan.graph.tensors, inside, strict=True) if b >= 0}
+    position = _positions(plan, rows)
     what = "buffers" if plan.graph is None else "tensors"
     pairs = []
     for k, (a, b, price) in enumerate(rows):
         for name in (a, b):
             if name not in position:
-                near = offer(name, list(position), what)
+                near = offer(name, list(_names(plan)), what)
                 raise ValueError(f"price[{k}] must name {what} in the arena, got {name!r}; {near}")
         x, y = position[a], position[b]
         if x == y:
-            raise ValueError(f"price[{k}]: {a!r} and {b!r} both lie in {problem.name(x)!r}")
+            raise ValueError(f"price[{k}]: {a!r} and {b!r} both lie in {plan.problem.name(x)!r}")
         pairs.append((x, y, price))
     return pairs
+
+
+def _positions(plan: Plan, rows: Sequence[Row]) -> dict[str, int]:
+    """Where the buffers of all names are, or, where buffers are called by position, those of the rows."""
+    if plan.graph is not None or plan.problem.names:
+        return _names(plan)
+    count = len(plan.problem)
+    called = (name for row in rows for name in row[:2] if _BY_POSITION.fullmatch(name))
+    return {name: position for name in called if (position := int(name[1:])) < count}
+
+
+def _names(plan: Plan) -> dict[str, int]:
+    problem = plan.problem
+    position = {name: b for b, name in enumerate(problem.names or (f"#{b}" for b in range(len(problem))))}
+    if plan.graph is not None and plan.buffers is not None:
+        inside = plan.buffers.buffer_of_tensor.tolist()
+        position |= {t.name: b for t, b in zip(plan.graph.tensors, inside, strict=True) if b >= 0}
+    return position
 
 
 def _teller(
@@ -107,13 +123,13 @@ def _teller(
 
 
 def _plan_of(plan: Plan, pairs: Sequence[tuple[int, int, int]], used: float, found: _core.PricedPlan) -> Plan:
-    problem, offsets = plan.problem, found.offsets
-    end = offsets + problem.size
+    problem = plan.problem
+    begin, end = found.offsets.tolist(), (found.offsets + problem.size).tolist()
     meet = {(min(a, b), max(a, b)) for a, b, price in pairs if price > 0}
-    sharing = sorted((a, b) for a, b in meet if max(offsets[a], offsets[b]) < min(end[a], end[b]))
+    sharing = sorted((a, b) for a, b in meet if max(begin[a], begin[b]) < min(end[a], end[b]))
     return replace(
         plan,
-        offsets=offsets,
+        offsets=found.offsets,
         peak=found.peak,
         optimal=found.peak == plan.lower_bound,
         seconds=used + found.seconds,
