@@ -5,7 +5,6 @@
 #include "memplan/bounds.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/near.hpp"
 #include "memplan/partial_order.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/problem.hpp"
@@ -322,15 +321,6 @@ void bind_problem(py::module_& m) {
           [](const py::tuple& s) {
             return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8], s[9], s[10]);
           }));
-  m.def(
-      "placed_near",
-      [](const Problem& problem, py::handle wishes) {
-        const std::vector<Bytes> values = int64_column(wishes, "wishes");
-        require_one_per_buffer(problem, values);
-        return adopt(placed_near(problem, values));
-      },
-      py::arg("problem"), py::arg("wishes"),
-      "Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.");
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }

@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m) {
   b::bind_problem(m);
   b::bind_planners(m);
   b::bind_solve(m);
+  b::bind_keep(m);
   b::bind_memories(m);
   b::bind_fit(m);
   b::bind_pricing(m);

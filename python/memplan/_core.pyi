@@ -43,6 +43,7 @@ __all__: list[str] = [
     "fit_graph",
     "fit_least_graph",
     "heaviest_clique",
+    "keep",
     "lives_of",
     "order_bound",
     "order_of",
@@ -955,6 +956,21 @@ def heaviest_clique(
 ) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:
     """
     Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.
+    """
+
+def keep(
+    problem: Problem,
+    offsets: typing.Any,
+    wishes: typing.Any,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+) -> tuple[numpy.typing.NDArray[numpy.int64], list[int], int, bool, float]:
+    """
+    A plan as high as one with these offsets, or as the capacity, of which few are not as wished, -1 for nowhere:
+    its offsets, which buffers lie elsewhere, how many do at least, whether Ctrl-C ended it, and seconds. It is
+    verified. The GIL is released.
     """
 
 def lives_of(graph: Graph) -> list[tuple[int, int]]:

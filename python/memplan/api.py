@@ -38,7 +38,7 @@ from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .proofs.refuting import refuted
 from .sizes import budget_of, in_bytes
-from .solving.keeping import settled, starting, wishes
+from .solving.keeping import limit_of_search, settled, starting, wishes
 from .solving.pools import Pools, pools_of
 from .solving.pricing import before_prices, priced, prices_of
 from .solving.solver import Solver
@@ -240,8 +240,9 @@ def plan(
         With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
         default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.
     keep
-        An earlier plan, or offsets by name. The plan found is changed, at the same peak, until as many buffers as
-        memplan can lie where they did; ``plan.moved`` names the others.
+        An earlier plan, or offsets by name. The plan found is changed until as many buffers as memplan can lie where
+        they did, and peaks no higher, or within the capacity if there is one. ``plan.moved`` names the others, and at
+        least ``plan.moved_bound`` have to move. Of a time limit, half is for each of the two.
     hint
         Offsets by name that buffers get if that costs nothing: if the peak stays as it is.
     start
@@ -340,9 +341,10 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
+    keeps = keep is not None or hint is not None
     solver = Solver(
         planner,
-        time_limit,
+        limit_of_search(planner, time_limit) if keeps else time_limit,
         seed,
         threads,
         None if budget is None else budget.bytes,
@@ -387,10 +389,11 @@ def plan(
         raise
     if prices:
         result = priced(result, prices, priced_by, begun)
+    if keeps:
+        left = None if time_limit is None else max(time_limit - (time.perf_counter() - begun), 1e-3)
+        result = settled(result, wished, keep, hint, solver, left)
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
-    if keep is not None or hint is not None:
-        result = settled(result, wished, hint, time_limit)
     return replace(result, notes=said) if said else result
 
 

@@ -12,6 +12,7 @@
 #include "memplan/graph.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/infeasible.hpp"
+#include "memplan/keep.hpp"
 #include "memplan/layout.hpp"
 #include "memplan/liveness.hpp"
 #include "memplan/memories.hpp"

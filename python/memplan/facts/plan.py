@@ -104,6 +104,9 @@ class Plan:
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
     moved : tuple of str or None
         For a plan that was to keep offsets, by ``keep`` or ``hint``: the buffers that lie elsewhere.
+    moved_bound : int or None
+        With `moved`: so many buffers at least lie elsewhere in every plan of the problem that is no higher than the
+        plan that was changed, or than the capacity.
     pricing : Pricing or None
         For a plan with ``price``: what it pays for pairs that share bytes, and what every plan pays at least.
     memories : Memories or None
@@ -140,6 +143,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     fitting: Fitting | None = None
     moved: tuple[str, ...] | None = None
+    moved_bound: int | None = None
     memories: Memories | None = None
     ranged: Ranged | None = None
     pricing: Pricing | None = None

@@ -1,0 +1,56 @@
+#include "arrays.hpp"
+#include "memplan/keep.hpp"
+#include "memplan/near.hpp"
+#include "watch.hpp"
+
+namespace memplan::bindings {
+
+namespace {
+
+// Offsets, who moved, how many do at least, whether it was interrupted, seconds.
+using KeptTuple = std::tuple<py::array_t<Bytes>, std::vector<Index>, Index, bool, double>;
+
+KeptTuple keep_offsets(const Problem& problem, py::handle offsets, py::handle wishes, std::optional<Bytes> capacity,
+                       std::optional<double> time_limit, std::uint64_t seed, int threads) {
+  Plan plan;
+  plan.offsets = int64_column(offsets, "offsets");
+  const std::vector<Bytes> values = int64_column(wishes, "wishes");
+  require_one_per_buffer(problem, plan.offsets);
+  plan.peak = peak_of(problem, plan.offsets);
+  const py::none nobody;
+  Watch watch(nobody, true);
+  PlanOptions options;
+  options.capacity = capacity;
+  options.time_limit = time_limit;
+  options.seed = seed;
+  options.threads = threads;
+  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  Kept kept = [&] {
+    const py::gil_scoped_release release;
+    return keep(problem, std::move(plan), values, options);
+  }();
+  const bool interrupted = watch.interrupted(true) || kept.plan.interrupted;
+  return {adopt(std::move(kept.plan.offsets)), std::move(kept.moved), kept.moved_bound, interrupted, kept.plan.seconds};
+}
+
+}  // namespace
+
+void bind_keep(py::module_& m) {
+  m.def(
+      "placed_near",
+      [](const Problem& problem, py::handle wishes) {
+        const std::vector<Bytes> values = int64_column(wishes, "wishes");
+        require_one_per_buffer(problem, values);
+        return adopt(placed_near(problem, values));
+      },
+      py::arg("problem"), py::arg("wishes"),
+      "Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.");
+  m.def(
+      "keep", &keep_offsets, py::arg("problem"), py::arg("offsets"), py::arg("wishes"),
+      py::arg("capacity") = py::none(), py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
+      "A plan as high as one with these offsets, or as the capacity, of which few are not as wished, -1 for nowhere:\n"
+      "its offsets, which buffers lie elsewhere, how many do at least, whether Ctrl-C ended it, and seconds. It is\n"
+      "verified. The GIL is released.");
+}
+
+}  // namespace memplan::bindings
