@@ -768,17 +768,17 @@ FAULTS = (
         "test_keeping.py",
     ),
     Fault(
-        "a plan that keeps fewer is taken",
+        "a plan whose offsets were changed peaks as it did",
         "solving/keeping.py",
-        "if self._kept(found.offsets) > self._kept(self._offsets):",
-        "if True:",
+        "peak=peak,",
+        "peak=plan.peak,",
         "test_keeping.py",
     ),
     Fault(
-        "what is kept lies above the peak",
+        "a capacity leaves no room to stay",
         "solving/keeping.py",
-        "found = solve_problem(pinned, planner, left, capacity=self._peak)",
-        "found = solve_problem(pinned, planner, left)",
+        "problem, plan.offsets, target, solver.capacity, left,",
+        "problem, plan.offsets, target, None, left,",
         "test_keeping.py",
     ),
     Fault(
