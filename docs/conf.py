@@ -1,11 +1,17 @@
 """The site's settings: `sphinx-build docs build/site`, with memplan[docs] installed."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+from sphinx.errors import ConfigError
 
 import memplan
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+if find_spec("torch") is None:  # without it, the interface would lack what runs networks of torch
+    raise ConfigError("the site needs torch, of which the interface speaks: pip install '.[docs]'")
 
 project = "memplan"
 author = "the memplan authors"

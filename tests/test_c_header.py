@@ -16,7 +16,12 @@ from commands import run
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "c_example"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Wundef", "-Werror"]
-LANGUAGES = {"c": ["cc", "-std=c11"], "c++": ["c++", "-std=c++17"]}
+LANGUAGES = {
+    "c": ["cc", "-std=c11"],
+    "c99": ["cc", "-std=c99"],
+    "c++": ["c++", "-std=c++17"],
+    "c++11": ["c++", "-std=c++11"],
+}
 ODD = [
     "conv.1",
     "conv_1",
@@ -81,17 +86,19 @@ def test_a_constant_for_each_tensor_whatever_its_name(odd: tuple[memplan.Plan, P
 @needs_compiler
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_compiles_without_a_warning(language: str, odd: tuple[memplan.Plan, Path], tmp_path: Path) -> None:
-    alignas = "_Alignas" if language == "c" else "alignas"
+    own = {"c": "_Alignas(N)", "c99": "__attribute__((aligned(N)))"}
+    alignas = own.get(language, "alignas(N)").replace("N", "NET_ARENA_ALIGNMENT")
     source = tmp_path / "main.c"
     source.write_text(
         f'#include "net.h"\n#include "net.h"\nextern unsigned char *begin(void);\n'
-        f"{alignas}(NET_ARENA_ALIGNMENT) static unsigned char arena[NET_ARENA_BYTES];\n"
+        f"{alignas} static unsigned char arena[NET_ARENA_BYTES];\n"
         "unsigned char *begin(void) { return arena + NET_CONV_1_OFFSET; }\n"
     )
-    compile_with(language, "-x", language, "-fsyntax-only", source)
+    compile_with(language, "-x", language.rstrip("19"), "-fsyntax-only", source)
 
 
 @needs_compiler
+@pytest.mark.parametrize("language", ["c", "c99"])
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -102,15 +109,18 @@ def test_it_compiles_without_a_warning(language: str, odd: tuple[memplan.Plan, P
         ("_ARENA_BYTES 24U", "_ARENA_BYTES 23U", "C ends beyond the arena"),
     ],
 )
-def test_what_a_hand_has_changed_does_not_compile(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_what_a_hand_has_changed_does_not_compile(
+    old: str, new: str, message: str, language: str, tmp_path: Path
+) -> None:
     path = tmp_path / "net.h"
     memplan.plan(memplan.Problem([8, 8, 8], [0] * 3, [1] * 3, 8, ["a", "b", "c"]), "first_fit").to_c_header(path)
     compile_with("c", "-x", "c", "-fsyntax-only", path)
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-    with pytest.raises(AssertionError, match=message):
-        compile_with("c", "-x", "c", "-fsyntax-only", path)
+    named = message if language == "c" else "NET_C_ALIGNED" if "aligned" in message else "NET_C_FITS"
+    with pytest.raises(AssertionError, match=named):
+        compile_with(language, "-x", "c", "-fsyntax-only", path)
 
 
 def test_views_lie_where_they_must_and_prefixes_are_chosen(tmp_path: Path) -> None:

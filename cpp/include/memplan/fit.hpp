@@ -54,7 +54,8 @@ Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageO
            const FitOptions& options);
 
 // The graph with ops added so that its load is as little as is found, and then the cost. `load_bound` says what is
-// proven; the capacity of the options does not count. If the time limit or `stop` ends the search, what was reached.
+// proven; the capacity of the options does not count. It takes some thirty searches, each with a part of the work. If
+// the time limit or `stop` ends the search, what was reached.
 Fitted fit_least(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
                  const FitOptions& options);
 

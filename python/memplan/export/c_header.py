@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from ..facts.plan import Plan
 
 
+# An assertion when it is compiled. C99 has none; there, an array of a negative size is an error that names it.
+_CHECK = """\
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L)
+#define {check}(name, holds, message) static_assert(holds, message)
+#else
+#define {check}(name, holds, message) typedef char name[(holds) ? 1 : -1]
+#endif
+"""
+
+
 def write_c_header(plan: Plan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
     """Write the constants of a plan; see `Plan.to_c_header`."""
     prefix, alignment = _prefix(path, prefix), _alignment(plan)
@@ -58,14 +68,26 @@ def _file(prefix: str, count: int, peak: int, alignment: int, tensors: Sequence[
     arena, guard = f"{prefix}_ARENA", f"{prefix}_H"
     yield f"// Where {count} tensors lie in one arena, planned by memplan {_core.__version__}."
     yield "// NAME_OFFSET is the tensor's first byte, from the beginning of the arena, and NAME_BYTES is its size."
-    yield f"// The array for it: static _Alignas({arena}_ALIGNMENT) unsigned char arena[{arena}_BYTES];"
+    yield f"// The array for it, in C11: static _Alignas({arena}_ALIGNMENT) unsigned char arena[{arena}_BYTES];"
+    yield "// This takes C99 or later, or C++11 or later. In C++ it is alignas, in C99 a word of the compiler."
     yield f"#ifndef {guard}\n#define {guard}\n"
     yield "#include <assert.h>\n#include <stdint.h>\n"
+    yield _CHECK.format(check=_check(prefix))
     yield f"#define {arena}_BYTES {peak}U"
     yield f"#define {arena}_ALIGNMENT {alignment}U"
-    yield f'static_assert({arena}_BYTES <= SIZE_MAX, "the arena is too large for this machine");'
+    yield _checked(prefix, f"{arena}_FITS", f"{arena}_BYTES <= SIZE_MAX", "the arena is too large for this machine")
     yield from tensors
-    yield f"\n#endif  // {guard}"
+    yield f"\n#undef {_check(prefix)}"
+    yield f"#endif  // {guard}"
+
+
+def _check(prefix: str) -> str:
+    return f"{prefix}_CHECK_"  # no tensor's macro ends so
+
+
+def _checked(prefix: str, name: str, holds: str, message: str) -> str:
+    """What the compiler checks."""
+    return f'{_check(prefix)}({name}, {holds}, "{message}");'
 
 
 def _tensors(plan: Plan, prefix: str, stems: Iterator[str]) -> Iterator[str]:
@@ -78,9 +100,9 @@ def _tensors(plan: Plan, prefix: str, stems: Iterator[str]) -> Iterator[str]:
         yield f"#define {macro}_OFFSET {slot.offset}U"
         yield f"#define {macro}_BYTES {slot.bytes}U"
         inside = f"{macro}_BYTES <= {arena}_BYTES && {macro}_OFFSET <= {arena}_BYTES - {macro}_BYTES"
-        yield f'static_assert({inside}, "{stem} ends beyond the arena");'
+        yield _checked(prefix, f"{macro}_FITS", inside, f"{stem} ends beyond the arena")
         if (step := whole.get((slot.offset, slot.bytes), 1)) > 1:  # views begin where they must
-            yield f'static_assert({macro}_OFFSET % {step}U == 0U, "{stem} is not aligned");'
+            yield _checked(prefix, f"{macro}_ALIGNED", f"{macro}_OFFSET % {step}U == 0U", f"{stem} is not aligned")
 
 
 def _stems(names: Sequence[str]) -> Iterator[str]:

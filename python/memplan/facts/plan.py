@@ -627,7 +627,8 @@ class Plan:
     def to_c_header(self, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
         """Write a header for C11 and C++17: the arena's size and alignment, and each tensor's offset and size.
 
-        The compiler checks by ``static_assert`` that each tensor lies in the arena and is aligned. See docs/devices.md.
+        The compiler checks that each tensor lies in the arena and is aligned: of C99 or later, or of C++11 or later.
+        See docs/devices.md.
 
         Parameters
         ----------
