@@ -10,6 +10,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
@@ -103,7 +104,7 @@ def many(count: int) -> memplan.Plan:
     return memplan.plan(memplan.Problem(random.integers(1, 200, count) * 64, first, last), "first_fit")
 
 
-@pytest.mark.parametrize("count", [1, 10, 5000, 50000])
+@pytest.mark.parametrize("count", [1, 10, 5000])
 def test_borders_hide_no_box(count: int) -> None:
     """A box has no border where that would be a good part of what is seen of it."""
     plan = many(count)
@@ -120,8 +121,8 @@ def test_borders_hide_no_box(count: int) -> None:
 
 def test_many_boxes_are_bright() -> None:
     """What is seen is the palette, whose colours are none darker than this, not the black of borders."""
-    step = np.arange(20000)
-    plan, ax = memplan.plan(memplan.Problem(np.full(20000, 64), step, step + 1), "first_fit"), on_agg(8, 5, 80)
+    step = np.arange(8000)
+    plan, ax = memplan.plan(memplan.Problem(np.full(8000, 64), step, step + 1), "first_fit"), on_agg(8, 5, 80)
     plan.plot(ax)
     figure: Any = ax.figure
     figure.canvas.draw()
@@ -209,3 +210,22 @@ def test_the_capacity_of_a_pool_and_the_base_of_the_next_are_apart(pools: int) -
     assert len(heights) >= pools + 1
     assert min(np.diff(heights)) > 3  # pixels
     plt.close("all")
+
+
+# Dark backgrounds
+
+
+def test_lines_and_names_are_seen_in_a_dark_style() -> None:
+    with plt.style.context("dark_background"):
+        plan = memplan.plan(chain(*[48 * KIB] * 5), pools=[Pool("sram", 64 * KIB), Pool("dram")])
+        step = memplan.plan_many({"a": chain(64, 64), "b": chain(64, 64)})
+        for ax in (plan.plot(), memplan.plan(chain(64, 64)).plot(), step.plot(), curve(40).plot()):
+            paper = np.array(to_rgb(ax.get_facecolor()))
+            for drawn_ in (line for own in ax.figure.axes for line in own.lines):
+                assert np.abs(np.array(to_rgb(drawn_.get_color())) - paper).max() > 0.3, drawn_.get_label()
+            for text in ax.texts:
+                if text.get_path_effects():  # a light halo is around it
+                    assert to_rgb(text.get_color()) == (0, 0, 0)
+                elif (box := text.get_bbox_patch()) is not None:
+                    assert to_rgb(text.get_color()) != to_rgb(box.get_facecolor())
+        plt.close("all")

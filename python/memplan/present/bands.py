@@ -10,6 +10,7 @@ import numpy as np
 
 from ..facts.memories import Memories, Memory
 from .colours import PALETTE
+from .ink import ink
 from .units import format_bytes, shortened, tick, unit_of
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def draw_bands(plan: Plan, ax: Axes) -> None:
     found = bands(plan)
     for k, band in enumerate(found):
         if k % 2:
-            ax.axhspan(band.begin, band.end, color=SHADE, linewidth=0, zorder=0.2)
-        ax.axhline(band.begin, color="black", linewidth=1.4, zorder=4)
+            ax.axhspan(band.begin, band.end, color=ink(ax), alpha=0.05, linewidth=0, zorder=0.2)
+        ax.axhline(band.begin, color=ink(ax), linewidth=1.4, zorder=4)
     limits = [band.limit for band in found if band.limit is not None]
     for limit in limits:
         label = "capacity" if limit == limits[0] else None

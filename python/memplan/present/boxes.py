@@ -17,6 +17,7 @@ from .borders import borders
 from .colours import OTHERS, Colouring, faded
 from .curve import load_shown
 from .highlight import Mark, Steps
+from .ink import ink
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
 from .units import format_bytes, tick, unit_of
@@ -164,9 +165,9 @@ def _draw_peak(plan: Plan, ax: Axes) -> None:
     if at is not None:
         where = f" at step {at:,}"
         above = ax.transData + ScaledTranslation(0, 4.5 / 72, ax.figure.dpi_scale_trans)
-        ax.plot([at + 0.5], [plan.peak], "v", color="black", markersize=7, transform=above, clip_on=False, zorder=5)
+        ax.plot([at + 0.5], [plan.peak], "v", color=ink(ax), markersize=7, transform=above, clip_on=False, zorder=5)
     label = f"peak {format_bytes(plan.peak)}{where}"
-    ax.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9, label=label, zorder=4)
+    ax.axhline(plan.peak, color=ink(ax), linestyle="--", linewidth=0.9, label=label, zorder=4)
 
 
 def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
@@ -176,7 +177,7 @@ def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
     ax.set_xlabel("")
     strip.set_xlabel("step")
     if plan.memories is None:
-        strip.axhline(plan.peak, color="black", linestyle="--", linewidth=0.9)
+        strip.axhline(plan.peak, color=ink(strip), linestyle="--", linewidth=0.9)
     strip.set_ylim(0, top * 1.15)
     _, unit = unit_of(top)
     strip.set_ylabel(f"load ({unit})")

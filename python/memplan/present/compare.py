@@ -12,6 +12,7 @@ from ..text import printable
 from .colours import PALETTE, colourings
 from .gantt import plot_coloured
 from .highlight import steps_of
+from .ink import ink
 from .tables import Table
 from .units import format_bytes, percent, unit_of
 
@@ -269,13 +270,15 @@ def _break(ax: Axes, places: Sequence[int], most: float) -> None:
         [(left, place + 0.4), (left + wide, place + 0.4), (left + wide + lean, place - 0.4), (left + lean, place - 0.4)]
         for place in places
     ]
-    ax.add_collection(PolyCollection(gaps, facecolors="white", zorder=3))
+    ax.add_collection(PolyCollection(gaps, facecolors=[ax.get_facecolor()], zorder=3))
     ax.xaxis.set_major_locator(FixedLocator([tick for tick in ax.get_xticks() if 0 <= tick < left]))
     below = ax.get_xaxis_transform()
-    ax.plot([left, left + 2 * wide], [0, 0], color="white", linewidth=3, transform=below, clip_on=False, zorder=5)
+    ax.plot(
+        [left, left + 2 * wide], [0, 0], color=ax.get_facecolor(), linewidth=3, transform=below, clip_on=False, zorder=5
+    )
     for x in (left, left + 2 * wide):
         ends = [x - lean / 2, x + lean / 2], [-0.012, 0.012]
-        ax.plot(*ends, color="black", linewidth=0.8, transform=below, clip_on=False, zorder=6)
+        ax.plot(*ends, color=ink(ax), linewidth=0.8, transform=below, clip_on=False, zorder=6)
 
 
 def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
@@ -295,20 +298,20 @@ def _draw_bounds(comparison: Comparison, ax: Axes, scale: int) -> None:
     if len(comparison.orders) > 1:
         _draw_loads(comparison, ax, scale)
         return
-    ax.axvline(comparison.load / scale, color="black", linewidth=1.2, label=f"load {format_bytes(comparison.load)}")
+    ax.axvline(comparison.load / scale, color=ink(ax), linewidth=1.2, label=f"load {format_bytes(comparison.load)}")
     if comparison.bound > comparison.load:
         label = f"proven lower bound {format_bytes(comparison.bound)}"
-        ax.axvline(comparison.bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
+        ax.axvline(comparison.bound / scale, color=ink(ax), linewidth=1.2, linestyle="--", label=label)
 
 
 def _draw_loads(comparison: Comparison, ax: Axes, scale: int) -> None:
     """The load of its order on each bar, and what no order goes below."""
     loads = [(row.load, place) for place, row in enumerate(comparison) if row.load is not None]
     ends = [load / scale for load, _ in loads], [at - 0.36 for _, at in loads], [at + 0.36 for _, at in loads]
-    ax.vlines(*ends, color="black", linewidth=1.6, label="load in its order")
+    ax.vlines(*ends, color=ink(ax), linewidth=1.6, label="load in its order")
     if comparison.order_bound is not None:
         label = f"no order needs less than {format_bytes(comparison.order_bound)}"
-        ax.axvline(comparison.order_bound / scale, color="black", linewidth=1.2, linestyle="--", label=label)
+        ax.axvline(comparison.order_bound / scale, color=ink(ax), linewidth=1.2, linestyle="--", label=label)
 
 
 def _add_legend(comparison: Comparison, ax: Axes) -> None:

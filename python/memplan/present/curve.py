@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .colours import PALETTE
+from .ink import ink
 from .units import format_bytes, tick, unit_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _draw_load(explanation: Explanation, ax: Axes) -> None:
     scale, unit = unit_of(explanation.peak)
     ax.fill_between(step, load, step="post", color=PALETTE[0], linewidth=0, label="load")
     ax.axhline(
-        explanation.peak, color="black", linestyle="--", linewidth=1, label=f"peak {format_bytes(explanation.peak)}"
+        explanation.peak, color=ink(ax), linestyle="--", linewidth=1, label=f"peak {format_bytes(explanation.peak)}"
     )
     marks = {"peak": explanation.peak_step, "load": explanation.load_step, "next-highest": explanation.next_step}
     if explanation.peak_step == explanation.load_step:

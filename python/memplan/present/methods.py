@@ -20,7 +20,7 @@ _FONT = 8.0
 _PAD = 2.0  # points
 _ABOVE = 18.0  # points: a line of text, and the mark of the peak
 _UPRIGHT = 16  # letters
-_LINE: dict[str, Any] = {"color": "#555555", "linewidth": 0.8, "linestyle": "--"}
+_LINE: dict[str, Any] = {"color": "#777777", "linewidth": 0.8, "linestyle": "--"}
 
 
 def methods_table(plan: MethodsPlan) -> Table:
@@ -74,7 +74,7 @@ def _write_name(name: str, begin: float, end: float, ax: Axes) -> None:
         (0, -_PAD),
         xycoords=ax.get_xaxis_transform(),
         textcoords="offset points",
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1},
         rotation=0 if flat else 90,
         ha="center",
         va="top",

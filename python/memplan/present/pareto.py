@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..files import replacing
 from .colours import PALETTE
+from .ink import ink
 from .tables import Table, html
 from .units import format_bytes, percent, tick, unit_of
 
@@ -58,7 +59,7 @@ def _draw(pareto: Pareto, ax: Axes, strip: Axes | None) -> Axes:
         none = [p.capacity for p in pareto if p.plan is None and p.proven is proven]
         if none:
             ax.plot(none, [0] * len(none), mark, color=PALETTE[5], markersize=9, label=what, clip_on=False)
-    ax.axvline(pareto.load, color="black", linewidth=1, linestyle=":", zorder=2.1, label=_needed(pareto))
+    ax.axvline(pareto.load, color=ink(ax), linewidth=1, linestyle=":", zorder=2.1, label=_needed(pareto))
     if pareto.given is not None:  # broad and below: the other may lie there too
         given = f"{pareto.pool} as given, {format_bytes(pareto.given)}"
         ax.axvline(pareto.given, color=PALETTE[5], linewidth=3, alpha=0.5, label=given)
@@ -80,7 +81,7 @@ def _draw_points(pareto: Pareto, scale: float, ax: Axes) -> None:
     added, bound = [p.added_cost / scale for p in found], [p.cost_bound / scale for p in found]
     ax.fill_between(capacity, bound, added, color=PALETTE[0], alpha=0.4, linewidth=0, label=_SPACE)
     ax.plot(capacity, added, "o-", color=PALETTE[4], label="found")
-    ax.plot(capacity, bound, "--", color="black", linewidth=1, label="at least")
+    ax.plot(capacity, bound, "--", color=ink(ax), linewidth=1, label="at least")
 
 
 def _draw_stairs(pareto: Pareto, scale: float, ax: Axes) -> None:
@@ -92,7 +93,7 @@ def _draw_stairs(pareto: Pareto, scale: float, ax: Axes) -> None:
         bound = [max(least for *_, capacity, least in plans if capacity >= high) / scale for _, high in pieces]
         ax.stairs(added, edges, baseline=bound, fill=True, color=PALETTE[0], alpha=0.4, label=_SPACE)
         ax.stairs(added, edges, baseline=None, color=PALETTE[4], linewidth=1.6, label="found")
-        ax.stairs(bound, edges, baseline=None, color="black", linestyle="--", label="at least")
+        ax.stairs(bound, edges, baseline=None, color=ink(ax), linestyle="--", label="at least")
     ax.plot([p[0] for p in plans], [p[1] / scale for p in plans], "o", color=PALETTE[4], markersize=4)
 
 
