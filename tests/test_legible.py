@@ -122,7 +122,7 @@ def test_borders_hide_no_box(count: int) -> None:
 def test_many_boxes_are_bright() -> None:
     """What is seen is the palette, whose colours are none darker than this, not the black of borders."""
     step = np.arange(8000)
-    plan, ax = memplan.plan(memplan.Problem(np.full(8000, 64), step, step + 1), "first_fit"), on_agg(8, 5, 80)
+    plan, ax = memplan.plan(memplan.Problem(np.full(8000, 64), step, step + 1), "first_fit"), on_agg(4, 4, 60)
     plan.plot(ax)
     figure: Any = ax.figure
     figure.canvas.draw()
