@@ -1,9 +1,9 @@
 // Pricing: pairs of buffers that may share bytes at a price, one after the other: the least price within a capacity,
 // and among plans of that price the lowest peak.
 //
-//     offset ▲ ┌───┐┌───┐   capacity   c begins where a and b lay. It pays for both pairs, unless it lies above b,
-//            │ │ b ││ c │              where it pays for one only
-//            │ ├───┤│   │
+//     offset ▲ ┌───┐┌───┐   capacity   c lies where a and b lay, and pays for
+//            │ │ b ││ c │              both pairs; higher up it would pay for
+//            │ ├───┤│   │              the one with b alone
 //            │ │ a │└───┘
 //            └─┴───┴──────▶ step
 //

@@ -1,11 +1,14 @@
 // GroupBound: what plans pay at least, from groups of buffers that are too large to lie apart.
 //
-//     capacity ▲╌╌╌╌╌╌╌┌────┐     Of a group, every two are alive together or have a price. Together they are larger
-//     than
-//              │ ┌────┐│    │     the capacity: bytes of some lie in others. Go through them by their offsets: each
-//              lies │ │    ││    │     in those before it with no more bytes than in the one of them that reaches
-//              highest. │ │    │└────┘     So pairs that share, and that form a forest, have all of these bytes, and
-//              each no └─┴────┴─────▶     more than its smaller buffer.
+//     capacity ▲╌╌╌╌╌╌╌┌────┐     Of a group, every two are alive together or
+//              │ ┌────┐│    │     have a price. Together they are larger than the
+//              │ │    ││    │     capacity: bytes of some lie in others.
+//              │ │    │└────┘
+//              └─┴────┴─────▶
+//
+// Go through a group by its offsets: what each has in common with those before it, it has in common with the one of
+// them that reaches highest. So pairs that share, and that form a forest, have all bytes in common that are too many,
+// each pair no more than its smaller buffer.
 //
 // That is a linear program: x is 1 for pairs that share, f for those of the forest of a group.
 //
