@@ -69,6 +69,7 @@ class Rerun:
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         self._plain = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        self._place_of = {id(leaves[place]): place for place in self._places}
         start = torch.empty(0, requires_grad=True)
         self._inputs: Any = _Inputs.apply(start, *tensors).grad_fn  # type: ignore[no-untyped-call]
         changes = [buffer for part in statistics(wrapped.module) for buffer in part._buffers.values()]
@@ -116,9 +117,8 @@ class Rerun:
         """Run forward again, and put what autograd keeps into the slots that are still there."""
         changed = self._reads.changed()
         if changed is not None:
-            raise self._error(
-                f"runs again and reads {self._wrapped.named(changed)}, which was written to since", _EAGER
-            )
+            what = self._argument(changed) + self._wrapped.named(changed)
+            raise self._error(f"runs again and reads {what}, which was written to since", _EAGER)
         self._reads.done()
         expected, count = len(self._slots), 0
         failure: ChangedError | None = None
@@ -161,6 +161,15 @@ class Rerun:
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self._nest)
         return tuple(args), kwargs
+
+    def _argument(self, tensor: Tensor) -> str:
+        """Which argument a tensor is, and nothing if it is none."""
+        place = self._place_of.get(id(tensor))
+        if place is None:
+            return ""
+        args, kwargs = pytree.tree_unflatten(list(range(len(self._plain))), self._nest)
+        named = [*((str(k), value) for k, value in enumerate(args)), *((f"'{k}'", v) for k, v in kwargs.items())]
+        return next(f"argument {name}, " for name, value in named if place in pytree.tree_leaves(value))
 
     def _error(self, problem: str, advice: str) -> ChangedError:
         name = self._wrapped.name
