@@ -69,6 +69,8 @@ def budget_of(value: Any, name: str, *, or_least: bool = False) -> Budget:
         return Budget(text)
     if (found := _SHARE.fullmatch(text) if len(text) <= 64 else None) is not None:
         return Budget(text, share=Fraction(found[1]) / 100)
+    if text == "least":
+        raise ValueError(f"{name} must be bytes or a share such as '60%', got 'least', which memplan.fit takes")
     expected = f"{EXPECTED}, or a share such as '60%'" + (", or 'least'" if or_least else "")
     return Budget(str(value), in_bytes(value, name, expected=expected))
 

@@ -8,6 +8,9 @@
 // than what was reached is asked for with more work, as long as that is found. What is reached is made as cheap as
 // `fit` can.
 //
+// Guarantee: what is reached is a schedule; no schedule in this order needs less than the bound, which each refusal may
+// raise: that of the largest op, or of all schedules of a small graph.
+//
 // Complexity: some thirty searches of `fit`, each with a part of the work.
 #include <algorithm>
 #include <numeric>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +24,7 @@ from ..options.early import check_early
 from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
 from ..sizes import in_bytes
-from ..text import printable
+from ..text import nearest, printable
 from .ordered import Ordered, checked_orders, in_order
 from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "optimizer")  # of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
+_OPTIONS = tuple(inspect.signature(plan).parameters)
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, TimeLimitError, MemoryError)
 
 
@@ -249,6 +251,11 @@ def compare(
     names, orders = checked_planners(planners), checked_orders(orders)
     if "order" in options:
         raise TypeError("compare takes orders, a list: orders=['given', 'best']; got order")
+    for name in options:
+        if name not in _OPTIONS:
+            near = nearest(name, (*_OPTIONS, "planners", "orders"))
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise TypeError(f"compare takes the options of plan, got {name!r}{meant}")
     check_early({**options, "time_limit": time_limit, "on_interrupt": on_interrupt})
     if options.get("capacity") is not None:
         options["capacity"] = in_bytes(options["capacity"], "capacity")  # one for all planners, so no share of a peak

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ...errors import SourceError
+from ...text import nearest
 
 _OF_AN_INSTANCE = ("step", "zero_grad")  # what schedulers and others put in place of methods
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
@@ -85,5 +86,7 @@ def _made(given: Any, parameters: Sequence[Tensor]) -> Optimizer:
 def _class_of(name: str) -> Any:
     names = [key for key in torch.optim.__all__ if isinstance(getattr(torch.optim, key), type) and key != "Optimizer"]
     if name not in names:
-        raise SourceError(f"optimizer must be a name in torch.optim, one of {', '.join(names)}, got {name!r}")
+        near = nearest(name, names)
+        meant = f"; did you mean {near!r}?" if near else ""
+        raise SourceError(f"optimizer must be a name in torch.optim, one of {', '.join(names)}, got {name!r}{meant}")
     return getattr(torch.optim, name)
