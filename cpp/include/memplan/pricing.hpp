@@ -43,8 +43,8 @@ struct PricedPlan {
 };
 
 struct PricingEffort {
-  int tries = 1000;                 // of a planner, in which only some pairs may share
-  std::int64_t work = 200'000'000;  // of the search, where there is no time limit: byte ranges looked at
+  int tries = 1000;                // of a planner, in which only some pairs may share
+  std::int64_t work = 80'000'000;  // of the search, where there is no time limit: byte ranges looked at
 };
 
 using OnPricedPlan = std::function<void(const PricedPlan&)>;
