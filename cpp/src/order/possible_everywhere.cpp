@@ -29,10 +29,8 @@ std::vector<Shared> possible_everywhere(const Graph& graph, const StorageOptions
   for (const std::string& name : options.donate)
     if (const auto t = graph.find(name)) donated[at(*t)] = true;
   for (const Index t : graph.outputs()) is_output[at(t)] = true;
-  const auto may_take = [&](const View& view) {
-    const Index t = view.input;
+  const auto may_take = [&](Index t) {  // or some of its bytes, where the output is larger
     const TensorKind kind = graph.tensor(t).kind;
-    if (graph.tensor(view.output).bytes > graph.tensor(t).bytes - view.offset) return false;
     return kind != TensorKind::weight && (kind != TensorKind::input || donated[at(t)]) && !is_output[at(t)];
   };
   const std::vector<bool> excluded = excluded_tensors(graph);
@@ -44,7 +42,7 @@ std::vector<Shared> possible_everywhere(const Graph& graph, const StorageOptions
     const Op& op = graph.op(k);
     if (options.inplace && !is_disabled(op, options))
       for (const View& view : op.inplace)
-        if (may_take(view)) add(Sharing::inplace, k, view);
+        if (may_take(view.input)) add(Sharing::inplace, k, view);
     if (!options.zero_copy) continue;
     for (const View& view : op.slices) add(Sharing::slice, k, view);
     for (const View& view : op.concats) add(Sharing::concat, k, view);

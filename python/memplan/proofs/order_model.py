@@ -146,8 +146,7 @@ class OrderModel:
                     brought = self.kind[source] == "weight" or (
                         self.kind[source] == "input" and source not in self.options.donate
                     )
-                    fits = self.size[output] <= self.size[source] - offset
-                    if fits and not brought and source not in self.results and self._may(output, source):
+                    if not brought and source not in self.results and self._may(output, source):
                         yield "inplace", name, output, source, offset
             if self.options.zero_copy:
                 for relation in ("slice", "concat"):
