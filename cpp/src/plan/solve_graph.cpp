@@ -212,10 +212,13 @@ std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, 
 
 std::vector<ReplayFault> replay_all(const Graph& graph, const Addresses& addresses, std::vector<Index> donated,
                                     std::size_t limit) {
-  constexpr std::uint64_t kSequences = 16;  // sampled where ops may run side by side
+  // Sampled where ops may run side by side; of large graphs fewer, as each takes as long as all of the first.
+  constexpr std::uint64_t kSequences = 16, kOpsOfAll = 1 << 18;
+  const auto ops = static_cast<std::uint64_t>(std::max<Index>(graph.op_count(), 1));
+  const std::uint64_t sequences = std::clamp<std::uint64_t>(kOpsOfAll / ops, 1, kSequences);
   ReplayOptions options{limit, std::move(donated), {}};
   std::vector<ReplayFault> faults = replay(graph, addresses, options);
-  for (std::uint64_t seed = 0; !on_one_stream(graph) && faults.empty() && seed < kSequences; ++seed) {
+  for (std::uint64_t seed = 0; !on_one_stream(graph) && faults.empty() && seed < sequences; ++seed) {
     options.sequence = legal_sequence(graph, seed);
     faults = replay(graph, addresses, options);
   }
