@@ -16,6 +16,7 @@ void bind_error(py::module_& m, const char* name, const char* doc, PyObject* bas
 py::object found_by(const InfeasibleError& error) {
   if (!error.plan) return py::none();
   if (!error.buffers) return py::cast(*error.plan);
+  if (error.graph) return py::make_tuple(std::const_pointer_cast<Graph>(error.graph), *error.buffers, *error.plan);
   return py::make_tuple(*error.buffers, *error.plan);
 }
 
@@ -36,6 +37,7 @@ void raise_infeasible(const InfeasibleError& error) {
       type(error.what(), "capacity"_a = error.capacity, "lower_bound"_a = error.lower_bound, "plan"_a = found_by(error),
            "peak"_a = error.plan ? py::cast(error.plan->peak) : py::none(),
            "buffers"_a = py::tuple(py::cast(error.alive)), "step"_a = error.step, "clique"_a = clique_of(error));
+  if (error.buffers) raised.attr("problem") = error.buffers->problem;
   PyErr_SetObject(type.ptr(), raised.ptr());
 }
 

@@ -1,5 +1,6 @@
 #include "bindings.hpp"
 #include "memplan/order_bound.hpp"
+#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -24,9 +25,11 @@ NeedTuple tuple_of(const OrderNeed& need) {
 std::tuple<Bytes, std::vector<Index>, std::vector<NeedTuple>> bound_of_graph(const Graph& graph,
                                                                              const StorageOptions& storage,
                                                                              std::int64_t work) {
+  const py::object nobody = py::none();
+  Watch watch(nobody, true);
   const OrderBound bound = [&] {
     const py::gil_scoped_release release;
-    return order_bound(graph, storage, work);
+    return order_bound(graph, storage, work, [&] { return watch.stop(); });
   }();
   std::vector<NeedTuple> needs;
   for (const OrderNeed& need : bound.needs) needs.push_back(tuple_of(need));

@@ -9,6 +9,7 @@
 #include "memplan/order_registry.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
+#include "memplan/solve_order.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {
@@ -23,6 +24,7 @@ Place place_of(const std::vector<std::string>& kinds) {
 
 Plan& plan_in(Plan& plan) { return plan; }
 Plan& plan_in(GraphPlan& found) { return found.plan; }
+Plan& plan_in(OrderedPlan& ordered) { return ordered.found.plan; }
 
 using Start = std::optional<std::unordered_map<std::string, Bytes>>;
 
@@ -88,6 +90,30 @@ std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& plan
   return {std::move(found.buffers), std::move(found.plan)};
 }
 
+// Graph, buffers, plan, and the bound of all orders.
+using InOrder = std::tuple<std::shared_ptr<Graph>, Buffers, Plan, Bytes>;
+
+InOrder solve_in_order_by(const std::shared_ptr<Graph>& graph, const std::string& order, const std::string& planner,
+                          const StorageOptions& storage, std::optional<double> time_limit, std::uint64_t seed,
+                          int threads, std::optional<Bytes> capacity, const py::object& tell, bool interruptible,
+                          const InPython& in_python, Start start, const py::object& on_order) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
+  asked.options.stop = [&] { return asked.watch.stop(); };
+  const Chosen chosen(planner, in_python, asked.watch);
+  const ChosenOrder by = choose_order(order);
+  OnOrderedPlan on_plan;
+  if (asked.watch.listens())
+    on_plan = [&](const std::shared_ptr<const Graph>& of, GraphPlan found) {
+      asked.watch.tell(std::const_pointer_cast<Graph>(of), std::move(found.buffers), std::move(found.plan));
+    };
+  OnOrder progress;
+  if (!on_order.is_none()) progress = [&](const OrderProgress& found) { asked.watch.call(on_order, found); };
+  OrderedPlan ordered = solved(
+      asked, [&] { return solve_in_order(graph, by, chosen.planner(), storage, asked.options, on_plan, progress); });
+  return {std::const_pointer_cast<Graph>(ordered.graph), std::move(ordered.found.buffers),
+          std::move(ordered.found.plan), ordered.bound};
+}
+
 OpOrder order_by(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, OrderOptions options,
                  bool interruptible, const py::object& tell) {
   Watch watch(tell, interruptible);
@@ -107,7 +133,10 @@ void bind_best_order(py::module_& m) {
       .def_readonly("load", &OpOrder::load)
       .def_readonly("bound", &OpOrder::bound)
       .def_readonly("found_by", &OpOrder::found_by)
-      .def_readonly("interrupted", &OpOrder::interrupted);
+      .def_readonly("interrupted", &OpOrder::interrupted)
+      .def_property_readonly(
+          "graph", [](const OpOrder& o) { return std::const_pointer_cast<Graph>(o.graph); },
+          "The graph in that order; None where it is the given one.");
   py::class_<OrderProgress>(m, "OrderProgress", "What a search for an order of the ops has found so far.")
       .def_readonly("found_by", &OrderProgress::found_by, "The rule or search that found the best order.")
       .def_readonly("needed", &OrderProgress::needed,
@@ -306,6 +335,13 @@ void bind_solve(py::module_& m) {
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
         py::arg("in_python") = py::none(), py::arg("start") = py::none(),
         "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
+  m.def("solve_in_order", &solve_in_order_by, py::arg("graph"), py::arg("order"), py::arg("planner"),
+        py::arg("storage"), py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
+        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
+        py::arg("in_python") = py::none(), py::arg("start") = py::none(), py::arg("on_order") = py::none(),
+        "Plans a graph in the order of a rule or search; \"best\" is never worse than given. The graph in that order,\n"
+        "and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too, and `on_order`\n"
+        "is called with each OrderProgress.");
 }
 
 }  // namespace memplan::bindings

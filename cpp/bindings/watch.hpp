@@ -37,10 +37,16 @@ class Watch {
 
   template <class... Found>
   void tell(Found&&... found) {
+    call(tell_, std::forward<Found>(found)...);
+  }
+
+  // Calls someone else, in the same way.
+  template <class... Found>
+  void call(const py::object& listener, Found&&... found) {
     if (error_) return;
     const py::gil_scoped_acquire lock;
     try {
-      tell_(std::forward<Found>(found)...);
+      listener(std::forward<Found>(found)...);
     } catch (py::error_already_set& error) {
       keep(std::move(error), false);
     }

@@ -63,6 +63,7 @@ __all__: list[str] = [
     "reused_by",
     "sharing_bound",
     "solve_graph",
+    "solve_in_order",
     "solve_problem",
     "verify",
     "why_too_large",
@@ -695,6 +696,11 @@ class Order:
     @property
     def found_by(self) -> str: ...
     @property
+    def graph(self) -> Graph:
+        """
+        The graph in that order; None where it is the given one.
+        """
+    @property
     def interrupted(self) -> bool: ...
     @property
     def load(self) -> int: ...
@@ -1080,7 +1086,7 @@ def price_plan(
     tell: typing.Any = None,
     interruptible: bool = False,
     tries: typing.SupportsInt | typing.SupportsIndex = 1000,
-    work: typing.SupportsInt | typing.SupportsIndex = 200000000,
+    work: typing.SupportsInt | typing.SupportsIndex = 80000000,
 ) -> PricedPlan:
     """
     From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` is
@@ -1176,6 +1182,27 @@ def solve_graph(
 ) -> tuple[Buffers, Solution]:
     """
     Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
+    """
+
+def solve_in_order(
+    graph: Graph,
+    order: str,
+    planner: str,
+    storage: StorageOptions,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    tell: typing.Any = None,
+    interruptible: bool = False,
+    in_python: PythonPlanner | None = None,
+    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
+    on_order: typing.Any = None,
+) -> tuple[Graph, Buffers, Solution, int]:
+    """
+    Plans a graph in the order of a rule or search; "best" is never worse than given. The graph in that order,
+    and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too, and `on_order`
+    is called with each OrderProgress.
     """
 
 def solve_problem(

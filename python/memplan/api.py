@@ -474,7 +474,7 @@ def reorder(
         zero_copy=zero_copy,
     )
     found = _core.order_of(graph, order, storage, time_limit=time_limit, tell=on_order)
-    return graph if found.found_by == "given" else _core.reordered(graph, found.ops)
+    return graph if found.graph is None else found.graph
 
 
 def order_bound(

@@ -1,6 +1,7 @@
 // Infeasible: that no plan fits a capacity, or that none was found, and which buffers need the most at once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "memplan/buffers.hpp"
 #include "memplan/clique.hpp"
+#include "memplan/graph.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/problem.hpp"
 
@@ -24,6 +26,8 @@ struct InfeasibleError : std::invalid_argument {
   Bytes lower_bound = 0;           // proven: so much is needed; by a graph in its order, whatever is shared
   std::optional<Plan> plan;        // the best that was found, verified; none where the bound alone exceeds the capacity
   std::optional<Buffers> buffers;  // of a graph that was planned
+  std::shared_ptr<const Graph>
+      graph;                       // of the plan and the buffers, where another order than the given was planned too
   Step step = 0;                   // the tightest
   std::vector<std::string> alive;  // the buffers in use there, or those of the clique, those with most bytes first
   std::optional<Clique> clique;    // where it needs more than the tightest step

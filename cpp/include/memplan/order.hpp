@@ -10,8 +10,10 @@
 // overwrites bytes, those that used them before. Where ops are on several streams, the given order is kept.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,24 +25,29 @@
 namespace memplan {
 
 struct OrderOptions {
-  std::optional<double> time_limit = {};  // seconds
-  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
-  OnOrder on_order = {};                  // told of each order that needs less, and of each higher bound
+  std::optional<double> time_limit = {};  // seconds; a rule that is not over by then gives the given order
+  std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; else: the call
+  std::function<bool()> stop = {};  // asked now and then: whether to end with the best so far
+  OnOrder on_order = {};            // told of each order that needs less, and of each higher bound
 };
 
 struct OpOrder {
-  std::vector<Index> ops;     // of the graph, in the order in which they run
-  Bytes load = 0;             // of the buffers in that order, with the options' sharing
-  Bytes bound = 0;            // no order and no sharing has a lower load; an alignment is not looked at; 0: unknown
-  std::string found_by = {};  // the rule or search that found it
-  bool interrupted = false;   // asked to end
+  std::vector<Index> ops;      // of the graph, in the order in which they run
+  Bytes load = 0;              // of the buffers in that order, with the options' sharing
+  Bytes bound = 0;             // no order and no sharing has a lower load; an alignment is not looked at; 0: unknown
+  std::string found_by = {};   // the rule or search that found it
+  bool interrupted = false;    // asked to end
+  Bytes given_load = 0;        // that of the given order
+  double seconds_to_form = 0;  // the buffers of the given order
+  std::shared_ptr<const Graph> graph = {};  // in that order; none: the given one
 };
 
 // The graph with its ops in another order, each op as it is. Throws GraphError if the order is not legal.
 Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 
 // The order of a rule or search, as it is: its load may be higher than that of the given one. The given order where ops
-// are on several streams. With the same options it is the same, unless the time limit or `stop` ends a search.
+// are on several streams, and where a rule is asked to end. With the same options it is the same, unless the time limit
+// or `stop` ends a search.
 OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage = {},
                  const OrderOptions& options = {});
 

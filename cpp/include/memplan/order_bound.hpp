@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "memplan/graph.hpp"
@@ -52,9 +53,10 @@ struct OrderBound {
   std::vector<OrderNeed> needs = {};
 };
 
-// 0, without needs, where ops are on several streams. `work` is in steps of some nanoseconds.
-// What is reserved does not count.
-OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000);
+// 0, without needs, where ops are on several streams. `work` is in steps of some nanoseconds. Throws InterruptedError
+// where `stop`, asked now and then, says so. What is reserved does not count.
+OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000,
+                       const std::function<bool()>& stop = {});
 
 // The lowest address below which so many bytes lie beside what the layout of a graph reserves at all steps: what every
 // order needs, as an arena.

@@ -42,7 +42,7 @@ class OrderPortfolio {
     add_starts(task, blocks, candidates_);
     sort_candidates(candidates_);
     if (is_proven()) return;
-    keep({"hill_valley+limit", hill_valley(task.model, blocks, found_.bound)});
+    keep({"hill_valley+limit", hill_valley(task.model, blocks, task.deadline, found_.bound)});
     if (is_proven()) return;
     ExactOrder exact = search_exactly(task.model, blocks, candidates_.front().order.ops, found_.bound,
                                       work_left_ / kPartOfExact, task.deadline, task.tell);
@@ -60,7 +60,7 @@ class OrderPortfolio {
   bool is_proven() {
     const Candidate& best = candidates_.front();
     if (best.height.load > found_.bound)
-      found_.bound = std::max(found_.bound, bound_of(task_.model, best.order.ops, work_left_, task_.deadline).bytes);
+      found_.bound = std::max(found_.bound, bytes_of_bound(task_.model, best.order.ops, work_left_, task_.deadline));
     task_.tell.bound(found_.bound);
     return best.height.load <= found_.bound;
   }

@@ -28,6 +28,7 @@ FoundOrders bfs_order(const OrderTask& task) {
     const Index op = ready.top().second;
     ready.pop();
     place[at(op)] = static_cast<Index>(order.size());
+    task.deadline.tick(1 + model.waits[at(op)].size() + model.followers[at(op)].size());
     order.push_back(op);
     for (const Index next : model.followers[at(op)])
       if (--waiting[at(next)] == 0) put(next);

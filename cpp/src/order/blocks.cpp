@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "memplan/happens_before.hpp"
 
 namespace memplan {
 
 namespace {
+
+constexpr std::int64_t kWorkOfGluing = 1'500'000'000;  // in ops and edges looked at
+constexpr double kPartOfGluing = 0.5;                  // of the time that is left
 
 // What a block needs at most while it runs, and the growth of what is alive, from where it begins.
 struct Profile {
@@ -18,21 +22,26 @@ struct Profile {
 class Gluing {
  public:
   Gluing(const ContentsModel& model, const Deadline& deadline)
-      : model_(model), deadline_(deadline), ancestors_(model.op_count()), block_of_(at(model.op_count())) {
+      : model_(model),
+        deadline_(deadline),
+        seconds_kept_((1 - kPartOfGluing) * deadline.left().value_or(0)),
+        ancestors_(model.op_count()),
+        block_of_(at(model.op_count())) {
     std::iota(block_of_.begin(), block_of_.end(), Index{0});
     blocks_.anchor = block_of_;
     for (const Index op : topological()) {
       for (const Index before : model.waits[at(op)]) ancestors_.add_with_row(op, before);
+      deadline.tick(model.waits[at(op)].size() * (at(model.op_count()) / 64 + 1));
     }
     for (Index op = 0; op < model.op_count(); ++op) blocks_.ops.push_back({op});
     left_.assign(model.items.size(), 0);
   }
 
   Blocks run() {
-    for (bool more = true; more;) {
+    for (bool more = true; more && goes_on();) {
       more = false;
       for (Index a = 0; a < model_.op_count(); ++a)
-        while (!blocks_.ops[at(a)].empty() && glue_next(a)) more = true;
+        while (goes_on() && !blocks_.ops[at(a)].empty() && glue_next(a)) more = true;
     }
     Blocks result;
     for (std::size_t k = 0; k < blocks_.ops.size(); ++k) {
@@ -48,9 +57,17 @@ class Gluing {
 
   const std::vector<Index>& ops(Index block) const { return blocks_.ops[at(block)]; }
 
+  bool goes_on() const { return work_left_ > 0 && deadline_.left().value_or(seconds_kept_) >= seconds_kept_; }
+
+  void count(std::size_t work) {
+    deadline_.tick(work);
+    work_left_ -= static_cast<std::int64_t>(work);
+  }
+
   // Whether a block after `a` could be glued to it.
   bool glue_next(Index a) {
     for (const Index op : ops(a)) {
+      count(model_.followers[at(op)].size() + 1);
       for (const Index next : model_.followers[at(op)]) {
         const Index b = block_of_[at(next)];
         if (b == a) continue;
@@ -71,6 +88,7 @@ class Gluing {
 
   // b frees at least what it makes, needs no more than a, and waits for nothing else.
   bool runs_right_after(Index b, Index a) {
+    for (const Index op : ops(b)) count(model_.waits[at(op)].size() + 1);
     for (const Index op : ops(b))
       for (const Index before : model_.waits[at(op)])
         if (block_of_[at(before)] != a && block_of_[at(before)] != b && !is_before(before, a)) return false;
@@ -81,6 +99,7 @@ class Gluing {
 
   // a makes at least what it frees, needs no more than b, and nothing else waits for it.
   bool runs_right_before(Index a, Index b) {
+    for (const Index op : ops(a)) count(model_.followers[at(op)].size() + 1);
     for (const Index op : ops(a))
       for (const Index next : model_.followers[at(op)])
         if (block_of_[at(next)] != a && block_of_[at(next)] != b && !is_behind(next, b)) return false;
@@ -91,10 +110,11 @@ class Gluing {
   bool is_before(Index op, Index block) const {
     return ancestors_.contains(ops(block).front(), op) || ancestors_.contains(ops(block).back(), op);
   }
-  bool is_behind(Index op, Index block) const {
+  bool is_behind(Index op, Index block) {
+    if (ancestors_.contains(op, ops(block).front()) || ancestors_.contains(op, ops(block).back())) return true;
     const auto& waits = model_.waits[at(op)];
-    return ancestors_.contains(op, ops(block).front()) || ancestors_.contains(op, ops(block).back()) ||
-           std::any_of(waits.begin(), waits.end(), [&](Index before) { return block_of_[at(before)] == block; });
+    count(waits.size());
+    return std::any_of(waits.begin(), waits.end(), [&](Index before) { return block_of_[at(before)] == block; });
   }
 
   Profile profile(Index block, After after) {
@@ -114,7 +134,7 @@ class Gluing {
       inside_mark_[at(op)] = true;
       for (const Index i : model_.uses[at(op)]) ++left_[at(i)], ++uses;
     }
-    deadline_.tick(joined_.size() + uses);
+    count(joined_.size() + uses);
     Profile found{-kMaxBytes, 0};
     for (std::size_t k = 0; k < joined_.size(); ++k) {
       const Index op = joined_[k];
@@ -128,14 +148,16 @@ class Gluing {
       for (const Index i : model_.uses[at(op)]) --left_[at(i)];
     }
     for (const Index op : joined_) inside_mark_[at(op)] = false;
+    count(std::exchange(users_looked_at_, 0));
     return found;
   }
 
   // Whether all ops outside of the block that use a content have run: surely, or perhaps.
-  bool dies_outside(Index i, Index op, After after) const {
+  bool dies_outside(Index i, Index op, After after) {
     const Content& item = model_.items[at(i)];
     if (item.kept) return false;
     return std::all_of(item.users.begin(), item.users.end(), [&](Index user) {
+      ++users_looked_at_;
       if (inside_mark_[at(user)]) return true;
       if (after == After::least) return ancestors_.contains(op, user) || ancestors_.contains(joined_.back(), user);
       return !ancestors_.contains(user, op) && !ancestors_.contains(user, joined_.front()) &&
@@ -158,6 +180,9 @@ class Gluing {
 
   const ContentsModel& model_;
   const Deadline& deadline_;
+  double seconds_kept_;  // for what comes after it
+  std::int64_t work_left_ = kWorkOfGluing;
+  std::size_t users_looked_at_ = 0;  // by a profile
   OpSets ancestors_;
   std::vector<Index> block_of_;  // per op
   Blocks blocks_;

@@ -6,8 +6,9 @@
 // The bytes of an op depend on what has run before. So what is said of a block holds after all sets of ops after which
 // it may run: between those that it waits for, and all that do not wait for it. docs/order.md has the proof.
 //
-// Complexity: O(m (b + u)) for blocks of b ops that use u contents, and n^2 / 8 bytes. Guarantee: of the orders of
-// least load, as the model counts it, one runs the ops of each block together.
+// Complexity: O(m (b + u)) for blocks of b ops that use u contents, until the work is done, or half of the time that is
+// left: what is glued by then is true; and n^2 / 8 bytes. Guarantee: of the orders of least load, as the model counts
+// it, one runs the ops of each block together.
 #pragma once
 
 #include <span>
@@ -25,6 +26,7 @@ struct Blocks {
   std::vector<Index> anchor;            // per block, the op that the others are moved to
 };
 
+// The deadline throws.
 Blocks blocks_of(const ContentsModel& model, const Deadline& deadline);
 
 // The ops of each block together, where its anchor is. Of no higher load.

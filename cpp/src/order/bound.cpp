@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "order/cuts.hpp"
 #include "order/traces.hpp"
@@ -11,8 +12,12 @@ namespace memplan {
 
 namespace {
 
-// Of ops that none waits for: a proof looks at each of them.
+// Of ops that none waits for: a proof looks at each of them, and each time at all ops.
 constexpr std::size_t kMostLast = 1000;
+constexpr std::size_t kMostLooksAtTheEnd = 20'000'000;
+
+// Of proofs, in amounts of bytes: some 200 MB.
+constexpr std::size_t kMostRows = 10'000'000;
 
 // Of the work, one part in so many. What it is good for, it does with a hundredth of that.
 constexpr std::int64_t kShareOfTraces = 4;
@@ -29,7 +34,8 @@ Bytes made(const ContentsModel& model, Index op) { return model.making[at(op)] -
 // What is needed in the end: what the caller keeps, and while the last op runs. One of those that none waits for is the
 // last, after all others; the one that needs least then bounds them all.
 Bytes bytes_at_the_end(const ContentsModel& model, const std::vector<Index>& last) {
-  Bytes kept = 0, least = last.size() <= kMostLast ? kMaxBytes : 0;
+  const bool few = last.size() <= kMostLast && last.size() * at(model.op_count()) <= kMostLooksAtTheEnd;
+  Bytes kept = 0, least = few ? kMaxBytes : 0;
   for (const Content& item : model.items)
     if (item.kept) kept += item.bytes;
   for (const Index op : last) {
@@ -69,21 +75,22 @@ std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut&
   return found;
 }
 
-// A higher bound, by the sequence of some ops; nothing if none is found.
-OrderBound bound_by_traces(const ContentsModel& model, Cuts& cuts, std::span<const Index> order, Index first,
-                           Bytes enough, std::int64_t work) {
-  const TraceBound found = trace_bound(model, cuts, order, first, enough, work);
-  OrderBound bound{found.bytes, found.ops, {}};
-  for (const TraceRule& rule : found.rules) {
-    std::int64_t unlimited = kMaxBytes;
-    const auto cut = cuts.before(rule.op, rule.before, rule.after, unlimited);
-    OrderNeed need = need_of(model, rule.op, cuts.flow());
-    need.before = rule.before;
-    need.after = rule.after;
-    need.alive = alive_after(model, *cut);
-    bound.needs.push_back(std::move(need));
+// The needs of rules; nothing if that takes too much work, or more bytes than the graph is worth.
+std::optional<std::vector<OrderNeed>> needs_of_rules(const ContentsModel& model, Cuts& cuts,
+                                                     std::span<const TraceRule> rules, std::int64_t work) {
+  std::vector<OrderNeed> needs;
+  std::size_t rows = 0;
+  for (const TraceRule& rule : rules) {
+    const auto cut = cuts.before(rule.op, rule.before, rule.after, work);
+    if (!cut) return std::nullopt;
+    needs.push_back(need_of(model, rule.op, cuts.flow()));
+    needs.back().before = rule.before;
+    needs.back().after = rule.after;
+    needs.back().alive = alive_after(model, *cut);
+    rows += needs.back().held.size() + needs.back().passed.size() + needs.back().alive.size();
+    if (rows > kMostRows) return std::nullopt;
   }
-  return bound;
+  return needs;
 }
 
 // The needs of each op that may be the last, or of what the caller keeps.
@@ -113,39 +120,81 @@ OrderBound bound_at_the_end(const ContentsModel& model, Cuts& cuts) {
   return bound;
 }
 
+// Looks at the ops that need most in an order, from the top down, then at the sequences in which some ops run.
+class BoundSearch {
+ public:
+  BoundSearch(const ContentsModel& model, std::span<const Index> order, std::int64_t work, const Deadline& deadline,
+              bool proves)
+      : model_(model),
+        order_(order),
+        work_(work),
+        proves_(proves),
+        cuts_(model, deadline),
+        needs_(needs_of(model, order)),
+        by_need_(order.size()) {
+    std::iota(by_need_.begin(), by_need_.end(), std::size_t{0});
+    std::stable_sort(by_need_.begin(), by_need_.end(),
+                     [&](std::size_t a, std::size_t b) { return needs_[a] > needs_[b]; });
+    bound_.bytes = bytes_at_the_end(model, ops_at_the_end(model));
+  }
+
+  OrderBound run() {
+    try {
+      look_at_ops();
+      if (needs_[by_need_.front()] > bound_.bytes) look_at_sequences();
+    } catch (const TimeLimitError&) {
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  void look_at_ops() {
+    for (const std::size_t k : by_need_) {
+      if (needs_[k] <= bound_.bytes || work_ <= 0) return;
+      const Index op = order_[k];
+      const std::optional<Cut> cut = cuts_.before(op, work_);
+      const Bytes bytes = cuts_.proven() + made(model_, op);
+      if (bytes <= bound_.bytes) continue;
+      bound_ = {bytes, {op}, {}};
+      if (!proves_) continue;
+      bound_.needs.push_back(need_of(model_, op, cuts_.flow()));
+      if (cut) bound_.needs.back().alive = alive_after(model_, *cut);
+    }
+  }
+
+  void look_at_sequences() {
+    const Index first = bound_.ops.empty() ? order_[by_need_.front()] : bound_.ops.front();
+    std::int64_t part = work_ / kShareOfTraces;
+    const TraceBound found = trace_bound(model_, cuts_, order_, first, needs_[by_need_.front()], part);
+    if (found.bytes <= bound_.bytes) return;
+    std::optional<std::vector<OrderNeed>> needs = std::vector<OrderNeed>{};
+    if (proves_) needs = needs_of_rules(model_, cuts_, found.rules, work_ - work_ / kShareOfTraces);
+    if (needs) bound_ = {found.bytes, found.ops, std::move(*needs)};
+  }
+
+  const ContentsModel& model_;
+  std::span<const Index> order_;
+  std::int64_t work_;
+  bool proves_;
+  Cuts cuts_;
+  std::vector<Bytes> needs_;
+  std::vector<std::size_t> by_need_;  // places in the order, those that need most first
+  OrderBound bound_;
+};
+
 }  // namespace
+
+Bytes bytes_of_bound(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
+                     const Deadline& deadline) {
+  return BoundSearch(model, order, work, deadline, false).run().bytes;
+}
 
 OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
                     const Deadline& deadline) {
-  const std::vector<Bytes> needs = needs_of(model, order);
-  std::vector<std::size_t> by_need(order.size());
-  std::iota(by_need.begin(), by_need.end(), std::size_t{0});
-  std::stable_sort(by_need.begin(), by_need.end(), [&](std::size_t a, std::size_t b) { return needs[a] > needs[b]; });
+  OrderBound bound = BoundSearch(model, order, work, deadline, true).run();
+  if (!bound.needs.empty()) return bound;
   Cuts cuts(model, deadline);
-  OrderBound bound{bytes_at_the_end(model, ops_at_the_end(model)), {}, {}};
-  try {
-    for (const std::size_t k : by_need) {
-      if (needs[k] <= bound.bytes || work <= 0) break;
-      const Index op = order[k];
-      const std::optional<Cut> cut = cuts.before(op, work);
-      if (cuts.proven() + made(model, op) <= bound.bytes) continue;
-      OrderNeed need = need_of(model, op, cuts.flow());
-      if (cut) need.alive = alive_after(model, *cut);
-      bound = {need.bytes, {op}, {std::move(need)}};
-    }
-    if (needs[by_need.front()] > bound.bytes) {
-      const Index first = bound.ops.empty() ? order[by_need.front()] : bound.ops.front();
-      OrderBound higher = bound_by_traces(model, cuts, order, first, needs[by_need.front()], work / kShareOfTraces);
-      if (higher.bytes > bound.bytes) bound = std::move(higher);
-    }
-  } catch (const EndedError&) {
-  }
-  if (bound.needs.empty()) {
-    const Deadline none;
-    Cuts at_the_end(model, none);
-    return bound_at_the_end(model, at_the_end);
-  }
-  return bound;
+  return bound_at_the_end(model, cuts);
 }
 
 }  // namespace memplan

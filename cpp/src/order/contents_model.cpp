@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 #include "memplan/happens_before.hpp"
@@ -22,6 +24,30 @@ struct Showing {
   Bytes begin;
   Bytes end;
   Index tensor;
+};
+
+// Walks along the bytes of an origin: who shows them.
+class ShownBytes {
+ public:
+  explicit ShownBytes(const std::vector<Showing>& shown) : shown_(shown), by_begin_(shown.size()) {
+    std::iota(by_begin_.begin(), by_begin_.end(), std::size_t{0});
+    std::stable_sort(by_begin_.begin(), by_begin_.end(),
+                     [&](std::size_t a, std::size_t b) { return shown_[a].begin < shown_[b].begin; });
+  }
+
+  // The numbers of those that show the byte, ascending; bytes are asked for in ascending order.
+  const std::set<std::size_t>& from(Bytes byte) {
+    std::erase_if(now_, [&](std::size_t number) { return shown_[number].end <= byte; });
+    for (; next_ < by_begin_.size() && shown_[by_begin_[next_]].begin <= byte; ++next_)
+      if (shown_[by_begin_[next_]].end > byte) now_.insert(by_begin_[next_]);
+    return now_;
+  }
+
+ private:
+  const std::vector<Showing>& shown_;
+  std::vector<std::size_t> by_begin_;
+  std::size_t next_ = 0;
+  std::set<std::size_t> now_;
 };
 
 }  // namespace
@@ -90,10 +116,11 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
     using Life = std::tuple<Index, std::vector<Index>, bool, Index, std::vector<Index>>;
     std::map<Life, Index> known;  // maker, users, kept, from when, and who spares it -> item
     const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
+    ShownBytes showing_now(shown[s]);
     for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
       std::vector<Index> by, tensors, copies, keepers, roots, spared;
-      for (const Showing& showing : shown[s]) {
-        if (showing.begin > ends[e] || showing.end < ends[e + 1]) continue;
+      for (const std::size_t number : showing_now.from(ends[e])) {
+        const Showing& showing = shown[s][number];
         spared.insert(spared.end(), sparing[at(showing.tensor)].begin(), sparing[at(showing.tensor)].end());
         if (!is_inside && !tensors.empty()) {  // copies of what lies outside: one of them counts
           copies.push_back(showing.tensor);

@@ -41,6 +41,7 @@ FoundOrders dfs_order(const OrderTask& task) {
   const auto visit = [&](Index op) {
     if (seen[at(op)]) return;
     seen[at(op)] = true;
+    task.deadline.tick(1 + model.waits[at(op)].size());
     visits.push_back({op, fewest_first(model.waits[at(op)])});
   };
   for (const Index first : fewest_first(as_given(model))) {

@@ -18,7 +18,7 @@ FoundOrders exact_order(const OrderTask& task) {
     add_starts(task, blocks, starts);
     sort_candidates(starts);
     const std::vector<Index>& start = starts.front().order.ops;
-    const Bytes bound = bound_of(task.model, start, work, task.deadline).bytes;
+    const Bytes bound = bytes_of_bound(task.model, start, work, task.deadline);
     task.tell.bound(bound);
     ExactOrder exact = search_exactly(task.model, blocks, start, bound, work, task.deadline, task.tell);
     found.best_first.push_back({"exact", std::move(exact.ops)});

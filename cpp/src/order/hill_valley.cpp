@@ -7,6 +7,9 @@
 // Where only one block, on its own, keeps others from running, what these free counts as its own: a gradient falls as
 // far as the update behind it. With a limit, blocks that need more wait until less is alive.
 //
+// Blocks that are ready are looked at again when what others have run makes them free more: one of many uses only after
+// a part of these, so that all looks cost as much as a few times the edges.
+//
 // Optimal for chains that share nothing but what they begin and end with (Liu 1987, "An application of generalized tree
 // pebbling to sparse matrix factorization"), if each is cut at its hills and valleys, which blocks_of does; so for what
 // is made of such chains in series and in parallel. Elsewhere a heuristic.
@@ -16,7 +19,6 @@
 #include <tuple>
 #include <utility>
 
-#include "memplan/errors.hpp"
 #include "order/blocks.hpp"
 #include "order/rules.hpp"
 
@@ -24,23 +26,30 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kAhead = 8;  // blocks that are looked at behind one
+constexpr std::size_t kAhead = 8;       // blocks that are looked at behind one
+constexpr std::size_t kMostLooks = 64;  // at a block, while others run: one per so many of its uses
 
 class HillValley {
  public:
-  HillValley(const ContentsModel& model, const Blocks& blocks, Bytes limit)
+  HillValley(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, Bytes limit)
       : model_(model),
         blocks_(blocks),
+        deadline_(deadline),
         limit_(limit),
         state_(model),
         hill_(blocks.ops.size()),
         key_(blocks.ops.size()),
         ran_(blocks.ops.size(), false),
+        uses_(blocks.ops.size(), 0),
+        changes_(blocks.ops.size(), 0),
         waits_(blocks.ops.size()),
         followers_(blocks.ops.size()) {
     std::vector<std::size_t> block_of(at(model.op_count()));
     for (std::size_t k = 0; k < blocks.ops.size(); ++k)
-      for (const Index op : blocks.ops[k]) block_of[at(op)] = k;
+      for (const Index op : blocks.ops[k]) {
+        block_of[at(op)] = k;
+        uses_[k] += model.uses[at(op)].size();
+      }
     block_of_ = std::move(block_of);
     for (std::size_t k = 0; k < blocks.ops.size(); ++k) {
       for (const Index op : blocks.ops[k])
@@ -71,7 +80,7 @@ class HillValley {
       for (const Index op : blocks_.ops[k])  // the last to use a content frees more now
         for (const Index i : model_.uses[at(op)])
           if (state_.uses_left(i) == 1)
-            for (const Index user : model_.items[at(i)].users) look_again(block_of_[at(user)]);
+            for (const Index user : model_.items[at(i)].users) frees_more(block_of_[at(user)]);
     }
     return order;
   }
@@ -101,9 +110,15 @@ class HillValley {
     }
   }
 
+  void frees_more(std::size_t k) {
+    if (ran_[k] || ++changes_[k] * kMostLooks < uses_[k]) return;
+    look_again(k);
+  }
+
   // What a block brings has changed: its key, or that of the one block that it still waits for.
   void look_again(std::size_t k) {
     if (ran_[k] || waiting_[k] > 1) return;
+    changes_[k] = 0;
     if (waiting_[k] == 0) return put(k);
     const auto last = std::find_if(waits_[k].begin(), waits_[k].end(), [&](std::size_t b) { return !ran_[b]; });
     if (waiting_[*last] == 0) put(*last);
@@ -135,6 +150,7 @@ class HillValley {
   }
 
   void climb(std::size_t k, Bytes begin, Bytes& hill) {
+    deadline_.tick(2 * (blocks_.ops[k].size() + uses_[k]));
     for (const Index op : blocks_.ops[k]) {
       hill = std::max(hill, state_.need(op) - begin);
       state_.run(op);
@@ -147,11 +163,14 @@ class HillValley {
 
   const ContentsModel& model_;
   const Blocks& blocks_;
+  const Deadline& deadline_;
   Bytes limit_;  // of what is needed
   OrderState state_;
   std::vector<Bytes> hill_;                                  // per block
   std::vector<Key> key_;                                     // per block
   std::vector<bool> ran_;                                    // per block
+  std::vector<std::size_t> uses_;                            // per block, of items by its ops
+  std::vector<std::size_t> changes_;                         // per block, since it was looked at
   std::vector<std::size_t> block_of_;                        // per op
   std::vector<std::vector<std::size_t>> waits_, followers_;  // per block, other blocks
   std::vector<std::size_t> waiting_;                         // per block, how many it still waits for
@@ -164,17 +183,12 @@ class HillValley {
 }  // namespace
 
 FoundOrders hill_valley_order(const OrderTask& task) {
-  try {
-    return {{{"hill_valley", hill_valley(task.model, blocks_of(task.model, task.deadline))}}};
-  } catch (const InterruptedError&) {
-    return {{{"hill_valley", as_given(task.model)}}, 0, true};
-  } catch (const TimeLimitError&) {
-    return {{{"hill_valley", as_given(task.model)}}};
-  }
+  return {{{"hill_valley", hill_valley(task.model, blocks_of(task.model, task.deadline), task.deadline)}}};
 }
 
-std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks, Bytes limit) {
-  return HillValley(model, blocks, limit).run();
+std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline,
+                               Bytes limit) {
+  return HillValley(model, blocks, deadline, limit).run();
 }
 
 }  // namespace memplan

@@ -22,7 +22,7 @@ void erase(Words set, std::size_t block) { set[block / kBits] &= ~(std::uint64_t
 // A content that an op of a block may be the last to use: when the other blocks that use it have run.
 struct MayDie {
   Bytes bytes;
-  std::vector<std::size_t> others;
+  const std::vector<std::size_t>* blocks;  // that use it, this one among them
 };
 
 struct LocalOver {
@@ -174,7 +174,7 @@ class Ideals {
       std::unordered_map<Index, std::size_t> place;  // item -> position in may_die
       for (const Index i : model_.uses[at(op)]) {
         if (last[i] != s) continue;
-        auto may_die = dies_after(i, k, state);
+        auto may_die = dies_after(i, state);
         if (!may_die) continue;
         place[i] = step.may_die.size();
         step.may_die.push_back(std::move(*may_die));
@@ -194,19 +194,20 @@ class Ideals {
   }
 
   // Nothing where a content outlives the blocks.
-  std::optional<MayDie> dies_after(Index i, std::size_t block, const OrderState& state) const {
+  std::optional<MayDie> dies_after(Index i, const OrderState& state) {
     const Content& item = model_.items[at(i)];
     if (item.kept) return std::nullopt;
-    MayDie found{item.bytes, {}};
-    Index inside = 0;
+    const auto [known, is_new] = users_.try_emplace(i);
+    Users& users = known->second;
     for (const Index user : item.users) {
+      if (!is_new) break;
       const auto at_user = block_of_.find(user);
       if (at_user == block_of_.end()) continue;
-      ++inside;
-      if (at_user->second != block) found.others.push_back(at_user->second);
+      ++users.inside;
+      if (users.blocks.empty() || users.blocks.back() != at_user->second) users.blocks.push_back(at_user->second);
     }
-    if (inside < state.uses_left(i)) return std::nullopt;
-    return found;
+    if (users.inside < state.uses_left(i)) return std::nullopt;
+    return MayDie{item.bytes, &users.blocks};
   }
 
   BlockRun run_of(std::size_t block, const std::uint64_t* set) {
@@ -215,9 +216,11 @@ class Ideals {
       Bytes frees = 0;
       dies_.assign(step.may_die.size(), 0);
       for (std::size_t i = 0; i < step.may_die.size(); ++i) {
-        const auto& [bytes, others] = step.may_die[i];
-        if (std::all_of(others.begin(), others.end(), [&](std::size_t other) { return has(set, other); }))
-          frees += dies_[i] = bytes;
+        const auto& [bytes, users] = step.may_die[i];
+        const auto to_come =
+            std::find_if(users->begin(), users->end(), [&](std::size_t k) { return k != block && !has(set, k); });
+        if (to_come == users->end()) frees += dies_[i] = bytes;
+        work_ += (to_come - users->begin()) / 8;
       }
       Bytes outputs = 0, inputs = 0;
       for (const LocalOver& over : step.overs) {
@@ -297,6 +300,10 @@ class Ideals {
     return ops;
   }
 
+  struct Users {
+    Index inside = 0;                 // ops of the blocks
+    std::vector<std::size_t> blocks;  // of these ops
+  };
   struct Next {
     std::size_t block;
     Bytes alive, needed;
@@ -313,6 +320,7 @@ class Ideals {
   std::unordered_map<Index, std::size_t> block_of_;  // op ->
   std::vector<std::vector<std::size_t>> waits_;      // per block
   std::vector<std::vector<std::size_t>> followers_;
+  std::unordered_map<Index, Users> users_;     // of items; by nodes, which stay where they are
   std::vector<std::vector<BlockStep>> steps_;  // per block
   Bytes alive_before_;
   std::vector<IdealState> states_;

@@ -33,6 +33,7 @@ void Improving::improve(std::string_view name, std::vector<Index>& order) {
   while (work_left_ > 0) {
     deadline_.check();
     const std::vector<Bytes> needs = needs_of(model_, order);
+    work_left_ -= 4 * static_cast<std::int64_t>(order.size());
     const auto peak = static_cast<std::size_t>(std::max_element(needs.begin(), needs.end()) - needs.begin());
     const Index op = order[peak];
     const std::optional<Cut> cut = cuts_.before(op, work_left_);

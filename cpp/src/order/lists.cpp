@@ -56,90 +56,123 @@ Key key_of(ListKey rule, Index op, Bytes growth, std::int64_t age, std::int64_t 
   return {};
 }
 
-std::vector<Index> forwards(const ContentsModel& model, ListKey rule) {
+// What each op adds to what is alive if it runs next, kept as others run. An item that is about to die is looked for
+// once, so all of an order takes as much as its edges.
+class Growths {
+ public:
+  explicit Growths(const ContentsModel& model) : model_(model), state_(model) {
+    for (Index op = 0; op < model.op_count(); ++op) growth_.push_back(state_.growth(op));
+  }
+  Bytes of(Index op) const { return growth_[at(op)]; }
+
+  // Calls f(op) for each op that frees more once this one has run, perhaps for some that have run.
+  template <class F>
+  void run(Index op, F&& f) {
+    state_.run(op);
+    for (const Index i : model_.uses[at(op)]) {
+      if (!state_.is_last_use(i)) continue;
+      for (const Index user : model_.items[at(i)].users) {
+        growth_[at(user)] -= model_.items[at(i)].bytes;
+        f(user);
+      }
+    }
+  }
+
+ private:
+  const ContentsModel& model_;
+  OrderState state_;
+  std::vector<Bytes> growth_;  // per op; of those that have run, nothing
+};
+
+// The same from the end: of the bytes alive before an op, compared with those after it, where what is behind has run.
+class GrowthsBackwards {
+ public:
+  explicit GrowthsBackwards(const ContentsModel& model) : model_(model), alive_(model.items.size(), false) {
+    growth_.assign(at(model.op_count()), 0);
+    for (std::size_t i = 0; i < alive_.size(); ++i) {
+      const Content& item = model.items[i];
+      for (const Index user : item.users) growth_[at(user)] += item.bytes;
+      if (item.kept) keep_alive(static_cast<Index>(i));
+    }
+  }
+  Bytes of(Index op) const { return growth_[at(op)]; }
+
+  template <class F>
+  void run(Index op, F&& f) {
+    for (const Index i : model_.uses[at(op)]) {
+      if (alive_[at(i)]) continue;
+      keep_alive(i);
+      for (const Index user : model_.items[at(i)].users) f(user);
+    }
+  }
+
+ private:
+  void keep_alive(Index i) {
+    const Content& item = model_.items[at(i)];
+    alive_[at(i)] = true;
+    for (const Index user : item.users) growth_[at(user)] -= item.bytes;
+    if (item.maker != kNone) growth_[at(item.maker)] -= item.bytes;
+  }
+
+  const ContentsModel& model_;
+  std::vector<bool> alive_;    // per item: kept, or an op that is behind uses it
+  std::vector<Bytes> growth_;  // per op
+};
+
+std::vector<Index> forwards(const ContentsModel& model, ListKey rule, const Deadline& deadline) {
   const auto count = at(model.op_count());
-  OrderState state(model);
+  Growths growths(model);
   Ready ready(count);
   std::vector<std::size_t> waiting(count);
   std::vector<std::int64_t> age(count, 0);  // when it became ready
   std::vector<Index> order;
-  const auto put = [&](Index op) { ready.put(op, key_of(rule, op, state.growth(op), age[at(op)], op)); };
+  const auto put = [&](Index op) { ready.put(op, key_of(rule, op, growths.of(op), age[at(op)], op)); };
   for (Index op = 0; op < model.op_count(); ++op) {
     waiting[at(op)] = model.waits[at(op)].size();
     if (waiting[at(op)] == 0) put(op);
   }
   while (order.size() < count) {
     const Index op = ready.pop();
-    state.run(op);
     order.push_back(op);
     const auto now = static_cast<std::int64_t>(order.size());
+    growths.run(op, [&](Index user) {
+      if (ready.contains(user)) put(user);
+    });
     for (const Index next : model.followers[at(op)]) {
       if (--waiting[at(next)] > 0) continue;
       age[at(next)] = now;
       put(next);
     }
-    for (const Index i : model.uses[at(op)]) {  // the last to use it frees more now
-      if (!state.is_last_use(i)) continue;
-      for (const Index user : model.items[at(i)].users)
-        if (ready.contains(user)) put(user);
-    }
+    deadline.tick(1 + model.uses[at(op)].size() + model.followers[at(op)].size());
   }
   return order;
 }
 
-// The growth of what is alive, looked at from the end: without op, whose followers are all behind.
-class Backwards {
- public:
-  explicit Backwards(const ContentsModel& model) : model_(model), behind_(model.items.size(), 0) {}
-
-  bool is_alive(Index i) const { return model_.items[at(i)].kept || behind_[at(i)] > 0; }
-
-  // Of the bytes alive before the op, compared with those after it.
-  Bytes growth(Index op) const {
-    Bytes growth = 0;
-    for (const Index i : model_.makes[at(op)])
-      if (is_alive(i)) growth -= model_.items[at(i)].bytes;
-    for (const Index i : model_.uses[at(op)])
-      if (!is_alive(i)) growth += model_.items[at(i)].bytes;
-    return growth;
-  }
-  void put_behind(Index op) {
-    for (const Index i : model_.uses[at(op)]) ++behind_[at(i)];
-  }
-  Index behind(Index i) const { return behind_[at(i)]; }
-
- private:
-  const ContentsModel& model_;
-  std::vector<Index> behind_;  // per item, users that come later
-};
-
-std::vector<Index> backwards(const ContentsModel& model, ListKey rule) {
+std::vector<Index> backwards(const ContentsModel& model, ListKey rule, const Deadline& deadline) {
   const auto count = at(model.op_count());
-  Backwards state(model);
+  GrowthsBackwards growths(model);
   Ready ready(count);
   std::vector<std::size_t> waiting(count);
   std::vector<std::int64_t> age(count, 0);
   std::vector<Index> order;
-  const auto put = [&](Index op) { ready.put(op, key_of(rule, op, state.growth(op), age[at(op)], -op)); };
+  const auto put = [&](Index op) { ready.put(op, key_of(rule, op, growths.of(op), age[at(op)], -op)); };
   for (Index op = model.op_count(); op-- > 0;) {
     waiting[at(op)] = model.followers[at(op)].size();
     if (waiting[at(op)] == 0) put(op);
   }
   while (order.size() < count) {
     const Index op = ready.pop();
-    state.put_behind(op);
     order.push_back(op);
     const auto now = static_cast<std::int64_t>(order.size());
+    growths.run(op, [&](Index user) {
+      if (ready.contains(user)) put(user);
+    });
     for (const Index next : model.waits[at(op)]) {
       if (--waiting[at(next)] > 0) continue;
       age[at(next)] = now;
       put(next);
     }
-    for (const Index i : model.uses[at(op)]) {  // it is alive now, whoever else uses it
-      if (state.behind(i) != 1) continue;
-      for (const Index user : model.items[at(i)].users)
-        if (ready.contains(user)) put(user);
-    }
+    deadline.tick(1 + model.uses[at(op)].size() + model.waits[at(op)].size());
   }
   std::reverse(order.begin(), order.end());
   return order;
@@ -149,8 +182,8 @@ std::vector<Index> backwards(const ContentsModel& model, ListKey rule) {
 
 std::span<const ListRule> list_rules() { return kListRules; }
 
-std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule) {
-  return rule.backwards ? backwards(model, rule.key) : forwards(model, rule.key);
+std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule, const Deadline& deadline) {
+  return rule.backwards ? backwards(model, rule.key, deadline) : forwards(model, rule.key, deadline);
 }
 
 }  // namespace memplan

@@ -3,7 +3,7 @@
 //     forwards                      backwards
 //     done │ ready: a b c           ready: a b c │ done       ready from the end: all that wait for it are done
 //
-// O((ops + edges) log ops), but for rules that look at all that is ready.
+// O((ops + edges) log ops).
 #pragma once
 
 #include <span>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "order/contents_model.hpp"
+#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -24,6 +25,7 @@ struct ListRule {
 
 std::span<const ListRule> list_rules();
 
-std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule);
+// The deadline throws.
+std::vector<Index> list_order(const ContentsModel& model, const ListRule& rule, const Deadline& deadline);
 
 }  // namespace memplan

@@ -107,6 +107,7 @@ FoundOrders lpmf_order(const OrderTask& task) {
     const Index op = ready.best(peak - alive);
     ready.remove(op);
     order.push_back(op);
+    task.deadline.tick(1 + model.uses[at(op)].size() + model.followers[at(op)].size());
     alive += model.making[at(op)];
     peak = std::max(peak, alive);
     alive -= frees[at(op)];

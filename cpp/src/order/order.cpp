@@ -1,6 +1,7 @@
 #include "memplan/order.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -16,34 +17,90 @@ namespace memplan {
 
 namespace {
 
-Bytes load_of(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }
-
 Bytes most_needed(const ContentsModel& model, const FoundOrder& order) {
   const std::vector<Bytes> needs = needs_of(model, order.ops);
   return *std::max_element(needs.begin(), needs.end());
 }
 
-void take(OpOrder& order, const FoundOrder& found, Bytes load) {
-  order.ops = found.ops;
-  order.load = load;
-  order.found_by = found.name;
-}
-
-// The order with the lowest load, of the given one and the best few that were found; what tensors share may make
-// another the best than what they hold.
-void take_best(OpOrder& order, std::span<const FoundOrder> found, const ContentsModel& model, const Graph& graph,
-               const StorageOptions& storage) {
-  constexpr int kLooks = 4;
-  int looks = 0;
-  for (const FoundOrder& other : found) {
-    const Bytes least = std::max(order.bound, most_needed(model, other));
-    if (looks == kLooks || order.load <= least) return;
-    if (other.name == "given") continue;
-    ++looks;
-    const Bytes load = load_of(reordered(graph, other.ops), storage);
-    if (load < order.load) take(order, other, load);
+// Looks for an order, and at the buffers that it has.
+class Ordering {
+ public:
+  Ordering(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, const OrderOptions& options)
+      : graph_(graph), chosen_(chosen), storage_(storage), options_(options) {
+    limits_.time_limit = options.time_limit;
+    limits_.start = options.start;
+    limits_.stop = options.stop;
   }
-}
+
+  OpOrder run() {
+    order_.ops.resize(graph_.ops().size());
+    std::iota(order_.ops.begin(), order_.ops.end(), Index{0});
+    order_.found_by = "given";
+    const auto begin = std::chrono::steady_clock::now();
+    order_.load = order_.given_load = load(buffers_of(graph_, storage_).problem);
+    order_.seconds_to_form = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (has_contents_model(graph_)) search();
+    return std::move(order_);
+  }
+
+ private:
+  void search() {
+    const Deadline deadline(limits_);
+    const ContentsModel model(graph_, storage_);
+    Telling tell(options_.on_order);
+    FoundOrders found;
+    try {
+      found = chosen_.order.run({model, chosen_.set, deadline, tell});
+    } catch (const InterruptedError&) {
+      order_.interrupted = true;
+    } catch (const TimeLimitError&) {
+    }
+    if (found.best_first.empty()) return;
+    if (options_.on_order) tell.order(found.best_first.front().name, most_needed(model, found.best_first.front()));
+    order_.bound = found.bound;
+    order_.interrupted = found.interrupted;
+    if (found.best_first.size() == 1) {
+      consider(found.best_first.front(), false);
+    } else {
+      take_best(found.best_first, model, deadline);
+    }
+  }
+
+  // The order with the lowest load, of the given one and the best few that were found; what tensors share may make
+  // another the best than what they hold. Late, only the best one is looked at.
+  void take_best(std::span<const FoundOrder> found, const ContentsModel& model, const Deadline& deadline) {
+    constexpr int kLooks = 4;
+    int looks = 0;
+    for (const FoundOrder& other : found) {
+      const Bytes least = std::max(order_.bound, most_needed(model, other));
+      if (looks == kLooks || order_.load <= least || (looks > 0 && deadline.passed())) return;
+      if (other.name == "given") continue;
+      ++looks;
+      consider(other, true);
+    }
+  }
+
+  void consider(const FoundOrder& found, bool only_if_better) {
+    std::shared_ptr<const Graph> other;
+    Bytes bytes = order_.given_load;
+    if (!std::is_sorted(found.ops.begin(), found.ops.end())) {
+      other = std::make_shared<const Graph>(reordered(graph_, found.ops));
+      bytes = load(buffers_of(*other, storage_).problem);
+    }
+    if (only_if_better && bytes >= order_.load) return;
+    order_.ops = found.ops;
+    order_.load = bytes;
+    order_.found_by = found.name;
+    order_.graph = std::move(other);
+  }
+
+  const Graph& graph_;
+  const ChosenOrder& chosen_;
+  const StorageOptions& storage_;
+  const OrderOptions& options_;
+  PlanOptions limits_;
+  OpOrder order_;
+};
 
 }  // namespace
 
@@ -70,26 +127,7 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops) {
 
 OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage,
                  const OrderOptions& options) {
-  OpOrder order{std::vector<Index>(graph.ops().size()), load_of(graph, storage), 0, "given", false};
-  std::iota(order.ops.begin(), order.ops.end(), Index{0});
-  if (!has_contents_model(graph)) return order;
-  const ContentsModel model(graph, storage);
-  PlanOptions limits;
-  limits.time_limit = options.time_limit;
-  limits.stop = options.stop;
-  const Deadline deadline(limits);
-  Telling tell(options.on_order);
-  FoundOrders found = chosen.order.run({model, chosen.set, deadline, tell});
-  if (options.on_order) tell.order(found.best_first.front().name, most_needed(model, found.best_first.front()));
-  order.bound = found.bound;
-  order.interrupted = found.interrupted;
-  if (found.best_first.size() == 1) {
-    const FoundOrder& only = found.best_first.front();
-    take(order, only, load_of(reordered(graph, only.ops), storage));
-  } else {
-    take_best(order, found.best_first, model, graph, storage);
-  }
-  return order;
+  return Ordering(graph, chosen, storage, options).run();
 }
 
 OpOrder best_order(const Graph& graph, const StorageOptions& storage, const OrderOptions& options) {

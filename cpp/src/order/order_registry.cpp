@@ -14,7 +14,7 @@ namespace {
 template <std::size_t kRule>
 FoundOrders by_list(const OrderTask& task) {
   const ListRule& rule = list_rules()[kRule];
-  return {{{std::string(rule.name), list_order(task.model, rule)}}};
+  return {{{std::string(rule.name), list_order(task.model, rule, task.deadline)}}};
 }
 
 constexpr std::string_view kInductor = "PyTorch's Inductor, memory.py";

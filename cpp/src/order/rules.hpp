@@ -15,7 +15,7 @@ namespace memplan {
 struct OrderTask {
   const ContentsModel& model;
   const Settings& set;
-  const Deadline& deadline;  // for searches, which keep their best when it passes; rules take less than a second
+  const Deadline& deadline;  // searches keep their best when it passes; from rules it throws, and given is taken
   Telling& tell;             // for searches; the order that comes of it is told anyway
 };
 
@@ -45,8 +45,9 @@ FoundOrders bfs_order(const OrderTask& task);
 FoundOrders dfs_order(const OrderTask& task);
 
 // The order of hill_valley, for searches that have blocks. Blocks that need more than the limit wait until they need
-// less, as long as others may run.
-std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks, Bytes limit = kMaxBytes);
+// less, as long as others may run. The deadline throws.
+std::vector<Index> hill_valley(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline,
+                               Bytes limit = kMaxBytes);
 
 // The ops of the model as they are listed.
 std::vector<Index> as_given(const ContentsModel& model);

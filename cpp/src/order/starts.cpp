@@ -25,10 +25,9 @@ void add_starts(const OrderTask& task, const Blocks& blocks, std::vector<Candida
   };
   if (candidates.empty()) add("given", as_given(task.model));
   for (const ListRule& rule : list_rules()) {
-    task.deadline.check();
-    add(std::string(rule.name), list_order(task.model, rule));
+    add(std::string(rule.name), list_order(task.model, rule, task.deadline));
   }
-  add("hill_valley", hill_valley(task.model, blocks));
+  add("hill_valley", hill_valley(task.model, blocks, task.deadline));
 }
 
 void sort_candidates(std::vector<Candidate>& candidates) {

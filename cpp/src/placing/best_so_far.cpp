@@ -10,9 +10,14 @@ namespace memplan {
 
 namespace {
 
+// So many are placed whatever the deadline says, where no two conflict beyond their lifetimes: it takes as long as to
+// verify them, and what is not placed peaks far above.
+constexpr Index kAnyway = 200'000;
+
 void place_by_birth(const Problem& problem, const Deadline& deadline, std::vector<Bytes>& offsets) {
   if (problem.conflicts() != nullptr) return place_in_order(problem, by_birth(problem), deadline, offsets, lowest_fit);
-  simulate(problem, deadline, offsets,
+  const Deadline never;
+  simulate(problem, problem.count() <= kAnyway ? never : deadline, offsets,
            [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.lowest(size, alignment); });
 }
 

@@ -12,7 +12,7 @@ namespace memplan {
 
 // A plan to keep until a search has one of its own: by birth, each buffer as low as it can be, which is the plan of
 // first_fit where no two conflict beyond their lifetimes. Once the deadline passes, what is yet to be placed goes on
-// top of all, without reuse.
+// top of all, without reuse; but not of few buffers where no two conflict so.
 Placement first_plan(const Problem& problem, const Deadline& deadline);
 
 // The plan that begins as an earlier one did, whose offsets are options.warm: each buffer stays where it was if nothing

@@ -79,19 +79,20 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
 
 def _tensor(entry: Any, where: str) -> _core.Tensor:
     _check_keys(entry, where, _TENSOR_KEYS, required=("name",))
-    name = _string(entry["name"], f"{where}.name")
-    shape, dtype = _shape(entry.get("shape"), where), _string(entry.get("dtype", ""), f"{where}.dtype")
-    size = _size(entry, shape, dtype, f"{where} ({name!r})", where)
-    return _core.Tensor(name, size, _string(entry.get("kind", "intermediate"), f"{where}.kind"), shape, dtype)
+    name = _string(entry["name"], where, ".name")
+    shape, dtype = _shape(entry.get("shape"), where), _string(entry.get("dtype", ""), where, ".dtype")
+    size = _size(entry, shape, dtype, name, where)
+    return _core.Tensor(name, size, _string(entry.get("kind", "intermediate"), where, ".kind"), shape, dtype)
 
 
-def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, what: str, where: str) -> int:
+def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, name: str, where: str) -> int:
     """Bytes: as given, else as the shape takes."""
     if "bytes" not in entry:
+        what = f"{where} ({name!r})"
         if shape is None or not dtype:
             raise GraphError(f"{what} needs bytes, or shape and dtype")
         return _bytes_of(shape, dtype, what)
-    return _integer(entry["bytes"], f"{where}.bytes")
+    return _integer(entry["bytes"], where, ".bytes")
 
 
 def _check_size(tensor: _core.Tensor, what: str) -> None:
@@ -109,37 +110,37 @@ def _op(entry: Any, position: int) -> _core.Op:
     where = f"ops[{position}]"
     _check_keys(entry, where, _OP_KEYS, required=("inputs", "outputs"))
     return _core.Op(
-        _string(entry.get("name", f"op{position}"), f"{where}.name"),
-        _string(entry.get("type", ""), f"{where}.type"),
-        _names(entry["inputs"], f"{where}.inputs"),
-        _names(entry["outputs"], f"{where}.outputs"),
-        _integer(entry.get("workspace", 0), f"{where}.workspace"),
-        _views(entry.get("alias", []), f"{where}.alias"),
-        _views(entry.get("inplace", []), f"{where}.inplace"),
-        _views(entry.get("overwrite", []), f"{where}.overwrite"),
-        _integer(entry.get("stream", 0), f"{where}.stream", limit=2**31 - 1),
-        _views(entry.get("slice", []), f"{where}.slice"),
-        _views(entry.get("concat", []), f"{where}.concat"),
-        _names(entry.get("after", []), f"{where}.after"),
-        _cost(entry.get("cost"), f"{where}.cost"),
-        _flag(entry.get("recompute", True), f"{where}.recompute"),
-        _string(entry.get("branch", ""), f"{where}.branch"),
-        _cost(entry.get("flops"), f"{where}.flops"),
+        _string(entry.get("name", f"op{position}"), where, ".name"),
+        _string(entry.get("type", ""), where, ".type"),
+        _names(entry["inputs"], where, ".inputs"),
+        _names(entry["outputs"], where, ".outputs"),
+        _integer(entry.get("workspace", 0), where, ".workspace"),
+        _views(entry.get("alias", []), where, ".alias"),
+        _views(entry.get("inplace", []), where, ".inplace"),
+        _views(entry.get("overwrite", []), where, ".overwrite"),
+        _integer(entry.get("stream", 0), where, ".stream", limit=2**31 - 1),
+        _views(entry.get("slice", []), where, ".slice"),
+        _views(entry.get("concat", []), where, ".concat"),
+        _names(entry.get("after", []), where, ".after"),
+        _cost(entry.get("cost"), where, ".cost"),
+        _flag(entry.get("recompute", True), where, ".recompute"),
+        _string(entry.get("branch", ""), where, ".branch"),
+        _cost(entry.get("flops"), where, ".flops"),
     )
 
 
-def _views(entries: Any, where: str) -> list[tuple[str, str, int]]:
+def _views(entries: Any, *where: str) -> list[tuple[str, str, int]]:
     views = []
-    for i, entry in enumerate(_list(entries, where)):
-        at = f"{where}[{i}]"
+    for i, entry in enumerate(_list(entries, *where)):
+        at = "".join(where) + f"[{i}]"
         _check_keys(entry, at, {"output", "input", "offset"}, required=("output", "input"))
-        offset = _integer(entry.get("offset", 0), f"{at}.offset")
-        views.append((_string(entry["output"], f"{at}.output"), _string(entry["input"], f"{at}.input"), offset))
+        offset = _integer(entry.get("offset", 0), at, ".offset")
+        views.append((_string(entry["output"], at, ".output"), _string(entry["input"], at, ".input"), offset))
     return views
 
 
 def _check_keys(entry: Any, where: str, known: set[str], required: tuple[str, ...]) -> None:
-    if not isinstance(entry, Mapping):
+    if type(entry) is not dict and not isinstance(entry, Mapping):
         raise GraphError(f"{where} must be a dict with {', '.join(sorted(known))}, got {type(entry).__name__}")
     for key in required:
         if key not in entry:
@@ -149,54 +150,59 @@ def _check_keys(entry: Any, where: str, known: set[str], required: tuple[str, ..
             raise GraphError(f"{where} has an unknown key {key!r}; known are {', '.join(sorted(known))}")
 
 
-def _list(value: Any, where: str) -> list[Any] | tuple[Any, ...]:
+# `where` names an entry in parts, which an error alone puts together: there are many entries, and few errors.
+def _list(value: Any, *where: str) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
-        raise GraphError(f"{where} must be a list, got {type(value).__name__}")
+        raise GraphError(f"{''.join(where)} must be a list, got {type(value).__name__}")
     return value
 
 
-def _string(value: Any, where: str) -> str:
+def _string(value: Any, *where: str) -> str:
     if not isinstance(value, str):
-        raise GraphError(f"{where} must be a string, got {value!r}")
+        raise GraphError(f"{''.join(where)} must be a string, got {value!r}")
     if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-        raise GraphError(f"{where} must be text that UTF-8 can hold, got {value!r}")
+        raise GraphError(f"{''.join(where)} must be text that UTF-8 can hold, got {value!r}")
     return value
 
 
-def _names(value: Any, where: str) -> list[str]:
-    return [_string(name, f"{where}[{i}]") for i, name in enumerate(_list(value, where))]
+def _names(value: Any, *where: str) -> list[str]:
+    names = list(_list(value, *where))
+    for i, name in enumerate(names):
+        if type(name) is not str or not name.isascii():
+            _string(name, *where, f"[{i}]")
+    return names
 
 
-def _integer(value: Any, where: str, limit: int = INT64_MAX) -> int:
+def _integer(value: Any, *where: str, limit: int = INT64_MAX) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool):
-        raise GraphError(f"{where} must be an integer, got {value!r}")
+        raise GraphError(f"{''.join(where)} must be an integer, got {value!r}")
     if not -limit <= number <= limit:
-        raise GraphError(f"{where} must be at most {limit}, got {digits(number)}")
+        raise GraphError(f"{''.join(where)} must be at most {limit}, got {digits(number)}")
     return number
 
 
-def _cost(value: Any, where: str) -> float | None:
+def _cost(value: Any, *where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise GraphError(f"{where} must be a finite number >= 0, got {value!r}")
+        raise GraphError(f"{''.join(where)} must be a finite number >= 0, got {value!r}")
     return float(value)
 
 
-def _flag(value: Any, where: str) -> bool:
+def _flag(value: Any, *where: str) -> bool:
     if not isinstance(value, bool):
-        raise GraphError(f"{where} must be true or false, got {value!r}")
+        raise GraphError(f"{''.join(where)} must be true or false, got {value!r}")
     return value
 
 
 def _shape(value: Any, where: str) -> list[int] | None:
     if value is None:
         return None
-    shape = [_integer(d, f"{where}.shape[{i}]") for i, d in enumerate(_list(value, f"{where}.shape"))]
+    shape = [_integer(d, where, f".shape[{i}]") for i, d in enumerate(_list(value, where, ".shape"))]
     for i, dimension in enumerate(shape):
         if dimension < 0:
             raise GraphError(f"{where}.shape[{i}] must be >= 0, got {dimension}")

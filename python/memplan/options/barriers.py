@@ -21,10 +21,12 @@ def with_barriers(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
     GraphError
         The graph has no op of that name.
     """
+    if not names:
+        return graph
     names, known = set(names), [op.name for op in graph.ops]
     for name in sorted(names - set(known)):
         raise GraphError(f"barrier must name ops, got {name!r}; {offer(name, known, 'ops')}")
-    if not names or len({op.stream for op in graph.ops}) > 1:
+    if len({op.stream for op in graph.ops}) > 1:
         return graph
     ops, last, behind = [], list[str](), list[str]()  # the last barrier; what is listed behind it
     for op in graph.ops:

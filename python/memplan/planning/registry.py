@@ -194,3 +194,24 @@ def solve_graph(
     """Plans a graph with any planner of the registry, verifies the result and replays it; see `solve_problem`."""
     options = (time_limit, seed, threads, capacity, tell, True)
     return _core.solve_graph(graph, planner, storage, *options, _in_python(planner), start)
+
+
+def solve_in_order(
+    graph: _core.Graph,
+    order: str,
+    planner: str,
+    storage: _core.StorageOptions,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    capacity: int | None = None,
+    tell: Callable[[_core.Graph, _core.Buffers, _core.Solution], None] | None = None,
+    start: dict[str, int] | None = None,
+    on_order: Callable[[_core.OrderProgress], object] | None = None,
+) -> tuple[_core.Graph, _core.Buffers, _core.Solution, int]:
+    """Plans a graph in the order of a rule or search: the graph in that order, its plan, and the bound of all orders.
+
+    "best" is never worse than "given". `on_order` is called with each better order; otherwise as `solve_graph`.
+    """
+    options = (time_limit, seed, threads, capacity, tell, True)
+    return _core.solve_in_order(graph, order, planner, storage, *options, _in_python(planner), start, on_order)

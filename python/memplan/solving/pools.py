@@ -76,7 +76,7 @@ class Pools:
         if order == "given":
             return self._in_given(solver, graph, storage, arena)
         found = _core.order_of(graph, order, storage, time_limit=solver.time_limit, tell=solver.on_order)
-        plan = self._in_given(solver, _core.reordered(graph, found.ops), storage, arena)
+        plan = self._in_given(solver, found.graph or graph, storage, arena)
         if order.partition(":")[0] == "best":
             plan = min(
                 plan, self._in_given(solver, graph, storage, arena), key=lambda it: (_memories(it).cost, it.peak)

@@ -71,8 +71,10 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
 
     The work is counted, as that of ``plan(order="best")``. `step` is where the load of the plan is highest.
     """
-    best = _core.best_order(graph, storage, interruptible=False)
-    ordered = graph if best.found_by == "given" else _core.reordered(graph, best.ops)
+    best = _core.best_order(graph, storage)
+    if best.interrupted:
+        raise KeyboardInterrupt
+    ordered = graph if best.graph is None else best.graph
     bound, ops, needs = _core.order_bound(ordered, storage)
     if not needs:
         return None
