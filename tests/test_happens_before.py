@@ -167,7 +167,7 @@ def test_many_conflicts_of_one_buffer() -> None:
 
 def test_ctrl_c_ends_what_has_too_many_pairs() -> None:
     n = 40_000
-    with signals(SOON) as sent, pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), signals(SOON) as sent:
         Problem([1] * n, range(n), range(1, n + 1), happens_before=[(0, 1)])
     assert time.perf_counter() - sent[0] < 0.5
 

@@ -457,7 +457,7 @@ def test_sequences_between_nodes_are_refused():
 
 
 def test_size_beyond_int64():
-    with pytest.raises(SourceError, match=r"input 'x' takes 73786976294838206464 bytes"):
+    with pytest.raises(SourceError, match=r"input 'x' has no valid size: shape .* has more elements than int64 holds"):
         import_onnx(chain((2**32, 2**32)))
 
 

@@ -404,7 +404,7 @@ def test_an_interrupt_ends_the_search_of_a_graph(planner: str) -> None:
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_an_interrupt_can_be_raised(planner: str) -> None:
-    with signals(SOON), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), signals(SOON):
         memplan.plan(for_long(planner), planner, on_interrupt="raise")
 
 
@@ -430,11 +430,11 @@ def test_a_second_interrupt_is_not_lost(planner: str, later: float) -> None:
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_an_interrupted_search_that_does_not_fit(planner: str) -> None:
     source = for_long(planner)
-    with signals(SOON), pytest.raises(memplan.InfeasibleError, match="when it was interrupted; at least") as caught:
+    with pytest.raises(memplan.InfeasibleError, match="when it was interrupted; at least") as caught, signals(SOON):
         memplan.plan(source, planner, capacity=source.load)
     assert caught.value.plan is not None
     assert caught.value.plan.interrupted
-    with signals(SOON), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), signals(SOON):
         memplan.plan(source, planner, capacity=source.load, on_interrupt="raise")
 
 
@@ -470,7 +470,7 @@ def test_what_a_handler_raises_is_raised(planner: str) -> None:
 
     before = signal.signal(signal.SIGUSR1, handle)
     try:
-        with signals(SOON, number=signal.SIGUSR1) as sent, pytest.raises(Enough):
+        with pytest.raises(Enough), signals(SOON, number=signal.SIGUSR1) as sent:
             memplan.plan(for_long(planner), planner)
         assert time.perf_counter() - sent[0] < 5
     finally:

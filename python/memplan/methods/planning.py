@@ -250,10 +250,13 @@ def _may_choose(plan: Plan) -> bool:
 
 def _whole(problem: _core.Problem, how: Mapping[str, Any], enough: int, capacity: int | None) -> Plan:
     """The plan of all methods. The first that peaks at or below `enough` will do: a method alone needs as much."""
+    asked = enough if capacity is None else min(enough, capacity)
     try:
-        found = solve_problem(problem, **how, capacity=enough if capacity is None else min(enough, capacity))
+        found = solve_problem(problem, **how, capacity=asked)
     except InfeasibleError as error:
         best: Any = error.plan
+        if best is None and asked < error.lower_bound <= (error.lower_bound if capacity is None else capacity):
+            return _whole(problem, how, error.lower_bound, capacity)  # pins and reserved bytes may need more
         if best is not None:
             error.plan = Plan.of(best, problem)
         error.problem = problem

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..inplace_ops import checked
 from ..planning.orders import check_order
 from ..planning.registry import check_planner
 from ..sizes import budget_of, in_bytes
@@ -67,5 +68,6 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "dims": _by_name("dims", "{'batch': 8}"),
     "kwargs": _by_name("kwargs", "{'mask': mask}"),
     **_switches("inplace", "zero_copy", "train", "inclusive", "trust", "keep_gradients"),
-    **_lists("disable_inplace_ops", "donate", "barrier", "exclude", "inplace_ops"),
+    **_lists("disable_inplace_ops", "donate", "barrier", "exclude"),
+    "inplace_ops": checked,
 }
