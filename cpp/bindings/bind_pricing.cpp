@@ -1,3 +1,6 @@
+#include <charconv>
+#include <string_view>
+
 #include "arrays.hpp"
 #include "memplan/pricing.hpp"
 #include "watch.hpp"
@@ -6,15 +9,44 @@ namespace memplan::bindings {
 
 namespace {
 
-PricedPlan price_plan(const Problem& problem, const std::vector<std::tuple<Index, Index, std::int64_t>>& prices,
-                      py::handle start, std::optional<double> time_limit, std::uint64_t seed,
-                      std::optional<Bytes> capacity, Bytes lower_bound, const py::object& tell, bool interruptible,
-                      int tries, std::int64_t work) {
+std::vector<PairPrice> pairs_of(const Problem& problem, const py::array_t<std::int64_t>& rows) {
+  if (rows.size() == 0) return {};
+  if (rows.ndim() != 2 || rows.shape(1) != 3) throw py::value_error("prices must be rows (buffer, buffer, price)");
+  const auto at = rows.unchecked<2>();
+  const auto buffer = [&](std::int64_t position) {
+    if (position < 0 || position >= problem.count())
+      throw py::value_error("prices must name buffers by position, got " + std::to_string(position));
+    return static_cast<Index>(position);
+  };
+  std::vector<PairPrice> pairs;
+  pairs.reserve(static_cast<std::size_t>(rows.shape(0)));
+  for (py::ssize_t k = 0; k < rows.shape(0); ++k) pairs.push_back({buffer(at(k, 0)), buffer(at(k, 1)), at(k, 2)});
+  return pairs;
+}
+
+// Of "#3", 3; -1 for what is no such name of one of `count` buffers.
+std::int64_t position_in(std::string_view name, std::int64_t count) {
+  if (name.size() < 2 || name[0] != '#' || (name[1] == '0' && name.size() > 2)) return -1;
+  std::int64_t position = 0;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), position);
+  const bool whole = error == std::errc() && end == name.data() + name.size() && name[1] != '-';
+  return whole && position < count ? position : -1;
+}
+
+py::array_t<std::int64_t> positions_of(const py::list& names, std::int64_t count) {
+  py::array_t<std::int64_t> positions(static_cast<py::ssize_t>(names.size()));
+  auto at = positions.mutable_unchecked<1>();
+  for (py::ssize_t k = 0; k < at.shape(0); ++k)
+    at(k) = position_in(names[static_cast<std::size_t>(k)].cast<std::string_view>(), count);
+  return positions;
+}
+
+PricedPlan price_plan(const Problem& problem, const py::array_t<std::int64_t>& prices, py::handle start,
+                      std::optional<double> time_limit, std::uint64_t seed, std::optional<Bytes> capacity,
+                      Bytes lower_bound, const py::object& tell, bool interruptible, int tries, std::int64_t work) {
   const auto begin = std::chrono::steady_clock::now();
   Watch watch(tell, interruptible);
-  std::vector<PairPrice> pairs;
-  pairs.reserve(prices.size());
-  for (const auto& [a, b, price] : prices) pairs.push_back({a, b, price});
+  const std::vector<PairPrice> pairs = pairs_of(problem, prices);
   const std::vector<Bytes> offsets = int64_column(start, "start");
   PlanOptions options;
   options.time_limit = time_limit;
@@ -45,6 +77,8 @@ void bind_pricing(py::module_& m) {
       .def_readonly("interrupted", &PricedPlan::interrupted)
       .def_readonly("seconds", &PricedPlan::seconds)
       .def_readonly("found_after", &PricedPlan::found_after);
+  m.def("positions_of", &positions_of, py::arg("names"), py::arg("count"),
+        "Of names such as \"#3\", the positions; -1 for what names none of so many buffers.");
   m.def("price_plan", &price_plan, py::arg("problem"), py::arg("prices"), py::arg("start"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("capacity") = py::none(),
         py::arg("lower_bound") = 0, py::arg("tell") = py::none(), py::arg("interruptible") = false,

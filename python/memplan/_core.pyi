@@ -52,6 +52,7 @@ __all__: list[str] = [
     "placed_near",
     "plan_memories",
     "planners",
+    "positions_of",
     "price_plan",
     "refute",
     "refute_pairs",
@@ -1069,15 +1070,14 @@ def planners() -> list[PlannerInfo]:
     The registry's rows, in its order.
     """
 
+def positions_of(names: list, count: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Of names such as "#3", the positions; -1 for what names none of so many buffers.
+    """
+
 def price_plan(
     problem: Problem,
-    prices: collections.abc.Sequence[
-        tuple[
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-        ]
-    ],
+    prices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
     start: typing.Any,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     seed: typing.SupportsInt | typing.SupportsIndex = 0,

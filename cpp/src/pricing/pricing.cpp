@@ -124,6 +124,7 @@ class Pricing {
 
   // Without a capacity nothing has to share: what pays goes elsewhere, at first as high as it takes.
   void apart(const Deadline& deadline) {
+    deadline.check();
     Meetings meetings(flat(), open_.flat);
     PriceSearch search(flat(), meetings, fold_ ? fold_->folded(best_.offsets) : best_.offsets, room_for_all(flat()),
                        options_.seed);
@@ -155,6 +156,7 @@ class Pricing {
   }
 
   void within(Bytes capacity, const Deadline& deadline) {
+    deadline.check();
     Meetings meetings(flat(), open_.flat);
     PriceSearch search(flat(), meetings, fold_ ? fold_->folded(best_.offsets) : best_.offsets, capacity, options_.seed);
     Cores cores(problem_, open_.pairs, effort_.tries, options_.stop,

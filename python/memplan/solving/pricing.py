@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import _core
 from ..facts.plan import Plan
@@ -17,7 +19,7 @@ from .solver import Solver
 
 _FOR_THE_PEAK = 0.4  # of a time limit, what looks for the lowest peak first, where there is no capacity
 
-_BY_POSITION = re.compile(r"#(0|[1-9][0-9]{0,9})", re.ASCII)
+_MOST = 2**53  # a price
 
 Row = tuple[str, str, int]
 
@@ -26,15 +28,18 @@ def prices_of(rows: Any) -> list[Row]:
     """Rows (name, name, price), checked; the names are looked up when there is a problem."""
     if isinstance(rows, str) or not isinstance(rows, Sequence):
         raise TypeError(f"price must be rows such as ('a', 'b', 3), got {rows!r}")
-    found = []
-    for k, row in enumerate(rows):
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 3:
-            raise TypeError(f"price[{k}] must be (a, b, price), got {row!r}")
-        for name in row[:2]:
-            if not isinstance(name, str):
-                raise TypeError(f"price[{k}] must name two tensors or buffers, got {name!r}")
-        found.append((row[0], row[1], integer(row[2], f"price[{k}] price", 0, 2**53)))
-    return found
+    return [_row(k, row) for k, row in enumerate(rows)]
+
+
+def _row(k: int, row: Any) -> Row:
+    if (type(row) is not tuple and (isinstance(row, str) or not isinstance(row, Sequence))) or len(row) != 3:
+        raise TypeError(f"price[{k}] must be (a, b, price), got {row!r}")
+    a, b, price = row
+    if type(price) is not int or not 0 <= price <= _MOST:
+        price = integer(price, f"price[{k}] price", 0, _MOST)
+    if not (isinstance(a, str) and isinstance(b, str)):
+        raise TypeError(f"price[{k}] must name two tensors or buffers, got {(b if isinstance(a, str) else a)!r}")
+    return a, b, price
 
 
 def before_prices(solver: Solver) -> Solver:
@@ -75,30 +80,26 @@ def priced(plan: Plan, rows: Sequence[Row], solver: Solver, begin: float) -> Pla
     return _plan_of(plan, pairs, used, found)
 
 
-def _pairs(plan: Plan, rows: Sequence[Row]) -> list[tuple[int, int, int]]:
+def _pairs(plan: Plan, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
     """The rows, with buffers by position."""
-    position = _positions(plan, rows)
-    what = "buffers" if plan.graph is None else "tensors"
-    pairs = []
-    for k, (a, b, price) in enumerate(rows):
-        for name in (a, b):
-            if name not in position:
-                near = offer(name, list(_names(plan)), what)
-                raise ValueError(f"price[{k}] must name {what} in the arena, got {name!r}; {near}")
-        x, y = position[a], position[b]
-        if x == y:
-            raise ValueError(f"price[{k}]: {a!r} and {b!r} both lie in {plan.problem.name(x)!r}")
-        pairs.append((x, y, price))
+    named = plan.graph is not None or plan.problem.names
+    position, count = _names(plan) if named else {}, len(plan.problem)
+    found = []
+    for column in ([row[0] for row in rows], [row[1] for row in rows]):
+        found.append([position.get(name, -1) for name in column] if named else _core.positions_of(column, count))
+    pairs = np.array([*found, [row[2] for row in rows]], np.int64).T
+    for k in np.flatnonzero((pairs[:, 0] == pairs[:, 1]) | (pairs[:, :2] < 0).any(1))[:1]:
+        _refuse(plan, rows[k], int(k), pairs[k])
     return pairs
 
 
-def _positions(plan: Plan, rows: Sequence[Row]) -> dict[str, int]:
-    """Where the buffers of all names are, or, where buffers are called by position, those of the rows."""
-    if plan.graph is not None or plan.problem.names:
-        return _names(plan)
-    count = len(plan.problem)
-    called = (name for row in rows for name in row[:2] if _BY_POSITION.fullmatch(name))
-    return {name: position for name in called if (position := int(name[1:])) < count}
+def _refuse(plan: Plan, row: Row, k: int, positions: npt.NDArray[np.int64]) -> None:
+    what = "buffers" if plan.graph is None else "tensors"
+    for name, position in zip(row[:2], positions[:2].tolist(), strict=True):
+        if position < 0:
+            near = offer(name, list(_names(plan)), what)
+            raise ValueError(f"price[{k}] must name {what} in the arena, got {name!r}; {near}")
+    raise ValueError(f"price[{k}]: {row[0]!r} and {row[1]!r} both lie in {plan.problem.name(int(positions[0]))!r}")
 
 
 def _names(plan: Plan) -> dict[str, int]:
@@ -111,7 +112,7 @@ def _names(plan: Plan) -> dict[str, int]:
 
 
 def _teller(
-    plan: Plan, pairs: Sequence[tuple[int, int, int]], used: float, tell: Callable[[Plan], object] | None
+    plan: Plan, pairs: npt.NDArray[np.int64], used: float, tell: Callable[[Plan], object] | None
 ) -> Callable[[_core.PricedPlan], None] | None:
     if tell is None:
         return None
@@ -122,11 +123,12 @@ def _teller(
     return told
 
 
-def _plan_of(plan: Plan, pairs: Sequence[tuple[int, int, int]], used: float, found: _core.PricedPlan) -> Plan:
+def _plan_of(plan: Plan, pairs: npt.NDArray[np.int64], used: float, found: _core.PricedPlan) -> Plan:
     problem = plan.problem
-    begin, end = found.offsets.tolist(), (found.offsets + problem.size).tolist()
-    meet = {(min(a, b), max(a, b)) for a, b, price in pairs if price > 0}
-    sharing = sorted((a, b) for a, b in meet if max(begin[a], begin[b]) < min(end[a], end[b]))
+    begin, end = found.offsets, found.offsets + problem.size
+    a, b, price = pairs.T
+    meet = (price > 0) & (np.maximum(begin[a], begin[b]) < np.minimum(end[a], end[b]))
+    sharing = np.unique(np.sort(pairs[meet, :2], 1), axis=0).tolist()
     return replace(
         plan,
         offsets=found.offsets,
