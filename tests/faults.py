@@ -557,16 +557,14 @@ FAULTS = (
     Fault(
         "an op is ready before all that it waits for has run",
         "order/lists.cpp",
-        "      if (--waiting[at(next)] > 0) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n"
-        "    for (const Index i : model.uses[at(op)]) {  // the last",
-        "      if (--waiting[at(next)] > 1) continue;\n      age[at(next)] = now;\n      put(next);\n    }\n"
-        "    for (const Index i : model.uses[at(op)]) {  // the last",
+        "    for (const Index next : model.followers[at(op)]) {\n      if (--waiting[at(next)] > 0) continue;\n",
+        "    for (const Index next : model.followers[at(op)]) {\n      if (--waiting[at(next)] > 1) continue;\n",
     ),
     Fault(
         "contents are used by those too that show other bytes",
         "order/contents_model.cpp",
-        "showing.begin > ends[e] || showing.end < ends[e + 1]",
-        "showing.begin > ends[e] && showing.end < ends[e + 1]",
+        "shown_[number].end <= byte; });",
+        "shown_[number].end < byte; });",
     ),
     Fault(
         "copies of what lies outside count together",
@@ -656,7 +654,7 @@ FAULTS = (
     Fault(
         "contents of other blocks die too",
         "order/ideals.cpp",
-        "if (inside < state.uses_left(i)) return std::nullopt;",
+        "if (users.inside < state.uses_left(i)) return std::nullopt;",
         "",
     ),
     Fault(
