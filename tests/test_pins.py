@@ -448,3 +448,24 @@ def test_bounds_of_graphs_count_what_is_reserved() -> None:
     assert above.order_bound == plain.order_bound + 4096
     with pytest.raises(memplan.InfeasibleError, match=f"at least {above.order_bound}"):
         memplan.plan("example:gpt2_infer", order="best", reserved=[(0, 4096)], capacity=plain.order_bound)
+
+
+def test_each_buffer_over_reserved_bytes_is_named() -> None:
+    chance = random.Random(5)
+    for _ in range(200):
+        n = chance.randint(1, 8)
+        first = [chance.randint(0, 9) for _ in range(n)]
+        last = [step + chance.randint(1, 6) for step in first]
+        size = [chance.randint(0, 6) for _ in range(n)]
+        rows = [
+            (8 * k, 8 * k + chance.randint(1, 8), step, step + chance.randint(1, 9)) for k, step in enumerate(first)
+        ]
+        offsets = [chance.randint(0, 8 * n) for _ in range(n)]
+        found = _core.verify(memplan.Problem(size, first, last, reserved=rows), offsets)
+        over = [
+            b
+            for begin, end, born, dead in rows
+            for b in range(n)
+            if max(begin, offsets[b]) < min(end, offsets[b] + size[b]) and max(born, first[b]) < min(dead, last[b])
+        ]
+        assert [fault.buffer for fault in found if fault.kind == "reserved"] == over

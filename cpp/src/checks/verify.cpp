@@ -240,18 +240,29 @@ class Check {
       add(ViolationKind::moved, i, kNone, where() + " is pinned to offset " + std::to_string(problem_.pin(i)));
   }
 
+  // Of each range, those that are born before its last step and die after its first.
   void check_reserved() {
-    for (const Reserved& range : problem_.reserved())
-      for (std::size_t k = 0; k < rectangles_.count() && !full(); ++k) {
-        const auto r = static_cast<Index>(k);
+    if (problem_.reserved().empty()) return;
+    const auto& births = rectangles_.births();
+    AliveRanges lives(births.size());
+    for (std::size_t k = 0; k < births.size(); ++k) lives.set(k, rectangles_.last(births[k].rectangle));
+    std::vector<Index> hit;
+    for (const Reserved& range : problem_.reserved()) {
+      hit.clear();
+      for (std::size_t k = lives.next(0, range.first); k != AliveRanges::npos && births[k].step < range.last;
+           k = lives.next(k + 1, range.first))
+        if (const Index r = births[k].rectangle; low(r) < range.end && range.begin < high(r)) hit.push_back(r);
+      std::sort(hit.begin(), hit.end());
+      for (const Index r : hit) {
+        if (full()) return;
         const Bytes begin = std::max(range.begin, low(r)), end = std::min(range.end, high(r));
         const Step first = std::max(range.first, rectangles_.first(r)),
                    last = std::min(range.last, rectangles_.last(r));
-        if (problem_.size(rectangles_.buffer(r)) == 0 || begin >= end || first >= last) continue;
         add(ViolationKind::reserved, rectangles_.buffer(r), kNone,
             label(rectangles_.buffer(r)) + " at bytes " + half_open(low(r), high(r)) + " uses bytes " +
                 half_open(begin, end) + " in steps " + half_open(first, last) + ", which are reserved");
       }
+    }
   }
 
   void check_together() {
