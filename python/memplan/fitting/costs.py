@@ -50,12 +50,18 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
         return _named(graph, cost)
     if cost not in COSTS[:-1]:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, or a mapping from ops, got {cost!r}")
-    size, ops = {tensor.name: tensor.bytes for tensor in graph.tensors}, graph.ops
+    ops = graph.ops
+    if cost == "auto":
+        said = [op.cost for op in ops]
+        known = [own for own in said if own is not None]
+        if len(known) == len(ops):
+            return known
+    size = {tensor.name: tensor.bytes for tensor in graph.tensors}
     costs = [_touched(op, size) for op in ops]
     if cost != "bytes":
         costs = [bytes + (op.flops or 0.0) for bytes, op in zip(costs, ops, strict=True)]
     if cost == "auto":
-        costs = [counted if op.cost is None else op.cost for counted, op in zip(costs, ops, strict=True)]
+        costs = [counted if own is None else own for counted, own in zip(costs, said, strict=True)]
     return costs
 
 

@@ -184,7 +184,7 @@ class _Search:
         self._graphs, self._storage, self._clock = [graph], storage, clock
         self._recompute, self._transfer = recompute, transfer
         self._cost = cost
-        self._again = {op.name: again_of(op) for op in graph.ops}
+        self._again: dict[str, str] = {op.name: again_of(op) for op in graph.ops}
 
     def add_best_order(self) -> None:
         """Let the ops run in the order of the least load that is found, too."""
@@ -222,6 +222,8 @@ class _Search:
         return Fitting(changes, capacity, *figures, load_bound=fitted.load_bound, least=least)
 
     def _facts(self, graph: _core.Graph) -> tuple[list[float], list[str]]:
+        if graph is self._graphs[0]:
+            return list(self._cost.values()), list(self._again.values())
         return [self._cost[op.name] for op in graph.ops], [self._again[op.name] for op in graph.ops]
 
     def _options(self, share: float) -> dict[str, Any]:
