@@ -64,7 +64,7 @@ class Descent {
     }
     for (int more = 0; more < kLast && proven_ < best_.load && !ended(); ++more)
       if (!lower(best_.load - 1, kLastPart)) break;
-    make_cheap();
+    if (!ended()) make_cheap();
     best_.load_bound = std::min(proven_, best_.load);
     best_.interrupted = interrupted_;
     return std::move(best_);
