@@ -73,7 +73,7 @@ std::size_t check_one(const Graph& graph) {
   std::vector<Index> given(graph.ops().size());
   std::iota(given.begin(), given.end(), Index{0});
   std::vector<std::vector<Index>> orders = {given};
-  for (const ListRule& rule : list_rules()) orders.push_back(list_order(model, rule));
+  for (const ListRule& rule : list_rules()) orders.push_back(list_order(model, rule, never));
   for (const std::vector<Index>& order : orders) {
     const std::vector<Index> together = joined(in_blocks(blocks, order));
     CHECK(is_legal(model, order) && is_legal(model, together));
@@ -135,8 +135,8 @@ int check_chains(std::mt19937_64& generator, int graphs) {
     const ContentsModel model(graph, StorageOptions());
     const Deadline never;
     const Bytes least = AllOrders(model).least();
-    CHECK(most_of(needs_of(model, hill_valley(model, blocks_of(model, never)))) == least);
-    worse += most_of(needs_of(model, list_order(model, list_rules()[0]))) > least ? 1 : 0;
+    CHECK(most_of(needs_of(model, hill_valley(model, blocks_of(model, never), never))) == least);
+    worse += most_of(needs_of(model, list_order(model, list_rules()[0], never))) > least ? 1 : 0;
   }
   return worse;
 }

@@ -27,7 +27,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kPart = 24;     // of the work, that a search between has
+constexpr std::int64_t kBetween = 24;  // of the work, that a search between has
 constexpr std::int64_t kLastPart = 6;  // of the work, that a search for a little less has
 constexpr int kLast = 8;               // of these, at most
 constexpr double kTime = 0.25;         // of what is left of the time, that a search may take
@@ -55,11 +55,11 @@ class Descent {
 
   Fitted run() {
     const Bytes unit = unit_of(graph_);
-    lower(0, kPart);  // says what is proven
+    lower(0, kBetween);  // says what is proven
     Bytes refused = proven_ - 1;
     for (Bytes target = proven_; refused < target && target < best_.load && !ended();
          target = refused + std::max<Bytes>((best_.load - refused) / 2, 1)) {
-      if (!lower(target, kPart)) refused = std::max(target, proven_ - 1);
+      if (!lower(target, kBetween)) refused = std::max(target, proven_ - 1);
       if (best_.load - refused <= std::max(unit, best_.load / kFine)) break;
     }
     for (int more = 0; more < kLast && proven_ < best_.load && !ended(); ++more)
