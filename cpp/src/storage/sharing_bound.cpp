@@ -106,7 +106,7 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
       need -= over[k];
       if (options.place.contains(TensorKind::workspace)) need += graph.op(static_cast<Index>(k)).workspace;
     }
-    needs.emplace_back(need, static_cast<Step>(k));
+    needs.emplace_back(std::max<Bytes>(need, 0), static_cast<Step>(k));
   }
   return end_of(std::move(needs), graph.layout().reserved);
 }
