@@ -332,6 +332,7 @@ def fits_by_cp_sat(case: Case, capacity: int, seconds: float = 60) -> bool | Non
     for clique in _cliques(case):
         model.add_no_overlap(model.new_fixed_size_interval_var(offset[i], case.size[i], "") for i in clique)
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # or interrupts end the process from then on
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = seconds
     status = solver.solve(model)

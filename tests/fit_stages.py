@@ -65,6 +65,7 @@ def least_staged_cost(
     costs += [transfer * size[name] * once for name, once in moved.items()]
     model.minimize(sum(costs))
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # or interrupts end the process from then on
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = seconds
     status = solver.solve(model)

@@ -240,6 +240,7 @@ def less_by_cp_sat(made: PooledCase, found: Found | None, seconds: float = 60) -
         unlimited = [peaks[p] for p, spec in enumerate(made.pools) if spec.capacity is None]
         model.add(sum(unlimited) <= found[1] - 1).only_enforce_if(~cheaper)
     solver = cp_model.CpSolver()
+    solver.parameters.catch_sigint_signal = False  # or interrupts end the process from then on
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = seconds
     status = solver.solve(model)

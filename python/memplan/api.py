@@ -391,7 +391,7 @@ def plan(
         result = priced(result, prices, priced_by, begun)
     if keeps:
         left = None if time_limit is None else max(time_limit - (time.perf_counter() - begun), 1e-3)
-        result = settled(result, wished, keep, hint, solver, left)
+        result = settled(result, wished, solver, left)
     if on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
     return replace(result, notes=said) if said else result

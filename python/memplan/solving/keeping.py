@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,19 +26,57 @@ def limit_of_search(planner: str, time_limit: float | None) -> float | None:
     return time_limit if time_limit is None or "start" not in find(planner).supports else _SHARE * time_limit
 
 
-def wishes(keep: Plan | Mapping[str, int] | None, hint: Mapping[str, int | str] | None) -> dict[str, int]:
-    """Where buffers should begin, by name; hints come before an earlier plan."""
-    if keep is None and hint is None:
-        return {}
+@dataclass(frozen=True)
+class Wishes:
+    """Where buffers should begin: as in an earlier plan, or by name; hints come before that."""
+
+    earlier: Plan | Mapping[str, int]
+    hints: Mapping[str, int]
+
+    def __bool__(self) -> bool:
+        return len(self.earlier) > 0 or bool(self.hints)
+
+    def targets(self, problem: _core.Problem) -> npt.NDArray[np.int64]:
+        """Where each buffer should begin; -1 where it does not matter.
+
+        Raises
+        ------
+        ValueError
+            A hint names no buffer. What an earlier plan had may be gone.
+        """
+        if isinstance(self.earlier, Plan) and not self.hints and (found := self._by_position(problem)) is not None:
+            return found
+        names = problem.names or [f"#{b}" for b in range(len(problem))]
+        known = set(names) if self.hints else set()
+        for name in self.hints:
+            if name not in known:
+                raise ValueError(f"hint must name buffers, got {name!r}; {offer(str(name), names, 'buffers')}")
+        wished = {**(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier), **self.hints}
+        return np.fromiter((wished.get(name, -1) for name in names), np.int64, len(names))
+
+    def _by_position(self, problem: _core.Problem) -> npt.NDArray[np.int64] | None:
+        """As a plan of a problem with the same names has them, which is quick."""
+        plan = self.earlier
+        assert isinstance(plan, Plan)
+        if plan.graph is not None or plan.placed is not None or plan.problem.names != problem.names:
+            return None
+        shared = min(len(problem), len(plan.problem))
+        if problem.names and shared != len(problem):
+            return None
+        target = np.full(len(problem), -1, dtype=np.int64)
+        target[:shared] = plan.offsets[:shared]
+        return target
+
+
+def wishes(keep: Plan | Mapping[str, int] | None, hint: Mapping[str, int | str] | None) -> Wishes:
+    """What is asked for, checked; the names are looked up when there is a problem."""
     if keep is not None and not isinstance(keep, (Plan, Mapping)):
         raise TypeError(f"keep must be a plan or a mapping from names to offsets, got {type(keep).__name__}")
     if hint is not None and not isinstance(hint, Mapping):
         raise TypeError(f"hint must be a mapping from names to offsets, got {type(hint).__name__}")
-    if isinstance(keep, Plan):
-        found = offsets_of(keep)
-    else:
-        found = {name: in_bytes(offset, f"keep[{name!r}]") for name, offset in (keep or {}).items()}
-    return found | {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()}
+    if not isinstance(keep, Plan):
+        keep = {name: in_bytes(offset, f"keep[{name!r}]") for name, offset in (keep or {}).items()}
+    return Wishes(keep, {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()})
 
 
 def starting(start: Plan | Mapping[str, int] | None) -> dict[str, int] | None:
@@ -51,40 +89,10 @@ def starting(start: Plan | Mapping[str, int] | None) -> dict[str, int] | None:
     return {name: in_bytes(offset, f"start[{name!r}]") for name, offset in earlier.items()}
 
 
-def _targets(problem: _core.Problem, names: list[str], keep: Any, wished: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """Where each buffer should begin; -1 where it does not matter."""
-    if isinstance(keep, Plan) and keep.graph is None and keep.placed is None and keep.problem.names == problem.names:
-        shared = min(len(problem), len(keep.problem))
-        if not problem.names or shared == len(problem):  # position by position, which is quick
-            target = np.full(len(problem), -1, dtype=np.int64)
-            target[:shared] = keep.offsets[:shared]
-            return target
-    return np.fromiter((wished.get(name, -1) for name in names), np.int64, len(names))
-
-
-def settled(
-    plan: Plan,
-    wished: Mapping[str, int],
-    keep: Any,
-    hinted: Mapping[str, Any] | None,
-    solver: Solver,
-    left: float | None,
-) -> Plan:
-    """A plan in which fewer buffers lie elsewhere than they should, no higher than this one or the capacity.
-
-    Raises
-    ------
-    ValueError
-        A hint names no buffer. What an earlier plan had may be gone.
-    """
+def settled(plan: Plan, wished: Wishes, solver: Solver, left: float | None) -> Plan:
+    """A plan in which fewer buffers lie elsewhere than they should, no higher than this one or the capacity."""
     problem = plan.problem
-    names = problem.names or [f"#{b}" for b in range(len(problem))]
-    if hinted:
-        known = set(names)
-        for name in hinted:
-            if name not in known:
-                raise ValueError(f"hint must name buffers, got {name!r}; {offer(str(name), names, 'buffers')}")
-    target = _targets(problem, names, None if hinted else keep, wished)
+    target = wished.targets(problem)
     if plan.interrupted:  # whoever waits wants to go on
         left = _AFTER_INTERRUPT if left is None else min(left, _AFTER_INTERRUPT)
     offsets, moved, bound, interrupted, seconds = _core.keep(
@@ -96,7 +104,7 @@ def settled(
         offsets=offsets,
         peak=peak,
         optimal=peak == plan.lower_bound,
-        moved=tuple(names[b] for b in moved),
+        moved=tuple(problem.name(b) for b in moved),
         moved_bound=bound,
         interrupted=plan.interrupted or interrupted,
         seconds=plan.seconds + seconds,

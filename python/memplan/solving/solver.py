@@ -91,9 +91,12 @@ class Solver:
         problem: Callable[[], _core.Problem],
     ) -> Plan:
         """What a planner finds, as plans; what an error holds too."""
-        tell = None if self.on_improvement is None else _teller(self.on_improvement, plan_of)
+        teller = None if self.on_improvement is None else _Teller(self.on_improvement, plan_of)
         try:
-            return replace(plan_of(*solved(tell)), capacity=self.capacity)
+            plan = plan_of(*solved(None if teller is None else teller.tell))
+            if teller is not None and plan.interrupted and teller.told != plan.peak:
+                teller.hand_on(plan)
+            return replace(plan, capacity=self.capacity)
         except InfeasibleError as error:
             if error.plan is not None:
                 found = cast(Any, error.plan)
@@ -105,8 +108,16 @@ class Solver:
             raise
 
 
-def _teller(on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> Callable[..., None]:
-    def tell(*found: Any) -> None:
-        on_improvement(plan_of(*found))
+class _Teller:
+    """Hands plans on as they are found. An interrupt may come while one is made, so that nobody hears of it."""
 
-    return tell
+    def __init__(self, on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> None:
+        self._on_improvement, self._plan_of = on_improvement, plan_of
+        self.told: int | None = None  # the peak of the last one that was handed on
+
+    def tell(self, *found: Any) -> None:
+        self.hand_on(self._plan_of(*found))
+
+    def hand_on(self, plan: Plan) -> None:
+        self.told = plan.peak
+        self._on_improvement(plan)
