@@ -761,8 +761,8 @@ FAULTS = (
     Fault(
         "what an earlier plan has comes before hints",
         "solving/keeping.py",
-        'return found | {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()}',
-        'return {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()} | found',
+        "wished = {**(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier), **self.hints}",
+        "wished = {**self.hints, **(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier)}",
         "test_keeping.py",
     ),
     Fault(
