@@ -760,9 +760,9 @@ FAULTS = (
     ),
     Fault(
         "what an earlier plan has comes before hints",
-        "solving/keeping.py",
-        "wished = {**(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier), **self.hints}",
-        "wished = {**self.hints, **(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier)}",
+        "solving/wishes.py",
+        "return {**(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier), **self.hints}",
+        "return {**self.hints, **(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier)}",
         "test_keeping.py",
     ),
     Fault(

@@ -69,8 +69,12 @@ auto solved(Asked& asked, Solve&& solve) {
 
 Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
                    std::uint64_t seed, int threads, std::optional<Bytes> capacity, const py::object& tell,
-                   bool interruptible, const InPython& in_python, Start start) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
+                   bool interruptible, const InPython& in_python, const std::optional<py::object>& start) {
+  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::nullopt);
+  if (start) {
+    asked.options.warm = int64_column(*start, "start");
+    require_one_per_buffer(problem, asked.options.warm);
+  }
   const Chosen chosen(planner, in_python, asked.watch);
   OnPlan on_plan;
   if (asked.watch.listens()) on_plan = [&](Plan plan) { asked.watch.tell(std::move(plan)); };
@@ -329,12 +333,13 @@ void bind_solve(py::module_& m) {
         "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
         "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.\n"
         "`in_python` is the planner that `planner` names, where it is written in Python.\n"
-        "`start` has offsets by name, of an earlier plan, from which a search begins.");
+        "`start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.");
   m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
         py::arg("in_python") = py::none(), py::arg("start") = py::none(),
-        "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
+        "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too,\n"
+        "and `start` has offsets by name.");
   m.def("solve_in_order", &solve_in_order_by, py::arg("graph"), py::arg("order"), py::arg("planner"),
         py::arg("storage"), py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
         py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,

@@ -1181,7 +1181,8 @@ def solve_graph(
     start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
 ) -> tuple[Buffers, Solution]:
     """
-    Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
+    Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too,
+    and `start` has offsets by name.
     """
 
 def solve_in_order(
@@ -1215,13 +1216,13 @@ def solve_problem(
     tell: typing.Any = None,
     interruptible: bool = False,
     in_python: PythonPlanner | None = None,
-    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
+    start: typing.Any | None = None,
 ) -> Solution:
     """
     Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
     better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
     `in_python` is the planner that `planner` names, where it is written in Python.
-    `start` has offsets by name, of an earlier plan, from which a search begins.
+    `start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.
     """
 
 def verify(

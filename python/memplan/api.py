@@ -38,10 +38,11 @@ from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation
 from .proofs.refuting import refuted
 from .sizes import budget_of, in_bytes
-from .solving.keeping import limit_of_search, settled, starting, wishes
+from .solving.keeping import limit_of_search, settled
 from .solving.pools import Pools, pools_of
 from .solving.pricing import before_prices, priced, prices_of
 from .solving.solver import Solver
+from .solving.wishes import starting, wishes
 
 HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources that can be run
 _ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives

@@ -46,7 +46,7 @@ class Search {
         deadline_(options),
         ground_(problem),
         step_(common_step(problem)),
-        bound_(up(std::max({options.lower_bound, load(problem), fixed_bound(problem)}))) {}
+        bound_(up(options.lower_bound > 0 ? options.lower_bound : std::max(load(problem), fixed_bound(problem)))) {}
 
   Placement run() {
     best_ = naive(problem_, options_);

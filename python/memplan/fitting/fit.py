@@ -113,6 +113,7 @@ def fit(
     reading["keep_gradients"] = keep_gradients
     called: dict[str, Any] = {"args": args, "kwargs": kwargs, "dims": dims, "device": device}
     graph = capture(source, **called, **reading)
+    clock = _Clock(time_limit)
     if not isinstance(graph, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
     graph = with_barriers(graph, names(barrier, "barrier"))
@@ -126,7 +127,7 @@ def fit(
         "donate": names(donate, "donate"),
         "zero_copy": boolean(zero_copy, "zero_copy"),
     }
-    clock, as_it_is = _Clock(time_limit), dict(sharing)
+    as_it_is = dict(sharing)
     if "donate" in ways:
         sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
     costs = named_costs(graph, cost, source, {**called, **reading})

@@ -17,6 +17,8 @@ from ..text import nearest, offer
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
     """Refuse names that are none of graph inputs, and offer those that are."""
+    if not donate:
+        return
     kinds = {tensor.name: tensor.kind for tensor in graph.tensors}
     inputs = [name for name, kind in kinds.items() if kind == "input"]
     for name in donate:

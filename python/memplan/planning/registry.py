@@ -149,12 +149,12 @@ def solve_problem(
     threads: int = 1,
     capacity: int | None = None,
     tell: Callable[[_core.Solution], None] | None = None,
-    start: dict[str, int] | None = None,
+    start: npt.NDArray[np.int64] | None = None,
 ) -> _core.Solution:
     """Plans a problem with any planner of the registry and verifies the result.
 
-    `tell` is called with each plan that is found and peaks below all before it. A search begins with the offsets by
-    name of `start`. The `plan` of an InfeasibleError is what would have been returned.
+    `tell` is called with each plan that is found and peaks below all before it. A search begins where `start`
+    has each buffer, -1 for one that is new. The `plan` of an InfeasibleError is what would have been returned.
     """
     options = (time_limit, seed, threads, capacity, tell, True)
     return _core.solve_problem(problem, planner, *options, _in_python(planner), start)

@@ -13,6 +13,7 @@ from ..facts.plan import Plan
 from ..facts.source import Source
 from ..planning.registry import solve_graph, solve_in_order, solve_problem
 from ..sizes import Budget
+from .wishes import Wishes
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Solver:
     on_improvement: Callable[[Plan], object] | None
     on_order: Callable[[_core.OrderProgress], object] | None
     source: Source | None
-    start: dict[str, int] | None = None  # from where a search begins
+    start: Wishes | None = None  # from where a search begins
 
     def within(self, budget: Budget, peak: Callable[[Solver], int]) -> Solver:
         """One with the capacity that a share stands for: of the peak of a plan without one."""
@@ -46,7 +47,8 @@ class Solver:
             return Plan.of(solution, problem, source=self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            return (solve_problem(problem, self.planner, *self._options, tell, self.start),)
+            start = None if self.start is None else self.start.targets(problem)
+            return (solve_problem(problem, self.planner, *self._options, tell, start),)
 
         return self._plan(solved, plan_of, lambda: problem)
 
@@ -57,7 +59,7 @@ class Solver:
             return Plan.of(solution, buffers.problem, graph, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            return solve_graph(graph, self.planner, storage, *self._options, tell, self.start)
+            return solve_graph(graph, self.planner, storage, *self._options, tell, self._named)
 
         return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 
@@ -73,12 +75,16 @@ class Solver:
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             nonlocal bound
             *found, bound = solve_in_order(
-                graph, order, self.planner, storage, *self._options, tell, self.start, self.on_order
+                graph, order, self.planner, storage, *self._options, tell, self._named, self.on_order
             )
             return tuple(found)
 
         plan = self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
         return replace(plan, ordered_by=order, proven_of_orders=bound)
+
+    @property
+    def _named(self) -> dict[str, int] | None:
+        return None if self.start is None else self.start.by_name()
 
     @property
     def _options(self) -> tuple[float | None, int, int, int | None]:
