@@ -461,3 +461,10 @@ def test_a_difference_is_one_of_pools(tmp_path: Path) -> None:
     diff.to_html(tmp_path / "diff.html")
     assert "All accesses" in (tmp_path / "diff.html").read_text()
     assert "The peak" in str(one.diff(memplan.plan(LETTERS)))
+
+
+def test_a_pool_without_a_capacity_takes_what_there_was_no_time_for() -> None:
+    problem = memplan.generate.layered(20_000)
+    plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 4), DRAM], time_limit=1e-4)
+    assert plan.memories is not None
+    assert plan.memories["dram"].buffers > 0

@@ -40,7 +40,9 @@ class AssignmentSearch {
   Assignment run() {
     try {
       begin();
+      deadline_.check();
       price();
+      deadline_.check();
       sweep();
       tree();
       if (is_proven() && !best_.pool.empty()) compare();
@@ -69,6 +71,7 @@ class AssignmentSearch {
     }
     sort_by(worth);
     offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
+    deadline_.check();
     const std::vector<Index> by_worth = order_;
     std::stable_sort(order_.begin(), order_.end(),
                      [&](Index a, Index b) { return wholes_.in(0).size(a) > wholes_.in(0).size(b); });

@@ -19,8 +19,13 @@ std::vector<Index> cheapest_pools(const Wholes& wholes, Index whole) {
 Assignment insert_in_order(const Wholes& wholes, const std::vector<Index>& order, const Assignment& start,
                            const std::vector<char>& kept, const Deadline& deadline) {
   std::vector<std::unique_ptr<Placed>> placed(wholes.pools());
-  for (std::size_t p = 0; p < placed.size(); ++p)
-    if (wholes.capacity(p)) placed[p] = std::make_unique<Placed>(wholes.in(p), deadline);
+  bool ended = false;  // then a pool with a capacity has no room any more
+  try {
+    for (std::size_t p = 0; p < placed.size(); ++p)
+      if (wholes.capacity(p)) placed[p] = std::make_unique<Placed>(wholes.in(p), deadline);
+  } catch (const EndedError&) {
+    ended = true;
+  }
   Assignment found;
   found.cost = 0;
   found.pool.assign(at(wholes.count()), kNone);
@@ -39,8 +44,14 @@ Assignment insert_in_order(const Wholes& wholes, const std::vector<Index>& order
       const std::size_t p = at(pool);
       const Problem& problem = wholes.in(p);
       Bytes offset = std::max<Bytes>(problem.pin(i), 0);
-      if (placed[p] && problem.size(i) > 0 && problem.pin(i) == kNowhere) {
-        offset = lowest_fit(placed[p]->room(i), problem.alignment(i));
+      if (wholes.capacity(p) && problem.size(i) > 0 && problem.pin(i) == kNowhere) {
+        if (ended) continue;
+        try {
+          offset = lowest_fit(placed[p]->room(i), problem.alignment(i));
+        } catch (const EndedError&) {
+          ended = true;
+          continue;
+        }
         if (offset > *wholes.capacity(p) - problem.size(i)) continue;
       }
       put(i, p, offset);

@@ -96,7 +96,14 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
   settings.start = start;
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
-  if (settings.lower_bound == 0) settings.lower_bound = bound_of(problem, settings);
+  // What branches ask for is found once, for the bound and for the planner; the judge looks at the problem as given.
+  std::optional<Problem> reduced;
+  if (problem.has_branches() && (planner.planner.supports & kBranches)) reduced = without_branches(problem);
+  const Problem& planned = reduced ? *reduced : problem;
+  if (settings.lower_bound == 0) {
+    settings.lower_bound = bound_of(planned, settings);
+    if (reduced) settings.lower_bound = std::max(settings.lower_bound, load(problem));
+  }
   const Judge judge(problem, planner, settings.lower_bound);
   const auto judged = [&](Placement placement) { return judge.plan_of(std::move(placement), seconds_since(start)); };
   std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
@@ -109,7 +116,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
     plan.found_after = found->second;
     listener.hear(plan);
   };
-  Plan plan = judged(run_to_the_end(planner.planner, problem, settings));
+  Plan plan = judged(run_to_the_end(planner.planner, planned, settings));
   if (found && found->first == plan.peak) plan.found_after = std::min(found->second, plan.seconds);
   plan.interrupted |= interrupted;
   listener.hear(plan);

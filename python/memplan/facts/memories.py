@@ -281,8 +281,9 @@ class Memories(Mapping[str, Memory]):
             end = pool.begin + pool.peak
             if pool.capacity is not None and pool.peak > pool.capacity:
                 faults.append(f"pool {pool.name!r} has {pool.capacity} bytes, and needs {pool.peak}")
-        columns = (plan.offsets, plan.problem.size, plan.problem.alignment, self.of_buffer)
-        for b, (offset, size, alignment, p) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        for b in self._suspects(plan).tolist():
+            p, offset, size = int(self.of_buffer[b]), int(plan.offsets[b]), int(plan.problem.size[b])
+            alignment = int(plan.problem.alignment[b])
             pool, name = self._pools[p], plan.problem.name(b)
             inside = offset - pool.begin
             if not 0 <= inside <= pool.peak - size:
@@ -292,6 +293,20 @@ class Memories(Mapping[str, Memory]):
             if self._takes is not None and not self._takes[b, p]:
                 faults.append(f"buffer {name!r} lies in pool {pool.name!r}, which does not take it")
         return [MemoryFault(message) for message in faults]
+
+    def _suspects(self, plan: Plan) -> Ints:
+        """The buffers that do not lie in their pools as they should."""
+        wrong = np.zeros(len(plan.offsets), dtype=np.bool_)
+        for p, pool in enumerate(self._pools):
+            here = np.flatnonzero(self.of_buffer == p)
+            inside, size = plan.offsets[here] - pool.begin, plan.problem.size[here]
+            wrong[here] = (inside < 0) | (inside > pool.peak - size)
+            for unit in {pool.alignment, *np.unique(plan.problem.alignment[here]).tolist()}:
+                rows = here if unit == pool.alignment else here[plan.problem.alignment[here] == unit]
+                wrong[rows] |= (pool.base + plan.offsets[rows] - pool.begin) % unit != 0
+            if self._takes is not None:
+                wrong[here] |= ~self._takes[here, p]
+        return np.flatnonzero(wrong)
 
 
 @dataclass(frozen=True)

@@ -86,13 +86,16 @@ def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
 
 def layout_of_problem(problem: _core.Problem, asked: Asked) -> _core.Layout:
     """What is asked of the buffers of a problem, by name."""
+    if all(given is nothing for given, nothing in zip(asked, Asked(), strict=True)):
+        return _core.Layout()
     names = [problem.name(b) for b in range(len(problem))]
     return layout_of(asked, dict(zip(names, problem.size.tolist(), strict=True)), "buffers")
 
 
 def problem_with(problem: _core.Problem, layout: _core.Layout) -> _core.Problem:
     """The problem of which this is asked besides, but for what names pools."""
-    position = {problem.name(b): b for b in range(len(problem))}
+    by_name = layout.pins or layout.apart or layout.together
+    position = {problem.name(b): b for b in range(len(problem))} if by_name else {}
     pins = np.full(len(problem), -1, dtype=np.int64) if problem.pins is None else problem.pins.copy()
     for name, offset in layout.pins:
         pins[position[name]] = offset

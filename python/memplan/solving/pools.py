@@ -37,8 +37,7 @@ class Pools:
     def problem(self, solver: Solver, problem: _core.Problem, asked: Asked) -> Plan:
         """The plan of a problem, of which this is asked besides."""
         problem, asked = left_of(problem, asked)
-        takes = np.array([[_takes_buffer(pool, problem, b) for pool in self.pools] for b in range(len(problem))])
-        takes = takes.reshape(len(problem), len(self.pools))
+        takes = np.stack([_takes_of_problem(pool, problem) for pool in self.pools], axis=1)
         counts = counts_of_problem(problem, self.accesses)
         accessed = [count * size for count, size in zip(counts, problem.size.tolist(), strict=True)]
         _check_names(self.pools, problem)
@@ -48,7 +47,6 @@ class Pools:
     def _fixed(self, problem: _core.Problem, asked: Asked, takes: npt.NDArray[np.bool_]) -> tuple[_core.Problem, Fixed]:
         """The problem without pins and reserved bytes, and these as they are in pools."""
         new = layout_of_problem(problem, asked)
-        position = {problem.name(b): b for b in range(len(problem))}
         pins = [] if problem.pins is None else problem.pins.tolist()
         reserved = [] if problem.reserved is None else problem.reserved.tolist()
         pinned = {name for name, _ in new.pins} | {name for name, *_ in new.pool_pins}
@@ -59,6 +57,8 @@ class Pools:
             pool_pins=new.pool_pins,
             pool_reserved=new.pool_reserved,
         )
+        anything = fixed.pins or fixed.pool_pins
+        position = {problem.name(b): b for b in range(len(problem))} if anything else {}
         rows = [
             (position[name], p, at) for name, p, at in pins_in(self.pools, fixed, lambda name: takes[position[name]])
         ]
@@ -201,8 +201,7 @@ def _table(
     """Cost per buffer and pool; -1 where the pool does not take the buffer."""
     if sum(accessed) * max(costs, default=0) >= 2**63:
         raise ValueError("costs of pools are too large: bytes accessed x cost must add up to less than 2**63")
-    rows = [[bytes_ * cost for cost in costs] for bytes_ in accessed]
-    table = np.array(rows, dtype=np.int64).reshape(takes.shape)
+    table = np.outer(np.array(accessed, dtype=np.int64), np.array(costs, dtype=np.int64))
     return np.where(takes, table, -1).ravel()
 
 
@@ -249,18 +248,23 @@ def _stacked(
 
 
 def _check_names(pools: Sequence[Pool], problem: _core.Problem) -> None:
-    names = [problem.name(b) for b in range(len(problem))]
+    named = any(isinstance(item, str) for pool in pools for item in pool.accepts or ())
+    names = dict.fromkeys(problem.name(b) for b in range(len(problem))) if named else {}
     for pool in pools:
         for item in pool.accepts or ():
             if isinstance(item, str) and item not in names:
-                near = offer(item, names, "buffers")
+                near = offer(item, list(names), "buffers")
                 raise ValueError(f"pool {pool.name!r}: accepts must name buffers of the problem, got {item!r}; {near}")
             if isinstance(item, int) and not 0 <= item < len(problem):
                 raise ValueError(f"pool {pool.name!r}: accepts must hold 0 to {len(problem) - 1}, got {item}")
 
 
-def _takes_buffer(pool: Pool, problem: _core.Problem, buffer: int) -> bool:
-    return pool.accepts is None or buffer in pool.accepts or problem.name(buffer) in pool.accepts
+def _takes_of_problem(pool: Pool, problem: _core.Problem) -> npt.NDArray[np.bool_]:
+    """Per buffer."""
+    if pool.accepts is None:
+        return np.ones(len(problem), dtype=np.bool_)
+    taken = [b in pool.accepts or problem.name(b) in pool.accepts for b in range(len(problem))]
+    return np.array(taken, dtype=np.bool_)
 
 
 def _check_terms(pools: Sequence[Pool], graph: _core.Graph) -> None:
