@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -139,3 +140,11 @@ def test_commands_refuse_it_unread(
 
 def test_sizes_between_commas(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.values.dims(["b=2,s=64", "t=1:4"]) == {"b": 2, "s": 64, "t": (1, 4)}
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".tflite", ".json", ".csv", ".pt2", ".pickle"])
+def test_a_file_that_is_not_there_is_said_to_be_so(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a package is asked for that would read it."""
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        memplan.plan(f"nowhere{suffix}")

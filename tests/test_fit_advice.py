@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 import memplan
+from memplan import _core
 from onnx_build import model, value
 from test_fit import chain
 
@@ -150,6 +152,15 @@ def test_a_curve_ends_when_it_is_told_to() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         memplan.pareto(chain(8), [900, 300, 200], inplace=False, on_point=stop)
+
+
+def test_an_interrupt_of_the_search_for_an_order_ends_all_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = SimpleNamespace(found_by="given", interrupted=True)
+    monkeypatch.setattr(_core, "best_order", lambda *_, **__: given)
+    for capacity in ("least", "90%"):
+        assert memplan.fit(chain(8), capacity, inplace=False).interrupted
+    plan = memplan.fit(chain(8), "least", allow=["recompute"], inplace=False, time_limit=10)
+    assert not plan.interrupted
 
 
 def test_curves_are_of_graphs() -> None:

@@ -68,7 +68,7 @@ def test_a_time_limit_ends_it_with_what_is_reached() -> None:
 def test_as_people_ask_for_it() -> None:
     plan = memplan.fit(chain(8), "least")
     assert (plan.peak, plan.fitting.load_bound, plan.fitting.capacity, plan.fitting.least) == (300, 300, 300, True)
-    assert "as little as is reached, 300 B" in str(plan)
+    assert "the least that is reached, 300 B" in str(plan)
     assert "no schedule needs less in this order of the ops" in str(plan.fitting)
     assert "no schedule needs less" in plan.summary()
     again = memplan.fit(chain(8), plan.peak)
@@ -102,7 +102,7 @@ def test_what_is_found_is_kept_in_files(tmp_path: Path) -> None:
     plan.to_json(tmp_path / "plan.json")
     read = memplan.read_plan(tmp_path / "plan.json")
     assert read.fitting == plan.fitting
-    assert "as little as is reached" in str(read)
+    assert "the least that is reached" in str(read)
 
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/fit.hpp"
+#include "memplan/infeasible.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {
@@ -37,10 +38,15 @@ FittedGraph fitted_by(Way way, const Graph& graph, const std::vector<double>& co
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
   Fitted fitted = [&] {
-    const py::gil_scoped_release release;
-    return way(graph, facts, storage, options);
+    try {
+      const py::gil_scoped_release release;
+      return way(graph, facts, storage, options);
+    } catch (const InfeasibleError& error) {  // whoever interrupts before there is a schedule gets none
+      if (watch.interrupted(true) && error.lower_bound <= error.capacity) throw InterruptedError("asked to end");
+      throw;
+    }
   }();
-  fitted.interrupted |= watch.interrupted(true);
+  fitted.interrupted = watch.interrupted(true);  // and not where only the time was over
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
 }

@@ -232,8 +232,10 @@ class Plan:
         bound = max(_core.beside_reserved(self.graph, needed), self.proven_of_orders)
         if bound in (0, self.peak):
             return bound
-        needed = _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage).bound
-        return max(bound, _core.beside_reserved(self.graph, needed))
+        found = _core.order_of(self.graph, f"exact:work={_WORK_OF_BOUND}", self.storage)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return max(bound, _core.beside_reserved(self.graph, found.bound))
 
     @property
     def order_optimal(self) -> bool:

@@ -49,7 +49,10 @@ def apply(
             graph = handed_over(graph, outputs)
             changes.append(Change("hand_over", outputs, tuple(f"{name}~out" for name in outputs)))
     if any(kind == "order" for kind, _ in asked):
-        graph = _core.reordered(graph, _core.best_order(graph, storage).ops)
+        best = _core.best_order(graph, storage)
+        if best.interrupted:
+            raise KeyboardInterrupt
+        graph = _core.reordered(graph, best.ops)
         changes.append(Change("order"))
     sharing = {name: getattr(storage, name) for name in SHARING}
     found = planned(graph, planner or plan.planner, **sharing)

@@ -146,6 +146,8 @@ def fit(
         try:
             found, fitting = search.plan(most, planned)
         except InfeasibleError as error:
+            if clock.interrupted and not error.proven:
+                raise KeyboardInterrupt from error
             error.args = (_advised(error, ways), *error.args[1:])
             raise
     if "donate" in ways:
@@ -157,14 +159,22 @@ def fit(
     return replace(found, source=origin if runs else None, fitting=fitting)
 
 
+_AFTER_INTERRUPT = 0.1  # seconds, for what is left to do
+
 _Planned = Callable[[_core.Graph, "int | None", "float | None"], Plan]  # of a graph, within a capacity, by a time
 
 
 class _Clock:
-    """What is left of a time limit."""
+    """What is left of a time limit; of one that was interrupted, just enough to end with what there is."""
 
     def __init__(self, limit: float | None) -> None:
         self._end = None if limit is None else time.perf_counter() + limit
+        self.interrupted = False
+
+    def hears(self, interrupted: bool) -> None:
+        """A part that was interrupted tells of it, so that the others end too."""
+        if interrupted and not self.interrupted:
+            self.interrupted, self._end = True, time.perf_counter() + _AFTER_INTERRUPT
 
     def left(self, share: float = 1) -> float | None:
         return None if self._end is None else max(1e-3, share * (self._end - time.perf_counter()))
@@ -190,6 +200,7 @@ class _Search:
     def add_best_order(self) -> None:
         """Let the ops run in the order of the least load that is found, too."""
         best = _core.best_order(self._graphs[0], self._storage, time_limit=self._clock.left(1 / 3))
+        self._clock.hears(best.interrupted)
         if best.found_by != "given":
             self._graphs.append(_core.reordered(self._graphs[0], best.ops))
 
@@ -199,6 +210,7 @@ class _Search:
         for place, graph in enumerate(self._graphs):
             share = 1 / (len(self._graphs) - place + 0.5)
             fitted.append((place, _core.fit_least_graph(graph, *self._facts(graph), **self._options(share))))
+            self._clock.hears(fitted[-1][1].interrupted)
         best: tuple[Plan, Fitting] | None = None
         for place, one in sorted(fitted, key=lambda each: each[1].load):
             if best is None or one.load < best[0].peak:
@@ -206,8 +218,7 @@ class _Search:
                 if best is None or found.peak < best[0].peak:
                     best = found, self._fitting(place, one, found.peak, least=True)
         assert best is not None
-        interrupted = any(one.interrupted for _, one in fitted) and self._clock.left() is None
-        return replace(best[0], interrupted=best[0].interrupted or interrupted), best[1]
+        return replace(best[0], interrupted=best[0].interrupted or self._clock.interrupted), best[1]
 
     def _lowest(self, fitted: Any, planned: _Planned) -> Plan:
         """A plan at the load, or as little above it as is found."""
@@ -244,7 +255,7 @@ class _Search:
                 refused = error
                 target -= min(target, max(1, error.peak - budget))
             else:
-                interrupted = found.interrupted or fitted.interrupted
+                interrupted = found.interrupted or self._clock.interrupted
                 return replace(found, interrupted=interrupted), self._fitting(place, fitted, budget)
         assert refused is not None
         raise refused
@@ -260,6 +271,7 @@ class _Search:
             except InfeasibleError as error:
                 refused = error if refused is None or error.lower_bound < refused.lower_bound else refused
                 continue
+            self._clock.hears(fitted.interrupted)
             if best is None or fitted.added_cost < best[1].added_cost:
                 best = place, fitted
             if fitted.added_cost == 0:

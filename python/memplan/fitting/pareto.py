@@ -103,7 +103,7 @@ def pareto(
         found.append(point)
         if on_point is not None:
             on_point(point)
-        if point.plan is not None and point.plan.interrupted and "time_limit" not in options:
+        if point.plan is not None and point.plan.interrupted:
             interrupted = True
             break
     return Pareto(tuple(found), given, sum(costs.values()), interrupted)

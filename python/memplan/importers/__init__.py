@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -51,6 +52,8 @@ def capture_source(
         "keep_gradients": boolean(keep_gradients, "keep_gradients"),
     }
     kind = kind_of(source)
+    if kind.startswith(".") and not os.path.exists(source):  # before a package is asked for that could read it
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(source))
     _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]

@@ -42,7 +42,7 @@ def fitting_table(fitting: Fitting) -> Table:
 
 def asked_text(fitting: Fitting) -> str:
     """What was asked for: "To fit 2.00 GiB"."""
-    what = "As little as is reached," if fitting.least else "To fit"
+    what = "The least that is reached," if fitting.least else "To fit"
     return f"{what} {format_bytes(fitting.capacity)}"
 
 

@@ -75,7 +75,7 @@ def op_label(name: str, type: str) -> str:
 def changes_text(fitting: Fitting) -> str:
     """What was given up to fit, and what that costs of the whole."""
     if not fitting.changes:
-        return "none: the graph fits as it is"
+        return "nothing is given up"
     total = fitting.cost or 1.0
     many = counted(len(fitting.changes), "changes")
     added = f"{fitting.added_cost / total:.2%} of the cost added"
