@@ -221,7 +221,7 @@ def test_xla_hints() -> None:
     rows["g"] = (10, 4, 9)
     size, first, last = zip(*rows.values(), strict=True)
     preferred = {"a": 5, "d": 10, "e": 10, "f": 20, "g": 15}
-    plan = memplan.plan(Problem(size, first, last, names=list(rows)), hint=preferred)
+    plan = memplan.plan(Problem(size, first, last, names=list(rows)), keep=preferred)
     assert plan.peak == 30
     assert len(plan.moved) <= 2
     assert sorted(plan.moved) == sorted(n for n, at in preferred.items() if plan[n].offset != at)

@@ -20,13 +20,13 @@ from memplan import _core
 ALIVE: dict[str, Any] = {"size": [4, 4, 4], "first": [0, 0, 2], "last": [2, 4, 4], "names": ["a", "b", "c"]}
 
 
-def test_hints_are_taken_if_they_cost_nothing() -> None:
+def test_offsets_by_name_are_taken_if_they_cost_nothing() -> None:
     problem = memplan.Problem(**ALIVE)
-    plan = memplan.plan(problem, hint={"a": 4, "c": "4"})
+    plan = memplan.plan(problem, keep={"a": 4, "c": "4"})
     assert (plan.peak, plan["a"].offset, plan["b"].offset, plan.moved) == (8, 4, 0, ())
-    assert memplan.plan(problem, hint={"a": 4, "b": 4}).moved in (("a",), ("b",))
-    assert memplan.plan(problem, hint={"a": 400, "c": 2}).moved == ("a", "c")
-    assert memplan.plan(problem, pin={"a": 0}, hint={"a": 4, "b": 4}).moved == ("a",)
+    assert memplan.plan(problem, keep={"a": 4, "b": 4}).moved in (("a",), ("b",))
+    assert memplan.plan(problem, keep={"a": 400, "c": 2}).moved == ("a", "c")
+    assert memplan.plan(problem, pin={"a": 0}, keep={"a": 4, "b": 4}).moved == ("a",)
     assert memplan.plan(problem).moved is None
 
 
@@ -41,8 +41,8 @@ def test_an_earlier_plan_is_kept(tmp_path: Path) -> None:
     assert memplan.plan(problem, keep=plan).offsets.tolist() == plan.offsets.tolist()
     path, lives = tmp_path / "plan.json", tmp_path / "l.csv"
     lives.write_text("id,lower,upper,size\na,0,2,4\nb,0,4,4\nc,2,4,4\n")
-    memplan.plan(lives, hint={"b": 0}).to_json(path)
-    assert run("plan", lives, "--keep", path, "--hint", "a=4", "--json", tmp_path / "again.json") == 0
+    memplan.plan(lives, keep={"b": 0}).to_json(path)
+    assert run("plan", lives, "--keep", path, "--json", tmp_path / "again.json") == 0
     assert memplan.read_plan(tmp_path / "again.json")["b"].offset == 0
 
 
@@ -140,11 +140,6 @@ def test_a_plan_that_keeps_fewer_is_not_taken() -> None:
     assert len(memplan.plan(problem, keep=wished_at_random(problem, 32)).moved or ()) == 2
 
 
-def test_hints_come_before_an_earlier_plan() -> None:
-    plan = memplan.plan(([4, 4], [0, 0], [1, 1]), keep={"#0": 0, "#1": 4}, hint={"#0": 4, "#1": 0})
-    assert plan.offsets.tolist() == [4, 0]
-
-
 def test_what_grows_pushes_up_what_lies_on_it() -> None:
     """A pile: what is below what has grown stays."""
     names = ["a", "b", "c", "d", "e"]
@@ -172,10 +167,9 @@ def test_places_near_wishes() -> None:
     ("options", "error", "message"),
     [
         ({"keep": 4}, TypeError, "keep must be a plan or a mapping from names to offsets, got int"),
-        ({"hint": [4]}, TypeError, "hint must be a mapping from names to offsets, got list"),
-        ({"hint": {"d": 4}}, ValueError, "hint must name buffers, got 'd'; the buffers are 'a', 'b', 'c'"),
-        ({"hint": {"a": -4}}, ValueError, r"hint\['a'\] must be >= 0"),
-        ({"hint": {"a": 4}, "pools": [memplan.Pool("sram")]}, TypeError, "options keep and hint do not go with pools"),
+        ({"keep": {"d": 4}}, ValueError, "keep must name buffers, got 'd'; the buffers are 'a', 'b', 'c'"),
+        ({"keep": {"a": -4}}, ValueError, r"keep\['a'\] must be >= 0"),
+        ({"keep": {"a": 4}, "pools": [memplan.Pool("sram")]}, TypeError, "option keep does not go with pools"),
     ],
 )
 def test_bad_input(options: dict[str, Any], error: type[Exception], message: str) -> None:

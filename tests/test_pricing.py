@@ -92,8 +92,8 @@ def test_a_graph_has_prices_of_tensors() -> None:
 def test_prices_that_are_none(rows: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         memplan.plan(problem(), price=rows)
-    with pytest.raises(TypeError, match="option price does not go with pools, keep or hint"):
-        memplan.plan(problem(), price=[("a", "b", 1)], hint={"a": 0})
+    with pytest.raises(TypeError, match="option price does not go with pools or keep"):
+        memplan.plan(problem(), price=[("a", "b", 1)], keep={"a": 0})
 
 
 def test_a_time_limit_ends_it_with_a_plan() -> None:

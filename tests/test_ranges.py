@@ -142,7 +142,7 @@ def test_a_range_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ({"dims": {"batch": (1, "b")}}, "must be a size, or the least"),
         ({"dims": {"batch": (1, 4)}, "pools": [memplan.Pool("a")]}, "option pools does not go with dims in a range"),
         ({"dims": {"batch": (1, 4)}, "start": {"a": 0}}, "option start does not go with dims in a range"),
-        ({"dims": {"batch": (1, 4)}, "hint": {"a": 0}}, "option hint does not go with dims in a range"),
+        ({"dims": {"batch": (1, 4)}, "keep": {"a": 0}}, "option keep does not go with dims in a range"),
         ({"dims": {"length": (1, 4)}}, "dims names no symbolic dimension of the model: 'length'"),
     ],
 )

@@ -155,8 +155,7 @@ def plan(
     price: Sequence[tuple[str, str, int]] = (),
     pools: Sequence[Pool] = (),
     accesses: Mapping[str, int] | Sequence[int] | None = None,
-    keep: Plan | Mapping[str, int] | None = None,
-    hint: Mapping[str, int | str] | None = None,
+    keep: Plan | Mapping[str, int | str] | None = None,
     start: Plan | Mapping[str, int] | None = None,
     time_limit: float | None = None,
     capacity: int | str | None = None,
@@ -244,8 +243,6 @@ def plan(
         An earlier plan, or offsets by name. The plan found is changed until as many buffers as memplan can lie where
         they did, and peaks no higher, or within the capacity if there is one. ``plan.moved`` names the others, and at
         least ``plan.moved_bound`` have to move. Of a time limit, half is for each of the two.
-    hint
-        Offsets by name that buffers get if that costs nothing: if the peak stays as it is.
     start
         An earlier plan, or offsets by name, from which a search begins. What does not fit any more is mended first. The
         plan found is never worse than that; if nothing better is found, its `winner` is "start". Planners that do not
@@ -309,7 +306,7 @@ def plan(
     )
     barriers = names(barrier, "barrier")
     asked = Asked(pin, reserved, together, contiguous, apart, exclude, exclusive)
-    wished = wishes(keep, hint)
+    wished = wishes(keep)
     begin = starting(start)
     prices = prices_of(price)
     chosen = _pools(pools, accesses, capacity, on_improvement)
@@ -342,7 +339,7 @@ def plan(
         optimizer=optimizer,
         keep_gradients=keep_gradients,
     )
-    keeps = keep is not None or hint is not None
+    keeps = keep is not None
     solver = Solver(
         planner,
         limit_of_search(planner, time_limit) if keeps else time_limit,
@@ -401,11 +398,11 @@ def plan(
 def _check_together(chosen: Any, wished: Any, begin: Any, prices: Any) -> None:
     """Refuse options that do not go together."""
     if chosen is not None and wished:
-        raise TypeError("options keep and hint do not go with pools")
+        raise TypeError("option keep does not go with pools")
     if chosen is not None and begin is not None:
         raise TypeError("option start does not go with pools")
     if prices and (chosen is not None or wished):
-        raise TypeError("option price does not go with pools, keep or hint")
+        raise TypeError("option price does not go with pools or keep")
 
 
 def _pools(pools: Any, accesses: Any, capacity: Any, on_improvement: Any) -> Pools | None:

@@ -277,7 +277,7 @@ def test_plan_errors_are_one_line(
         ("g.json", "{", "g.json: line 1, column 2: Expecting property name"),
         (
             "g.json",
-            '{"format": "memplan.plan", "version": 2}',
+            '{"format": "memplan.plan", "version": 1}',
             "g.json: expected a graph dict with tensors, ops and outputs, got a memplan.plan file",
         ),
         ("g.json", "[1]", "g.json: expected a graph dict with tensors, ops and outputs, got list"),

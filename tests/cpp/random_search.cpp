@@ -21,8 +21,8 @@
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "plain_checks.hpp"
-#include "plan/attempt.hpp"
 #include "random_problem.hpp"
+#include "solve/attempt.hpp"
 
 using namespace memplan;
 

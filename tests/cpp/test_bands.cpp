@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "auto/bands.hpp"
 #include "check.hpp"
 #include "memplan/partial_order.hpp"
 #include "memplan/solve.hpp"
 #include "plain_checks.hpp"
 #include "problem/order_rows.hpp"
-#include "search/bands.hpp"
 
 using namespace memplan;
 

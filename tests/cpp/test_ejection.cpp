@@ -10,9 +10,9 @@
 #include "memplan/problem.hpp"
 #include "memplan/registry.hpp"
 #include "plain_checks.hpp"
-#include "search/ejection_search.hpp"
-#include "search/obstacles.hpp"
-#include "search/order_search.hpp"
+#include "search/ejection/ejection_search.hpp"
+#include "search/ejection/obstacles.hpp"
+#include "search/orders/order_search.hpp"
 
 using namespace memplan;
 

@@ -3,8 +3,8 @@
 #include <random>
 #include <vector>
 
+#include "base/max_tree.hpp"
 #include "check.hpp"
-#include "problem/max_tree.hpp"
 
 using namespace memplan;
 

@@ -14,8 +14,8 @@
 #include "plain_checks.hpp"
 #include "problem/antichain.hpp"
 #include "problem/clique_search.hpp"
-#include "search/pair_search.hpp"
-#include "search/pair_squeeze.hpp"
+#include "search/pairs/pair_search.hpp"
+#include "search/pairs/pair_squeeze.hpp"
 
 using namespace memplan;
 

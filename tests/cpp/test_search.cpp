@@ -15,12 +15,12 @@
 #include "memplan/plan.hpp"
 #include "memplan/verify.hpp"
 #include "planners/planners.hpp"
-#include "search/floors.hpp"
-#include "search/marks.hpp"
-#include "search/refutations.hpp"
-#include "search/sections.hpp"
-#include "search/valleys.hpp"
-#include "search/window_repair.hpp"
+#include "problem/sections.hpp"
+#include "search/valley/floors.hpp"
+#include "search/valley/marks.hpp"
+#include "search/valley/refutations.hpp"
+#include "search/valley/valleys.hpp"
+#include "search/wheel/window_repair.hpp"
 
 using namespace memplan;
 

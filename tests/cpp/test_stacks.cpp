@@ -8,8 +8,8 @@
 #include "memplan/plan.hpp"
 #include "memplan/verify.hpp"
 #include "planners/planners.hpp"
-#include "search/stack_search.hpp"
-#include "search/stack_tree.hpp"
+#include "search/stacks/stack_search.hpp"
+#include "search/stacks/stack_tree.hpp"
 
 using namespace memplan;
 

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "memplan/limits.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
@@ -40,11 +40,11 @@ inline constexpr std::int64_t kCliqueWork = 40'000'000;  // words of 64 bits loo
 
 // The heaviest clique that was found: the heaviest of all where the work suffices, else at least the load. It is the
 // load's, without a search, where nothing conflicts beyond lifetimes and no buffer has a shape. The time limit and
-// `stop` of the options end the search with what it has. O(n log n + pairs), then as the work allows.
-Clique heaviest_clique(const Problem& problem, const PlanOptions& options = {}, std::int64_t work = kCliqueWork);
+// `stop` of the limits end the search with what it has. O(n log n + pairs), then as the work allows.
+Clique heaviest_clique(const Problem& problem, const Limits& limits = {}, std::int64_t work = kCliqueWork);
 
 // For each range of bytes a clique that it is in, heavy where little work makes it so; those that are part of another
 // are left out. Of at most a thousand ranges, else none. O(ranges^2 x words).
-std::vector<Clique> some_cliques(const Problem& problem, const PlanOptions& options = {});
+std::vector<Clique> some_cliques(const Problem& problem, const Limits& limits = {});
 
 }  // namespace memplan

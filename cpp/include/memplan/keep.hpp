@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "memplan/plan.hpp"
-#include "memplan/planner.hpp"
+#include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {

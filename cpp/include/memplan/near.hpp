@@ -9,14 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "memplan/limits.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
 // Places buffers in the order of what is wished, each at its wish or at the lowest offset above that is free; those
 // without a wish, kNowhere, last and lowest. Distances do not count. O(n r log n) for r byte ranges in use at a time.
-// Throws TimeLimitError or InterruptedError where the options end it.
-std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes, const PlanOptions& options = {});
+// Throws TimeLimitError or InterruptedError where the limits end it.
+std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes, const Limits& limits = {});
 
 }  // namespace memplan

@@ -14,17 +14,17 @@
 #include <utility>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "memplan/limits.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
 // The problem, with conflicts besides those that it has: steps are events, and only what `pairs` (earlier, later) say,
 // with what follows from them, happens before. Throws ProblemError for a pair whose earlier step is not the lower one,
-// and InterruptedError where `stop` of the options ends it. For events in c chains: O((pairs + buffers) c log buffers),
+// and InterruptedError where `stop` of the limits ends it. For events in c chains: O((pairs + buffers) c log buffers),
 // and the conflicts; memory for c numbers per event at most, and the conflicts.
 Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs,
-                            const PlanOptions& options = {});
+                            const Limits& limits = {});
 
 // Per buffer the vector clocks of its first and of its last event, of `clocks` numbers each: an event happens before
 // another if none of its numbers is above the other's, and they are not the same. Steps are ranks of the clocks in an
@@ -35,9 +35,9 @@ struct ClockedLives {
 };
 
 // Throws ProblemError, naming the buffer, where a first event does not happen before its last, and InterruptedError
-// where `stop` of the options ends it. For first events in c chains: O(buffers c clocks log buffers), and the
+// where `stop` of the limits ends it. For first events in c chains: O(buffers c clocks log buffers), and the
 // conflicts.
 ClockedLives lives_of_clocks(std::span<const std::int64_t> first, std::span<const std::int64_t> last,
-                             std::size_t clocks, const PlanOptions& options = {});
+                             std::size_t clocks, const Limits& limits = {});
 
 }  // namespace memplan

@@ -1,13 +1,24 @@
-// Plan: an offset for every buffer, and what is known about how good it is.
+// Plan: an offset for every buffer, and what is known about how good it is; and the placement that it is made of.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "memplan/problem.hpp"
 
 namespace memplan {
+
+// What a planner gives.
+struct Placement {
+  std::vector<Bytes> offsets;
+  std::string_view winner = {};  // for portfolios: the member whose offsets these are
+  Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
+  Index pools = 0;               // for planners that think in pools, laid end to end: how many; else 0
+  bool searched = false;         // by a planner that gives its best so far when it is to end
+  bool interrupted = false;      // someone asked the planner to end, by a way of its own
+};
 
 struct Plan {
   std::vector<Bytes> offsets;  // per buffer of the problem

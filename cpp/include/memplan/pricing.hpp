@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {

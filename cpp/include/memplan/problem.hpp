@@ -120,6 +120,17 @@ class Problem {
   // What conflicts beyond lifetimes; nullptr when nothing does.
   const Conflicts* conflicts() const { return conflicts_.get(); }
 
+  // Of two different buffers, whether a step has both.
+  bool alive_together(Index a, Index b) const { return first(a) < last(b) && first(b) < last(a); }
+  // Whether they conflict beyond lifetimes.
+  bool kept_apart(Index a, Index b) const { return conflicts_ != nullptr && conflicts_->contains(a, b); }
+  // Whether there are bytes of them that may not be shared, for either reason.
+  bool conflict(Index a, Index b) const { return alive_together(a, b) || kept_apart(a, b); }
+  // Whether no byte of them may be shared, wherever they lie.
+  bool wholly_apart(Index a, Index b) const {
+    return kept_apart(a, b) || (alive_together(a, b) && parts(a).empty() && parts(b).empty());
+  }
+
   bool has_pins() const { return fixed_ != nullptr && !fixed_->pins.empty(); }
   // Where a buffer must lie; kNowhere: anywhere.
   Bytes pin(Index i) const { return has_pins() ? fixed_->pins[at(i)] : kNowhere; }

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "memplan/planner.hpp"
+#include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "memplan/clique.hpp"
-#include "memplan/planner.hpp"
+#include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <stdexcept>
 
+#include "base/sorting.hpp"
 #include "memplan/errors.hpp"
-#include "problem/sorting.hpp"
 
 namespace memplan {
 

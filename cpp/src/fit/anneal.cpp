@@ -9,7 +9,7 @@ namespace memplan {
 
 namespace {
 
-constexpr double kHot = 0.3, kCold = 0.005;  // of the mean cost of a rerun: what a move may cost more, at both ends
+constexpr double kHottest = 0.3, kColdest = 0.005;  // of the mean cost of a rerun: what a move may cost more, at both ends
 constexpr double kOfPrice = 1.5;             // of the prices of the bound, at first
 constexpr int kLook = 200;                   // moves between two looks at the prices, ...
 constexpr int kFewFit = 20, kManyFit = 100;  // ... which change unless that many of them end within the capacity
@@ -170,7 +170,7 @@ bool Anneal::run(double enough, std::int64_t& work) {
   try {
     while (work > 0 && best_cost_ > enough && !movable_.empty()) {
       const std::int64_t before = live_.work();
-      const double heat = mean * kHot * std::pow(kCold / kHot, 1 - static_cast<double>(work) / given);
+      const double heat = mean * kHottest * std::pow(kColdest / kHottest, 1 - static_cast<double>(work) / given);
       const double cost = cost_;
       most_cost_ = cost + live_.over() - heat * std::log(chance_.share() + 1e-300);
       toggled_.clear();

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "base/chance.hpp"
+#include "base/deadline.hpp"
 #include "fit/live_schedule.hpp"
-#include "placing/deadline.hpp"
-#include "search/chance.hpp"
 
 namespace memplan {
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "fit/cover.hpp"
 #include "fit/exact.hpp"
 #include "fit/fit_search.hpp"
@@ -21,7 +22,6 @@
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/infeasible.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -128,8 +128,8 @@ class Fitter {
  private:
   Ways ways(bool parts) const { return {options_.recompute, options_.transfer, parts}; }
 
-  PlanOptions limits() const {
-    PlanOptions limits;
+  Limits limits() const {
+    Limits limits;
     limits.time_limit = options_.time_limit;
     limits.start = std::chrono::steady_clock::now();
     limits.stop = options_.stop;
@@ -137,14 +137,14 @@ class Fitter {
   }
 
   // Until this part of the time limit has passed, counted from the start of all.
-  PlanOptions until(double part) const {
-    PlanOptions limits = limits_;
+  Limits until(double part) const {
+    Limits limits = limits_;
     if (limits.time_limit) *limits.time_limit *= part;
     return limits;
   }
 
   double moments_of(const FitModel& model, const Cover& cover) const {
-    const PlanOptions part = until(kUntilMoments);
+    const Limits part = until(kUntilMoments);
     return moments_bound(model, cover, Deadline(part));
   }
 
@@ -278,7 +278,7 @@ class Fitter {
   const FitOptions& options_;
   static constexpr double kUntilMoments = 0.2, kUntilBound = 0.7;
 
-  PlanOptions limits_, of_search_;
+  Limits limits_, of_search_;
   Deadline deadline_;  // of the search
   std::optional<Fitted> best_;
   Bytes least_load_ = kMaxBytes;

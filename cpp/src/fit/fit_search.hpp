@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "base/chance.hpp"
+#include "base/deadline.hpp"
 #include "fit/candidates.hpp"
-#include "placing/deadline.hpp"
-#include "search/chance.hpp"
 
 namespace memplan {
 

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/fit.hpp"
 #include "memplan/infeasible.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -71,8 +71,8 @@ class Descent {
   }
 
  private:
-  PlanOptions limits() const {
-    PlanOptions limits;
+  Limits limits() const {
+    Limits limits;
     limits.time_limit = options_.time_limit;
     limits.stop = options_.stop;
     return limits;
@@ -119,7 +119,7 @@ class Descent {
   const std::vector<OpFacts>& facts_;
   const StorageOptions& storage_;
   const FitOptions& options_;
-  PlanOptions limits_;
+  Limits limits_;
   Deadline deadline_;
   Bytes proven_ = 0;
   bool interrupted_ = false;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "search/max_flow.hpp"
+#include "base/max_flow.hpp"
 
 namespace memplan {
 

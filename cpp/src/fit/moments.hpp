@@ -9,8 +9,8 @@
 // first inequality, it is a minimum cut. The best of several ops and prices counts.
 #pragma once
 
+#include "base/deadline.hpp"
 #include "fit/cover.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

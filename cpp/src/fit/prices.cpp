@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "search/ascent.hpp"
+#include "base/ascent.hpp"
 
 namespace memplan {
 
@@ -22,9 +22,9 @@ struct Own {
   bool fetched;  // some of them may be
 };
 
-class Pricing {
+class UnitPricing {
  public:
-  Pricing(const FitModel& model, const Cover& cover)
+  UnitPricing(const FitModel& model, const Cover& cover)
       : model_(model), cover_(cover), worth_(cover.gaps.size()), taken_(cover.gaps.size()) {
     const auto maker = [&](std::size_t g) { return model.contents.items[at(cover.gaps[g].item)].maker; };
     for (std::size_t g = 0; g < cover.gaps.size();) {
@@ -178,7 +178,7 @@ class Pricing {
 Prices prices_of(const FitModel& model, const Cover& cover, double known, int rounds, const Deadline& deadline) {
   Prices best{std::vector<double>(cover.too_much.size(), 0), 0};
   if (cover.gaps.empty()) return best;
-  Pricing pricing(model, cover);
+  UnitPricing pricing(model, cover);
   best.of_op = ascend(pricing, cover.too_much.size(), known, rounds, deadline);
   best.bound = std::max(0.0, pricing.bound(best.of_op));
   best.bound *= 1 - 1e-9;  // what rounding may have added

@@ -8,8 +8,8 @@
 
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "fit/cover.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

@@ -5,16 +5,16 @@
 #include <optional>
 #include <string_view>
 
+#include "base/deadline.hpp"
 #include "keep/fewest_moves.hpp"
 #include "keep/wishes.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/near.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
-#include "placing/deadline.hpp"
-#include "placing/orders.hpp"
-#include "plan/attempt.hpp"
 #include "problem/fold.hpp"
+#include "problem/orders.hpp"
+#include "solve/attempt.hpp"
 
 namespace memplan {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "problem/sorting.hpp"
+#include "base/sorting.hpp"
 
 namespace memplan {
 

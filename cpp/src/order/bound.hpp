@@ -9,9 +9,9 @@
 
 #include <span>
 
+#include "base/deadline.hpp"
 #include "memplan/order_bound.hpp"
 #include "order/contents_model.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

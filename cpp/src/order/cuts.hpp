@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
+#include "base/max_flow.hpp"
 #include "order/contents_model.hpp"
-#include "placing/deadline.hpp"
-#include "search/max_flow.hpp"
 
 namespace memplan {
 

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/telling.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

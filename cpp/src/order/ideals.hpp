@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "order/contents_model.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

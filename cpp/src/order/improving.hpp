@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/cuts.hpp"
 #include "order/telling.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "order/contents_model.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

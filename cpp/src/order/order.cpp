@@ -5,13 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
 #include "order/contents_model.hpp"
 #include "order/rules.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 
@@ -98,7 +98,7 @@ class Ordering {
   const ChosenOrder& chosen_;
   const StorageOptions& storage_;
   const OrderOptions& options_;
-  PlanOptions limits_;
+  Limits limits_;
   OpOrder order_;
 };
 

@@ -13,7 +13,7 @@ OrderBound order_bound(const Graph& graph, const StorageOptions& storage, std::i
   const ContentsModel model(graph, storage);
   std::vector<Index> order(graph.ops().size());
   std::iota(order.begin(), order.end(), Index{0});
-  PlanOptions limits;
+  Limits limits;
   limits.stop = stop;
   return bound_of(model, order, work, Deadline(limits));
 }

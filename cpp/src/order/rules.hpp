@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
+#include "base/deadline.hpp"
 #include "memplan/order_info.hpp"
 #include "memplan/parameters.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/telling.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

@@ -3,10 +3,11 @@
 
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
-#include "memplan/planner.hpp"
-#include "placing/deadline.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
 
 namespace memplan {
 

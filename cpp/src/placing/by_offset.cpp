@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "problem/sorting.hpp"
+#include "base/sorting.hpp"
 
 namespace memplan {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "placing/section_lives.hpp"
+#include "problem/section_lives.hpp"
 
 namespace memplan {
 

@@ -4,10 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "memplan/planner.hpp"
-#include "placing/deadline.hpp"
-#include "placing/orders.hpp"
+#include "base/deadline.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
 #include "placing/placed.hpp"
+#include "problem/orders.hpp"
 
 namespace memplan {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "placing/orders.hpp"
 #include "placing/placed.hpp"
+#include "problem/orders.hpp"
 
 namespace memplan {
 
@@ -19,13 +19,13 @@ Bytes fit_above(std::span<const OffsetRange> room, Bytes alignment, Bytes wish) 
 
 }  // namespace
 
-std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes, const PlanOptions& options) {
+std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes, const Limits& limits) {
   std::vector<Index> order = with_bytes(problem);
   const auto last = [&](Index i) { return wishes[at(i)] == kNowhere; };
   std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
     return std::pair(last(a), wishes[at(a)]) < std::pair(last(b), wishes[at(b)]);
   });
-  const Deadline deadline(options);
+  const Deadline deadline(limits);
   Placed placed(problem, deadline);
   std::vector<Bytes> offsets(problem.size().size(), 0);
   for (Index i = 0; i < problem.count(); ++i)

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "placing/orders.hpp"
+#include "problem/orders.hpp"
 
 namespace memplan {
 
@@ -22,8 +22,7 @@ void for_each_pair(const Problem& problem, const Deadline& deadline, F&& f) {
   if (problem.conflicts() == nullptr) return;
   for (Index a : births) {
     problem.conflicts()->for_each(a, [&](Index b) {
-      const bool by_life = problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
-      if (a < b && problem.size(b) > 0 && !by_life) f(a, b);
+      if (a < b && problem.size(b) > 0 && !problem.alive_together(a, b)) f(a, b);
     });
   }
 }

@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "placing/deadline.hpp"
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
 
 namespace memplan {
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/problem.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

@@ -11,7 +11,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "placing/orders.hpp"
+#include "memplan/plan.hpp"
+#include "problem/orders.hpp"
 
 namespace memplan {
 

@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "memplan/planner.hpp"
-#include "placing/deadline.hpp"
+#include "base/deadline.hpp"
+#include "base/sorting.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
 #include "placing/free_blocks.hpp"
-#include "problem/sorting.hpp"
 
 namespace memplan {
 

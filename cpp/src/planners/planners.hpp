@@ -1,8 +1,10 @@
-// The planners' entry points, one per file of this folder; registry.cpp lists them.
+// The planners' entry points, one per file of the folders here; the registry lists them.
 #pragma once
 
-#include "memplan/planner.hpp"
-#include "placing/deadline.hpp"
+#include "base/deadline.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
 
 namespace memplan {
 
@@ -96,10 +98,5 @@ inline constexpr Parameter kSqueakyWheel[] = {
     {"orders", "work, in times that all buffers are placed", 64, 0, 1 << 30},
     {"placements", "work, in buffers placed", 400'000, 0, std::int64_t{1} << 40}};
 Placement squeaky_wheel(const Problem& problem, const PlanOptions& options);
-
-inline constexpr Parameter kPortfolio[] = {
-    {"effort", "steps of work of all members together; without end where only a time limit is given", 1'000'000'000, 0,
-     kMaxBytes}};
-Placement portfolio(const Problem& problem, const PlanOptions& options);  // the planner "auto"
 
 }  // namespace memplan

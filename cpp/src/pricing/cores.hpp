@@ -18,8 +18,8 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "memplan/pricing.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

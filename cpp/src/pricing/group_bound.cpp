@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/ascent.hpp"
 #include "pricing/groups_apart.hpp"
-#include "search/ascent.hpp"
 
 namespace memplan {
 

@@ -25,8 +25,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/deadline.hpp"
 #include "memplan/pricing.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

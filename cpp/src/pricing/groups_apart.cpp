@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "placing/orders.hpp"
+#include "base/chance.hpp"
 #include "pricing/open_pairs.hpp"
 #include "problem/clique_search.hpp"
-#include "search/chance.hpp"
+#include "problem/orders.hpp"
 
 namespace memplan {
 

@@ -79,7 +79,7 @@ void Meetings::collect(Index i, std::vector<Meeting>& found) const {
     if (k >= at(born_later)) break;
     const Index other = by_birth_[k];
     if (other == i) continue;
-    if (problem_.conflicts() != nullptr && problem_.conflicts()->contains(i, other)) continue;  // added below
+    if (problem_.kept_apart(i, other)) continue;  // added below
     problem_.for_each_part(i, [&](const Part& p) {
       problem_.for_each_part(other, [&](const Part& q) {
         if (p.first < q.last && q.first < p.last) found.push_back({other, q.begin - p.end, q.end - p.begin, 0});

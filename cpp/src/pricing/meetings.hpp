@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "base/max_tree.hpp"
 #include "memplan/problem.hpp"
-#include "problem/max_tree.hpp"
 
 namespace memplan {
 

@@ -48,10 +48,7 @@ std::vector<PairPrice> merged(std::span<const PairPrice> prices) {
 }  // namespace
 
 bool never_share(const Problem& problem, Index a, Index b) {
-  if (problem.size(a) == 0 || problem.size(b) == 0) return true;
-  if (problem.conflicts() != nullptr && problem.conflicts()->contains(a, b)) return true;
-  const bool alive_together = problem.first(a) < problem.last(b) && problem.first(b) < problem.last(a);
-  return alive_together && problem.parts(a).empty() && problem.parts(b).empty();
+  return problem.size(a) == 0 || problem.size(b) == 0 || problem.wholly_apart(a, b);
 }
 
 OpenPairs open_pairs(const Problem& problem, const Fold* fold, std::span<const PairPrice> prices) {

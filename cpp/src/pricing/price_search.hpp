@@ -20,10 +20,10 @@
 #include <span>
 #include <vector>
 
-#include "placing/deadline.hpp"
+#include "base/chance.hpp"
+#include "base/deadline.hpp"
 #include "pricing/meetings.hpp"
 #include "pricing/priced_layout.hpp"
-#include "search/chance.hpp"
 
 namespace memplan {
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "placing/deadline.hpp"
+#include "base/deadline.hpp"
 #include "pricing/meetings.hpp"
 
 namespace memplan {

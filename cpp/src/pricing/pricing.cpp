@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
-#include "placing/deadline.hpp"
 #include "pricing/cores.hpp"
 #include "pricing/group_bound.hpp"
 #include "pricing/meetings.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/sorting.hpp"
 #include "problem/run_bytes.hpp"
-#include "problem/sorting.hpp"
 
 namespace memplan {
 

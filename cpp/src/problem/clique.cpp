@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
-#include "placing/deadline.hpp"
-#include "placing/orders.hpp"
-#include "placing/section_lives.hpp"
 #include "problem/antichain.hpp"
 #include "problem/clique_search.hpp"
 #include "problem/order_rows.hpp"
+#include "problem/orders.hpp"
+#include "problem/section_lives.hpp"
 #include "problem/unbranched.hpp"
 
 namespace memplan {
@@ -231,11 +231,11 @@ Clique sorted(Clique clique) {
 
 }  // namespace
 
-Clique heaviest_clique(const Problem& asked, const PlanOptions& options, std::int64_t work) {
+Clique heaviest_clique(const Problem& asked, const Limits& limits, std::int64_t work) {
   Clique best = clique_of_load(asked);
   const Problem problem = without_branches(asked);
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return sorted(std::move(best));
-  const Deadline deadline(options);
+  const Deadline deadline(limits);
   try {
     std::vector<CliqueMember> ranges = ranges_of(problem, worth_looking_at(problem, best.bytes, deadline));
     if (ranges.size() > kMostRanges) return sorted(std::move(best));
@@ -245,10 +245,10 @@ Clique heaviest_clique(const Problem& asked, const PlanOptions& options, std::in
   return sorted(std::move(best));
 }
 
-std::vector<Clique> some_cliques(const Problem& problem, const PlanOptions& options) {
+std::vector<Clique> some_cliques(const Problem& problem, const Limits& limits) {
   std::vector<CliqueMember> ranges = ranges_of(problem, with_bytes(problem));
   if (ranges.size() > kMostGrown) return {};
-  const Deadline deadline(options);
+  const Deadline deadline(limits);
   return Ranges(problem, std::move(ranges), deadline).grown();
 }
 

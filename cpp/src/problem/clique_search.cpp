@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "search/chance.hpp"
+#include "base/chance.hpp"
 
 namespace memplan {
 

@@ -4,9 +4,9 @@
 #include <numeric>
 #include <string>
 
+#include "base/groups.hpp"
 #include "memplan/errors.hpp"
 #include "problem/unbranched.hpp"
-#include "storage/groups.hpp"
 
 namespace memplan {
 
@@ -95,7 +95,7 @@ void check_members(const Problem& problem, const std::vector<Index>& members, st
                        std::to_string(first) + ", " + std::to_string(last) + ")");
         });
       });
-      if (problem.conflicts() == nullptr || !problem.conflicts()->contains(a, b)) continue;
+      if (!problem.kept_apart(a, b)) continue;
       const Bytes begin = std::max(inside[at(a)], inside[at(b)]);
       const Bytes end = std::min(inside[at(a)] + problem.size(a), inside[at(b)] + problem.size(b));
       if (begin < end) refuse(problem, a, b, apart + std::to_string(end - begin) + " bytes, and these two conflict");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "problem/sorting.hpp"
+#include "base/sorting.hpp"
 
 namespace memplan {
 

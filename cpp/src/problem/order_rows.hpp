@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "memplan/problem.hpp"
-#include "placing/deadline.hpp"
 
 namespace memplan {
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "base/deadline.hpp"
 #include "memplan/errors.hpp"
-#include "placing/deadline.hpp"
 #include "problem/begins.hpp"
 
 namespace memplan {
@@ -189,8 +189,8 @@ Begins begins_of(const Clocks& clocks, const std::vector<std::size_t>& order, co
 }  // namespace
 
 Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs,
-                            const PlanOptions& options) {
-  const Deadline deadline(options);
+                            const Limits& limits) {
+  const Deadline deadline(limits);
   const Reach reach(steps_of(problem, pairs), pairs, deadline);
   std::vector<std::vector<Begin>> chains(at(reach.chains()));
   std::vector<std::vector<Index>> ending(reach.events());  // buffers, by their last event
@@ -219,8 +219,8 @@ Problem with_happens_before(const Problem& problem, const std::vector<std::pair<
 }
 
 ClockedLives lives_of_clocks(std::span<const std::int64_t> first, std::span<const std::int64_t> last,
-                             std::size_t clocks, const PlanOptions& options) {
-  const Deadline deadline(options);
+                             std::size_t clocks, const Limits& limits) {
+  const Deadline deadline(limits);
   const Clocks events(first, last, clocks);
   const std::size_t count = events.buffers();
   const std::vector<std::size_t> order = events.sorted(deadline);

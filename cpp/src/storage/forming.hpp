@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "base/groups.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/storage.hpp"
-#include "storage/groups.hpp"
 
 namespace memplan {
 

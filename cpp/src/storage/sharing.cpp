@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/max_tree.hpp"
 #include "memplan/errors.hpp"
-#include "problem/max_tree.hpp"
 
 namespace memplan {
 

@@ -173,14 +173,6 @@ def _add_placing(group: Group) -> None:
         "--keep", type=Path, metavar="PLAN", help="an earlier plan, .json or .csv, of whose offsets few shall change"
     )
     group.add_argument(
-        "--hint",
-        type=values.pin,
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help="the offset that a buffer gets if that costs nothing; may be repeated",
-    )
-    group.add_argument(
         "--contiguous",
         type=values.names,
         action="append",
@@ -308,7 +300,6 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     layout = {"pin": dict(options.pin), "reserved": options.reserve}
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
     layout |= {"exclude": options.exclude, "price": options.price}
-    layout["hint"] = dict(options.hint)
     if options.keep is not None:
         from ..importers.plan_files import read_plan
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..facts.plan_format import FORMAT, PART_KEYS, VERSION, VERSION_IN_POOLS
+from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
 from ..facts.usage import parts_by_buffer
 from ..files import replacing
 
@@ -34,7 +34,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION if plan.memories is None else VERSION_IN_POOLS,
+        "version": VERSION,
         "memplan": _core.__version__,
         "planner": plan.planner,
         "winner": plan.winner,

@@ -103,7 +103,7 @@ class Plan:
     fitting : Fitting or None
         How the graph was changed to fit a capacity, for a plan that `memplan.fit` made.
     moved : tuple of str or None
-        For a plan that was to keep offsets, by ``keep`` or ``hint``: the buffers that lie elsewhere.
+        For a plan that was to keep offsets, by ``keep``: the buffers that lie elsewhere.
     moved_bound : int or None
         With `moved`: so many buffers at least lie elsewhere in every plan of the problem that is no higher than the
         plan that was changed, or than the capacity.

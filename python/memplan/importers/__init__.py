@@ -52,9 +52,9 @@ def capture_source(
         "keep_gradients": boolean(keep_gradients, "keep_gradients"),
     }
     kind = kind_of(source)
+    _refuse_options(kind, {option for option, used in given.items() if used})
     if kind.startswith(".") and not os.path.exists(source):  # before a package is asked for that could read it
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(source))
-    _refuse_options(kind, {option for option, used in given.items() if used})
     if kind == "problem":
         return source  # type: ignore[no-any-return]
     if kind == "tape":

@@ -11,7 +11,7 @@ from ..errors import SourceError
 from ..facts.fitting import Fitting, fitting_from
 from ..facts.memories import Memories, memories_from
 from ..facts.plan import FiledOrder
-from ..facts.plan_format import FORMAT, PART_KEYS, READABLE
+from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
 from ..files import read_json
 from .csv import Rows
 
@@ -45,9 +45,9 @@ class PlanRows(NamedTuple):
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     """Read buffers, offsets and the planner's name; SourceError names the entry that is not as expected."""
     spec = read_json(path, "a plan that memplan wrote")
-    if spec.get("format") != FORMAT or spec.get("version") not in READABLE:
+    if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
         got = f"{spec.get('format')!r} version {spec.get('version')!r}"
-        raise SourceError(f"{path}: expected format {FORMAT!r} version {' or '.join(map(str, READABLE))}, got {got}")
+        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
     rows = Rows()
     columns: tuple[list[Any], ...] = (
         rows.name,

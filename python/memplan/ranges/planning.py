@@ -24,7 +24,7 @@ _CAPTURED = (
     *("source", "args", "kwargs", "train", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
     "keep_gradients",
 )
-_REFUSED = ("pools", "accesses", "keep", "hint", "start", "price", "on_improvement")
+_REFUSED = ("pools", "accesses", "keep", "start", "price", "on_improvement")
 
 
 _POWERS = 5  # of 2, that are offered as the least size where smaller ones give another network

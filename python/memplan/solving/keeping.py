@@ -1,4 +1,4 @@
-"""Plans that lie as an earlier plan did, or where hints say, wherever that costs nothing."""
+"""Plans that lie as an earlier plan did, wherever that costs nothing."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from ..text import offer
 
 @dataclass(frozen=True)
 class Wishes:
-    """Where buffers should begin: as in an earlier plan, or by name; hints come before that."""
+    """Where buffers should begin: as in an earlier plan, or by name."""
 
     earlier: Plan | Mapping[str, int]
-    hints: Mapping[str, int]
+    named_by: str | None = None  # the option whose names must be those of buffers; None: they may be gone
 
     def __bool__(self) -> bool:
-        return len(self.earlier) > 0 or bool(self.hints)
+        return len(self.earlier) > 0
 
     def targets(self, problem: _core.Problem) -> npt.NDArray[np.int64]:
         """Where each buffer should begin; -1 where it does not matter.
@@ -31,20 +31,22 @@ class Wishes:
         Raises
         ------
         ValueError
-            A hint names no buffer. What an earlier plan had may be gone.
+            A name is that of no buffer. What an earlier plan had may be gone.
         """
-        if isinstance(self.earlier, Plan) and not self.hints and (found := self._by_position(problem)) is not None:
+        if isinstance(self.earlier, Plan) and (found := self._by_position(problem)) is not None:
             return found
         names = problem.names or [f"#{b}" for b in range(len(problem))]
-        known = set(names) if self.hints else set()
-        for name in self.hints:
-            if name not in known:
-                raise ValueError(f"hint must name buffers, got {name!r}; {offer(str(name), names, 'buffers')}")
         wished = self.by_name()
+        if self.named_by is not None:
+            known = set(names)
+            for name in wished:
+                if name not in known:
+                    near = offer(str(name), names, "buffers")
+                    raise ValueError(f"{self.named_by} must name buffers, got {name!r}; {near}")
         return np.fromiter((wished.get(name, -1) for name in names), np.int64, len(names))
 
-    def by_name(self) -> dict[str, int]:
-        return {**(offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier), **self.hints}
+    def by_name(self) -> Mapping[str, int]:
+        return offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier
 
     def _by_position(self, problem: _core.Problem) -> npt.NDArray[np.int64] | None:
         """As a plan of a problem with the same names has them, which is quick."""
@@ -60,23 +62,20 @@ class Wishes:
         return target
 
 
-def wishes(keep: Plan | Mapping[str, int] | None, hint: Mapping[str, int | str] | None) -> Wishes:
-    """What is asked for, checked; the names are looked up when there is a problem."""
-    if keep is not None and not isinstance(keep, (Plan, Mapping)):
-        raise TypeError(f"keep must be a plan or a mapping from names to offsets, got {type(keep).__name__}")
-    if hint is not None and not isinstance(hint, Mapping):
-        raise TypeError(f"hint must be a mapping from names to offsets, got {type(hint).__name__}")
-    if not isinstance(keep, Plan):
-        keep = {name: in_bytes(offset, f"keep[{name!r}]") for name, offset in (keep or {}).items()}
-    return Wishes(keep, {name: in_bytes(offset, f"hint[{name!r}]") for name, offset in (hint or {}).items()})
+def wishes(keep: Plan | Mapping[str, int | str] | None) -> Wishes:
+    """What `keep` asks for, checked; the names are looked up when there is a problem."""
+    return _wishes("keep", {} if keep is None else keep)
 
 
-def starting(start: Plan | Mapping[str, int] | None) -> Wishes | None:
+def starting(start: Plan | Mapping[str, int | str] | None) -> Wishes | None:
     """From where a search begins, checked; None: from nothing."""
-    if start is None:
-        return None
-    if not isinstance(start, (Plan, Mapping)):
-        raise TypeError(f"start must be a plan or a mapping from names to offsets, got {type(start).__name__}")
-    if not isinstance(start, Plan):
-        start = {name: in_bytes(offset, f"start[{name!r}]") for name, offset in start.items()}
-    return Wishes(start, {})
+    return None if start is None else _wishes("start", start)
+
+
+def _wishes(option: str, given: Plan | Mapping[str, int | str]) -> Wishes:
+    if not isinstance(given, (Plan, Mapping)):
+        raise TypeError(f"{option} must be a plan or a mapping from names to offsets, got {type(given).__name__}")
+    if isinstance(given, Plan):
+        return Wishes(given)
+    named_by = "keep" if option == "keep" else None
+    return Wishes({name: in_bytes(offset, f"{option}[{name!r}]") for name, offset in given.items()}, named_by)

@@ -1,0 +1,56 @@
+// BandMember: a portfolio for each band (auto/bands.hpp), and their plans on each other, or beside each other.
+#pragma once
+
+#include "auto/bands.hpp"
+#include "auto/member.hpp"
+
+namespace memplan {
+
+// Bytes that all plans of a band need, by its heaviest clique as far as a little work finds it.
+Bytes bound_of_band(const Problem& band, const PlanOptions& options, const Deadline& deadline);
+
+class BandMember : public Member {
+ public:
+  // What the bands are to each other.
+  enum class Bands {
+    separate,  // nothing of one meets anything of the others
+    joined,    // all of one conflict with all of the others
+    likely,    // anything
+  };
+
+  // `problem` outlives it. What is proven of separate bands is proven of the whole, and what is proven of joined ones
+  // where all alignments are the same.
+  BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed, const MakeRounds& make);
+
+  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
+  bool is_done(const Incumbent& best) const override;
+  bool seeks_proofs() const override { return proves_; }
+  std::string_view name() const override { return "bands"; }
+  std::vector<Bytes> offsets() const override;
+  Bytes lower_bound() const override;
+  std::int64_t work() const override;
+
+  // Nothing is lost by planning the bands alone.
+  bool is_lossless() const { return proves_; }
+
+ private:
+  struct Part {
+    Band band;
+    std::unique_ptr<Rounds> rounds;
+    Bytes alignment;  // of what lies below: a multiple of all in the band
+  };
+
+  const Part* next() const;
+  std::vector<Bytes> bases() const;
+  bool has_plan() const;
+  Bytes peak() const;
+
+  const Problem& problem_;
+  Bands are_;
+  bool proves_;
+  std::vector<Part> parts_;
+  std::vector<std::int64_t> slices_;  // per part
+  std::int64_t saved_ = 0;            // work
+};
+
+}  // namespace memplan

@@ -1,0 +1,68 @@
+// Member: what takes turns in a portfolio, and a portfolio that takes turns in a member of another one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+// The best plan so far.
+struct Incumbent {
+  Placement& placement;
+  Bytes peak;
+};
+
+// What searches in a slice, and what it found there.
+class Member {
+ public:
+  virtual ~Member() = default;
+  // Works for about that much, from the best plan so far; true if it found a better one. Where the deadline throws, it
+  // has found none.
+  virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
+  virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
+  virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
+  virtual std::string_view name() const = 0;
+  virtual std::vector<Bytes> offsets() const = 0;
+  virtual Bytes lower_bound() const = 0;
+  virtual std::int64_t work() const = 0;
+};
+
+// A portfolio of a problem of its own that works a round at a time.
+class Rounds {
+ public:
+  virtual ~Rounds() = default;
+  // Each member works for so much. The first round begins with a first plan. Throws where the deadline passes before
+  // there is one.
+  virtual void round(std::int64_t slice, const Deadline& deadline) = 0;
+  virtual bool has_plan() const = 0;
+  virtual bool is_done() const = 0;  // nothing better is to be expected
+  virtual const std::vector<Bytes>& offsets() const = 0;
+  virtual Bytes peak() const = 0;
+  virtual Bytes lower_bound() const = 0;  // proven
+  virtual std::int64_t work() const = 0;
+};
+
+using MakeRounds = std::function<std::unique_ptr<Rounds>(const Problem& problem, std::uint64_t seed)>;
+
+// For planners that run within the deadline, on its thread.
+inline PlanOptions options_within(PlanOptions options, const Deadline& deadline) {
+  options.time_limit = deadline.left();
+  options.start = {};
+  options.stop = [&deadline] { return deadline.passed(); };
+  options.improved = {};
+  options.warm.clear();
+  return options;
+}
+
+}  // namespace memplan

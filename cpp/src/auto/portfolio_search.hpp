@@ -1,0 +1,90 @@
+// PortfolioSearch: the rounds of the portfolio (auto/auto.cpp), in which its members take turns.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "auto/member.hpp"
+#include "base/deadline.hpp"
+#include "memplan/plan.hpp"
+#include "memplan/plan_options.hpp"
+#include "memplan/problem.hpp"
+#include "problem/sections.hpp"
+
+namespace memplan {
+
+class PortfolioSearch {
+ public:
+  // Puts the best placement into `best`, which is that of first_plan at first. `make` makes the portfolios of bands.
+  PortfolioSearch(const Problem& problem, const PlanOptions& options, Placement& best, MakeRounds make);
+
+  void run(const Deadline& deadline);
+
+  // What comes before the rounds.
+  void begin(const Deadline& deadline);
+
+  // Every member works for a slice.
+  void round(std::int64_t slice, const Deadline& deadline);
+
+  // Nothing better is to be expected, or the effort is spent.
+  bool is_done() const;
+  Bytes peak() const { return best_.peak; }
+  Bytes lower_bound() const { return bound_; }
+  std::int64_t work() const { return work_; }
+
+ private:
+  // Who takes part.
+  void offer_beginnings(const Deadline& deadline);
+  void mend(const Deadline& deadline);
+  void gather(const Deadline& deadline);
+  bool add_lossless_bands(const Deadline& deadline);
+  void add_likely_bands(const Deadline& deadline);
+  void lay_out_sections(const Deadline& deadline);
+  void add_pairs(const Deadline& deadline);
+  void add_general();
+  void add_valley(std::uint64_t seed, std::int64_t at_bound);
+  void limit_effort();
+  bool may_be_bands() const;
+  bool is_general() const { return problem_.conflicts() != nullptr || problem_.has_shapes(); }
+  bool is_exact() const { return exact_ || (sections_ && !problem_.has_shapes()); }
+  bool has_long_lives() const;
+
+  // Their turns.
+  bool search(Member& member, std::int64_t slice, const Deadline& deadline) const;
+  void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better,
+                    const Deadline& deadline);
+  std::int64_t share(const Member& member, std::int64_t slice) const;
+  bool ends_the_search(const Member& member, bool better) const;
+  bool proves(const Member& member) const;
+  void merge(std::size_t done, const std::vector<bool>& better);
+  void note_winner();
+
+  // The best plan.
+  void offer(std::string_view member, std::vector<Bytes> offsets);
+  void keep(std::string_view member, std::vector<Bytes> offsets);
+  void tell() const { options_.tell({best_.placement.offsets, best_.peak, bound_, best_.placement.winner}); }
+  void raise_bound(Bytes bound) { best_.placement.lower_bound = bound_ = std::max(bound_, bound); }
+  Bytes enough() const { return options_.enough(bound_); }
+  bool is_refuted(Bytes bound) const;
+  bool is_over(const Deadline& deadline) const { return is_done() || deadline.passed(); }
+
+  const Problem& problem_;
+  const PlanOptions& options_;
+  const MakeRounds make_;
+  Incumbent best_;
+  Bytes bound_;
+  std::int64_t effort_;
+  bool given_;          // the effort or the time
+  bool exact_ = false;  // by pairs
+  bool began_ = false;
+  std::int64_t work_ = 0;
+  std::map<std::string_view, int> lag_;  // of kinds of members that found nothing while another did: halvings of slices
+  std::optional<Problem> plain_;
+  std::optional<Sections> sections_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace memplan

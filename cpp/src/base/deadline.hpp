@@ -1,0 +1,92 @@
+// Deadline: whether what runs has to end, since its time limit has passed or since someone asked it to.
+//
+// Whatever takes long ticks. The clock is looked at once in many ticks, and when the time has come, a tick throws. A
+// search catches that and keeps its best plan (best_so_far.hpp); the other planners let it through: they have no plan
+// before they are done.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "memplan/errors.hpp"
+#include "memplan/limits.hpp"
+
+namespace memplan {
+
+// Belongs to the thread that asks it.
+class Deadline {
+ public:
+  Deadline() = default;  // never passes
+
+  // Counts from the start that the options name, or else from now; `options` outlives it.
+  explicit Deadline(const Limits& options)
+      : seconds_(options.time_limit),
+        stop_(options.stop ? &options.stop : nullptr),
+        start_(options.start.value_or(Clock::now())) {}
+
+  // Seconds of the time limit that are left, if there is one.
+  std::optional<double> left() const {
+    if (!seconds_) return std::nullopt;
+    return std::max(1e-9, *seconds_ - seconds_since_start());
+  }
+
+  bool passed() const {
+    if (passed_ || (!seconds_ && stop_ == nullptr)) return passed_;
+    const auto now = Clock::now();
+    if (seconds_ && seconds_since_start(now) >= *seconds_) passed_ = true;
+    if (stop_ != nullptr && now >= next_look_) {
+      next_look_ = now + kBetweenLooks;
+      if ((*stop_)()) passed_ = asked_ = true;
+    }
+    return passed_;
+  }
+
+  // Throws InterruptedError or TimeLimitError if it has passed.
+  void check() const {
+    if (!passed()) return;
+    if (asked_) throw InterruptedError("asked to end");
+    throw TimeLimitError("the time limit has passed");
+  }
+
+  // `work` more has been done, in steps of some ten nanoseconds; now and then, checks.
+  void tick(std::size_t work = 1) const {
+    if (work < ticks_left_) {
+      ticks_left_ -= work;
+      return;
+    }
+    ticks_left_ = kTicksBetweenLooks;
+    check();
+  }
+
+  // The comparison, which ticks: for sorting what is large.
+  template <class Less>
+  auto ticking(Less less) const {
+    return [this, less](const auto& a, const auto& b) {
+      tick();
+      return less(a, b);
+    };
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kBetweenLooks{10};  // at what others may want
+  static constexpr std::size_t kTicksBetweenLooks = 1 << 14;
+
+  double seconds_since_start(Clock::time_point now = Clock::now()) const {
+    return std::chrono::duration<double>(now - start_).count();
+  }
+
+  std::optional<double> seconds_;
+  const std::function<bool()>* stop_ = nullptr;
+  Clock::time_point start_ = Clock::now();
+  mutable Clock::time_point next_look_ = start_;
+  mutable bool passed_ = false;
+  mutable bool asked_ = false;  // to end, by others
+  mutable std::size_t ticks_left_ = kTicksBetweenLooks;
+};
+
+}  // namespace memplan

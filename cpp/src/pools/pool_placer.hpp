@@ -1,0 +1,45 @@
+// Pool placer: whether some wholes can be placed in a pool, by a planner; and how, or that none can.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "pools/wholes.hpp"
+
+namespace memplan {
+
+struct PoolAnswer {
+  Bytes peak = 0;
+  Bytes bound = 0;             // proven: no placement of these peaks lower
+  Bytes asked = 0;             // the peak at which the search was to end
+  std::vector<Bytes> offsets;  // in their order
+};
+
+class PoolPlacer {
+ public:
+  // All outlive it. `effort` is the work of a search that the planner is allowed, unless it was asked for another.
+  PoolPlacer(const Wholes& wholes, const ChosenPlanner& planner, const PlanOptions& options, std::int64_t effort,
+             const Deadline& deadline);
+
+  // Places wholes, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
+  // remembered, where they are few.
+  const PoolAnswer& place(const std::vector<Index>& members, std::size_t pool, Bytes enough);
+
+  std::int64_t work() const { return work_; }
+
+ private:
+  PoolAnswer placed(const std::vector<Index>& members, std::size_t pool, Bytes enough);
+
+  const Wholes& wholes_;
+  const ChosenPlanner& planner_;
+  const PlanOptions& options_;
+  const std::int64_t effort_;
+  const Deadline& deadline_;
+  std::int64_t work_ = 0;
+  std::map<std::pair<std::size_t, std::vector<Index>>, PoolAnswer> known_;
+};
+
+}  // namespace memplan

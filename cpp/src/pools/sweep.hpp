@@ -1,0 +1,29 @@
+// Sweep: pools for all wholes in the order of their births, so that loads fit and the cost is the least.
+//
+// What happens after a moment depends on the buffers alive then, and on where these lie. So of all choices that agree
+// on them, the cheapest is kept. Where few buffers are alive at once, as in most networks without a backward pass, that
+// is exact for loads. Else the choices that lose most are dropped; what the best of these could have cost is a bound.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "pools/demand.hpp"
+#include "pools/memory_prices.hpp"
+#include "pools/wholes.hpp"
+
+namespace memplan {
+
+struct Sweep {
+  std::vector<Index> pool;  // per buffer; empty where nothing was found
+  double dropped = 0;       // the least regret of what was dropped; infinite where nothing was
+  std::int64_t work = 0;
+};
+
+// At most `width` choices at a time, and none that loses `most` or more.
+// O(buffers width alive).
+Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width,
+                  double most, const Deadline& deadline);
+
+}  // namespace memplan

@@ -1,0 +1,33 @@
+// Sections: time cut where it matters. A section is a moment at which a set of buffers is alive that is part of no
+// larger one: after births and before the next death.
+//
+//     ──────┐   ┌──────         births, then deaths: one section; four of them here, and the buffer in
+//     ──┐ ┌─┴─┐ │  ┌───         the middle covers the sections [1, 3)
+//       └─┘   └─┴──┘
+//      0   1   2    3
+//
+// Two buffers are alive together exactly when they share a section.
+#pragma once
+
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+struct SectionLives {
+  std::vector<Index> begin;  // per buffer; what has no bytes covers none
+  std::vector<Index> end;
+  std::vector<Bytes> load;  // per section, as if buffers of several parts were whole
+
+  Index sections() const { return static_cast<Index>(load.size()); }
+};
+
+// O(n log n).
+SectionLives section_lives(const Problem& problem, const Deadline& deadline);
+
+// Per buffer, the largest load of a section that it covers. O(n log n).
+std::vector<Bytes> load_covered(const SectionLives& lives, const Deadline& deadline);
+
+}  // namespace memplan

@@ -1,0 +1,45 @@
+// Sections: a problem as the search by valleys sees it. Time is cut as in problem/section_lives.hpp. An item is a
+// buffer that has bytes.
+//
+// Where the alignments of all that an item may meet have a common divisor, whatever lies on it begins at a multiple of
+// that: its size is rounded up, by its padding, which only the item at the very top does not need.
+//
+// Shapes and conflicts beyond lifetimes are not seen here.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+struct Sections {
+  Sections(const Problem& problem, const Deadline& deadline);  // O(n log n)
+
+  Index items() const { return static_cast<Index>(buffer.size()); }
+
+  Index count = 0;
+  // Per item, in an order that does not depend on that of the buffers, but for identical ones:
+  std::vector<Index> buffer;       // of the problem
+  std::vector<Index> first, last;  // it covers the sections [first, last)
+  std::vector<Bytes> size;         // rounded up
+  std::vector<Bytes> padding;      // what was added
+  std::vector<Bytes> alignment;
+  std::vector<Index> twin;  // the first item that is identical to it
+  // Per section, and one more: the first item that begins there or later.
+  std::vector<Index> begins;
+  // Per section: the bytes alive, rounded up but for the one with the most padding. No plan peaks below any of them.
+  std::vector<Bytes> load;
+
+  std::int64_t covered = 0;  // sections, by all items together
+
+  Bytes highest_load() const;  // 0 without sections
+
+ private:
+  void pad(const Deadline& deadline);
+  void add_up(const Deadline& deadline);
+};
+
+}  // namespace memplan

@@ -1,0 +1,71 @@
+// EjectionSearch: a plan below a target, for conflicts and shapes: a buffer that finds no place ejects what is in its
+// way.
+//
+//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 is in the pool. It goes where the penalties of what it ejects add up to least:
+//     of
+//            │┌───────┐ ┌───┐          3 alone rather than of 0 and 1. Then 3 is in the pool, and the penalty of 4 is
+//            ││ 1     │ │ 3 │          raised, since it was hard to place: it will not be ejected soon. When the pool
+//            is │├──────┬┴─┴───┤          empty there is a plan, and the target is lowered ││ 0    │  2   │   + 4
+//            └┴──────┴──────┴─▶
+//
+// Only offsets matter at which a buffer touches another one, from above or from below, and the two ends: between them
+// the sum does not fall. One sweep over what is in the way finds the least. Ties are broken by chance.
+//
+// Runs take the next buffer from the pool by chance, or the largest, in turn; penalties begin at 1 in each. A run that
+// moves many buffers in vain is given up. The target is then set less low, and the next run may be longer.
+//
+// Complexity: O(n) for a buffer moved, with shapes O(k log k) for k ranges that are in the way. Guarantee: none.
+// Source: guided ejection search, Nagata and Braysy 2009; there of vehicles' tours.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/chance.hpp"
+#include "search/ejection/obstacles.hpp"
+
+namespace memplan {
+
+class EjectionSearch {
+ public:
+  // `problem` outlives it.
+  EjectionSearch(const Problem& problem, std::uint64_t seed, const Deadline& deadline);
+
+  // Goes on for about that much work, or until a plan peaks at most at `enough`; true where the best one it has peaks
+  // below the one given by its offsets, from which it goes on.
+  bool step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline);
+
+  const std::vector<Bytes>& offsets() const { return best_; }
+  std::int64_t work() const { return work_; }
+
+ private:
+  struct Place {
+    Bytes offset = kNowhere;
+    std::int64_t penalty = 0;  // of what is ejected
+  };
+
+  void begin(Bytes enough);
+  void move();
+  void give_up();
+  void keep(const Deadline& deadline);
+  void push_down(const Deadline& deadline);
+  Index take_from_pool();
+  Place cheapest(Index i);
+  void eject_from(Bytes offset);  // what is in the way there, of the buffer looked at last
+
+  const Problem& problem_;
+  Obstacles placed_;
+  Chance chance_;
+  std::vector<Bytes> best_;
+  Bytes best_peak_ = kMaxBytes;
+  Bytes target_ = 0;
+  bool running_ = false;
+  std::vector<Index> pool_;
+  std::vector<std::int64_t> penalty_;  // per buffer
+  std::int64_t runs_ = 0, moves_ = 0, most_moves_;
+  double share_;  // of the gap that a run is to close
+  std::int64_t work_ = 0;
+};
+
+}  // namespace memplan

@@ -1,0 +1,85 @@
+// OrderSearch: plans of general conflict graphs by orders. Each buffer goes, in its turn, to the lowest offset at which
+// it overlaps nothing that it conflicts with. What matters is the order, and it is changed where the peak is made.
+//
+//     offset ▲      ┌────────┐     3 makes the peak. It comes sooner, before something that it conflicts with; or two
+//     of
+//            │      │   3    │     what it rests on change places (1 or 2 with 0, on which 1 rests). Then what comes
+//            │ ┌────┴──┐┌────┤     after the change is placed again, until one ends above what is accepted
+//            │ │   1   ││    │
+//            │ ├──┬────┘│ 2  │
+//            │ │0 │     │    │
+//            └─┴──┴─────┴────┴─▶
+//
+// A change is accepted if the peak is not above the present one, nor above that of some hundred changes ago: the search
+// walks on plateaus and now and then uphill. Where it stays without a better peak for long, it begins again, from
+// another order or from the best.
+//
+// Conflicts of lifetimes and beyond are a matrix of bits, and what is placed is kept by offset, so to place a buffer is
+// one look at those below its place. Shapes are not seen here: buffers are whole.
+//
+// Complexity: O(n) for what is placed again, each. Guarantee: none. Source: the moves of hill_climb (TVM, Vela) and of
+// squeaky wheel (Joslin and Clements 1999); late acceptance: Burke and Bykov 2017.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/chance.hpp"
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+class OrderSearch {
+ public:
+  static constexpr Index kMostBuffers = 1 << 13;  // of a matrix of bits: 8 MiB
+
+  // `problem` outlives it.
+  OrderSearch(const Problem& problem, std::uint64_t seed, const Deadline& deadline);
+
+  // Goes on for about that much work, or until a plan peaks at most at `enough`; true where the best one it has peaks
+  // below the one given by its offsets, from which it learns.
+  bool step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline);
+
+  Bytes peak() const { return best_peak_; }
+  const std::vector<Bytes>& offsets() const { return best_; }
+  std::int64_t work() const { return work_; }
+
+ private:
+  struct Placed {
+    Bytes begin, end;
+    Index buffer;
+  };
+  using Order = std::vector<Index>;
+
+  bool conflict(Index a, Index b) const { return (rows_[at(a) * words_ + at(b) / 64] >> (at(b) % 64)) & 1; }
+  Order order_of(std::size_t start, std::span<const Bytes> best) const;
+  void begin(Order order, const Deadline& deadline);
+  bool place(std::size_t from, Bytes limit, const Deadline& deadline);
+  void change(const Deadline& deadline);
+  std::size_t propose();
+  void keep();
+
+  const Problem& problem_;
+  std::size_t words_;
+  std::vector<std::uint64_t> rows_;
+  std::vector<std::int64_t> weight_;  // per buffer, of it and what it conflicts with
+  Chance chance_;
+  std::vector<Bytes> best_;
+  Bytes best_peak_ = kMaxBytes;
+  Order order_, trial_;
+  std::vector<Placed> placed_, tried_;  // by begin
+  std::vector<std::size_t> position_;   // per buffer, in the order
+  Bytes peak_ = kMaxBytes, tried_peak_ = 0;
+  static constexpr std::size_t kMemory = 200;
+  std::array<Bytes, kMemory> before_{};  // peaks of so many changes ago
+  std::int64_t changes_ = 0, quiet_ = 0;
+  std::size_t starts_ = 0;
+  bool active_ = false;
+  std::int64_t work_ = 0;
+  std::vector<std::size_t> found_;
+};
+
+}  // namespace memplan

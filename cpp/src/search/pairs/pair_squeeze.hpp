@@ -1,0 +1,56 @@
+// PairSqueeze: the optimum of small problems of whatever kind, by runs of PairSearch between a bound and the best peak.
+//
+// Buffers that no chain of pairs connects are searched apart. A part is first searched at its bound, where a plan is
+// optimal at once; then in the middle between its bound and its best peak: a plan there lowers the peak, a proof that
+// there is none raises the bound, and a run that ends undecided is taken up again with twice the nodes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "search/pairs/pair_search.hpp"
+
+namespace memplan {
+
+class PairSqueeze {
+ public:
+  static constexpr Index kMostBuffers = 4096;             // of a problem
+  static constexpr std::size_t kMostInPart = 256;         // buffers
+  static constexpr Index kMostItems = 64;                 // of those, that need a search
+  static constexpr Bytes kMostBytes = Pairs::kMostBytes;  // of a plan
+
+  // `problem` outlives it; no plan of it peaks below `bound`.
+  PairSqueeze(const Problem& problem, Bytes bound, std::uint64_t seed, const Deadline& deadline);
+  ~PairSqueeze();
+
+  // Goes on for about that much work, towards a plan that peaks at most at `enough`; true where it has one that peaks
+  // below `best`, given by its offsets.
+  bool step(const std::vector<Bytes>& best, Bytes enough, std::int64_t work, const Deadline& deadline);
+
+  // No part is too large.
+  bool is_exact() const;
+
+  // Nothing is left to do: every part is at its bound, or too large.
+  bool is_done() const;
+
+  Bytes lower_bound() const;
+  const std::vector<Bytes>& offsets() const { return offsets_; }
+  std::int64_t work() const { return work_; }
+
+ private:
+  struct Part;
+
+  Bytes peak_of(const Part& part, const std::vector<Bytes>& offsets) const;
+  Part* next(Bytes enough);
+  void run(Part& part, Bytes enough, std::int64_t work, const Deadline& deadline);
+
+  const Problem& problem_;
+  Bytes bound_;
+  Bytes step_ = 1;  // between peaks that may be
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Bytes> offsets_;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace memplan

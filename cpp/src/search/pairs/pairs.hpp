@@ -1,0 +1,79 @@
+// Pairs: a problem without time. All that matters of two buffers is by how much the one may lie above the other.
+//
+//     offset ▲   ┌─────┐              j lies on i or below it: of the differences d, j's offset less i's, those between
+//          d │   │  j  │              -size of j and size of i are forbidden. Shapes forbid less: where parts of them
+//            │ ┌─┴───┬─┘                interlock there are gaps between the forbidden ranges
+//            │ │  i  │                   allowed ──────┤ forbidden ├──┤ forbidden ├────── allowed
+//            └─┴─────┴──▶ step         d             -4            1  3          8
+//
+// Lifetimes, conflicts, shapes and alignment are all in the forbidden ranges; a search on them serves all.
+//
+// Two kinds of items need no search, for they have a place whatever the others do:
+//   - one that may lie where another lies: smaller, and forbidden nothing that is not forbidden to the other too
+//   - one whose neighbours, wherever they lie below the bound, cannot block all of its offsets
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// The differences from `lowest` to `highest`, both included.
+struct OffsetGap {
+  Bytes lowest = 0;
+  Bytes highest = 0;
+
+  bool operator==(const OffsetGap&) const = default;
+};
+
+class Pairs {
+ public:
+  static constexpr Bytes kFar = kMaxBytes / 4;  // beyond every difference
+  static constexpr Bytes kMostBytes = kMaxBytes / 8;
+
+  // Of these buffers, which have bytes. No plan of them peaks below `bound`. O(n^2) pairs of parts, O(n^3) to see which
+  // need no search.
+  Pairs(const Problem& problem, std::vector<Index> buffers, Bytes bound, const Deadline& deadline);
+
+  // Those that need a search; what follows counts among them.
+  Index count() const { return static_cast<Index>(items_.size()); }
+  Bytes size(Index i) const { return problem_->size(items_[at(i)]); }
+  Bytes alignment(Index i) const { return problem_->alignment(items_[at(i)]); }
+  Index buffer(Index i) const { return items_[at(i)]; }
+
+  // What the offset of j less that of i may be, ascending; a single gap without ends where they do not meet. i < j.
+  std::span<const OffsetGap> gaps(Index i, Index j) const { return gaps_[pair(i, j)]; }
+
+  // Whether i and j can be exchanged.
+  bool twins(Index i, Index j) const;
+
+  // Puts the others into a placement that has those that needed a search.
+  void complete(std::vector<Bytes>& offsets) const;
+
+ private:
+  struct Left {
+    Index buffer;
+    Index beneath;  // it may lie where this one lies; kNone: it finds a place
+  };
+
+  std::size_t pair(Index i, Index j) const { return at(i) * items_.size() + at(j); }
+  void leave_out(const std::vector<Index>& buffers, Bytes bound, const Deadline& deadline);
+
+  const Problem* problem_;
+  std::vector<Index> items_;  // buffers
+  std::vector<std::vector<OffsetGap>> gaps_;
+  std::vector<Left> left_;  // in the order in which they were left out
+};
+
+// What the offset of b less that of a may be.
+std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
+
+// The buffers with bytes, in parts that no chain of pairs connects. O(n^2). One that has its place, `ground`, connects
+// nothing, and is the last of every part.
+std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline, Index ground = kNone);
+
+}  // namespace memplan

@@ -1,0 +1,121 @@
+// Stack search: is there a plan within a capacity, where every section is full or nearly so?
+//
+//     section  s   s+1      no byte is free in either. What stays keeps its place; so where d lies, something that is
+//            ┌───┬───┐      born lies. The bytes that are freed fall apart into ranges, and each is filled again: what
+//            │ a │ a │      dies in it lay on one another there and has the bytes of what is born in it.
+//            │ d │   │
+//            │ e │ f │      Where no part of what dies has the bytes of a part of what is born, there is one range. A
+//            │ b │ b │      stack tree keeps all orders in which it is one, exactly, and nothing has to be tried.
+//            └───┴───┘
+//
+// Where parts have the same bytes, as by chance, or because several ranges change in one moment, each way to divide
+// what dies and what is born into groups of the same bytes is tried, small groups first, depth first. At the end
+// any order of the last tree is a plan: read backward, it says in what order what was exchanged had lain.
+//
+// Where a few units of bytes are free, each is a gap: an item like others, which may stay, or be in a group that dies,
+// and is born again in any group that is left with bytes. Which ones do is tried in the same way.
+//
+// A run has a limited length. Every second one goes from the last section to the first. All but the first two draw
+// noise. The same seed and the same number of the run give the same search.
+//
+// Complexity: O(items · width), for so many alive at once, where there is one way at each section; exponential in the
+// ways that there are.
+// Guarantee: exact where all ways are tried: a plan, or the proof that there is none.
+// Source: memplan, on the trees of Booth and Lueker 1976.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/chance.hpp"
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+#include "problem/sections.hpp"
+#include "search/stacks/stack_tree.hpp"
+
+namespace memplan {
+
+class StackSearch {
+ public:
+  enum class Outcome { found, infeasible, undecided };
+
+  static constexpr Index kMostGaps = 3;  // in a section
+
+  // Whether there are so few gaps in every section, and whatever lies on whatever is aligned. All sizes are multiples
+  // of the step. O(items).
+  static bool serves(const Sections& sections, Bytes capacity, Bytes step, Index most_gaps = kMostGaps);
+
+  StackSearch(const Sections& sections, Bytes step, std::uint64_t seed, bool vary);
+
+  struct Limits {
+    std::int64_t exchanges;  // of this run
+    std::int64_t work;       // of all runs
+    const Deadline& deadline;
+  };
+
+  // One run, at a capacity that it serves.
+  Outcome run(Bytes capacity, std::int64_t number, Limits limits);
+
+  // Per item, after `found`.
+  std::span<const Bytes> offsets() const { return offset_; }
+
+  std::int64_t work() const { return work_; }
+
+ private:
+  using Items = std::vector<Index>;
+  struct Group {  // of the first that is to die, by positions in what is left
+    std::uint32_t out, in;
+    Bytes gaps;  // that are born with them
+    double order;
+  };
+  // What is left to try.
+  struct Frame {
+    StackTree tree;
+    Index section;  // the one that is entered
+    Items out, in;  // what is left of those that die, then gaps, and of those that are born
+    std::vector<Group> ways;
+    std::size_t next;
+    std::size_t done;  // exchanges
+  };
+
+  void start(Bytes capacity, std::int64_t number);
+  void enter_section();
+  bool is_entered() const;
+  bool is_gap(Index item) const { return item >= sections_.items(); }
+  Bytes size_of(Index item) const { return is_gap(item) ? step_ : sections_.size[at(item)]; }
+  Bytes sum_of(std::span<const Index> items, std::uint32_t chosen) const;
+  Bytes gaps_at(Index section) const { return (capacity_ - sections_.load[at(section)]) / step_; }
+  Items gaps() const;
+  Bytes room() const;
+  void add_gaps(Bytes count, Items& to) const;
+  bool enter(const Group& group);
+  std::vector<Group> skip();
+  std::vector<std::uint32_t> twins_before() const;
+  Group next_way();
+  std::vector<Group> groups();
+  void read_back(const Deadline& deadline);
+
+  const Sections& sections_;
+  const Bytes step_;
+  const std::uint64_t seed_;
+  std::vector<Items> born_, dying_;  // per section: those that begin there, and those that end at its end
+  StackExchange exchange_;
+  Chance chance_;
+  Bytes capacity_ = 0;
+  const bool may_vary_;
+  bool backward_ = false, vary_ = false;
+  bool skipped_ = false;  // some ways to divide
+  StackTree tree_;
+  Index section_ = 0;  // how many have been entered, from either end
+  Items out_, in_;
+  std::vector<Exchange> done_;
+  std::vector<Frame> frames_;
+  std::size_t kept_ = 0;  // nodes of their trees
+  std::vector<std::pair<Bytes, std::uint32_t>> sums_;
+  std::vector<Bytes> offset_;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace memplan

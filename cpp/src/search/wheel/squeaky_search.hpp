@@ -1,0 +1,90 @@
+// SqueakySearch: the search of the planner squeaky_wheel, which explains it, piece by piece, for whoever shares time
+// among several.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "search/wheel/repair.hpp"
+
+namespace memplan {
+
+// Holds the best plan so far. What it does depends on the problem, the seed and the calls made, never on the clock,
+// unless a deadline passes during a call.
+class SqueakySearch {
+ public:
+  // `problem` outlives it; no plan of it peaks below `bound`. A deadline throws in all that is given one, but for
+  // step(); then the best plan so far is all that is left of it.
+  SqueakySearch(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline);
+
+  // The starting orders, each with both fits.
+  static constexpr std::size_t kStarts = 12;
+  static constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
+
+  // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
+  // not be mended. True if that is a better plan than those before. Where there is a plan already, gives up once far
+  // too much is out of place.
+  bool start(std::size_t k, const Deadline& deadline);
+
+  // A plan found elsewhere: an offset per buffer. True if it is better than those before.
+  bool offer(std::span<const Bytes> offsets);
+
+  // Goes on for about that much work, or until the peak is at most `enough`: makes the starts that have not been made,
+  // and so on. A start is never interrupted by the end of work. True if the best plan is better than before.
+  bool step(std::int64_t work, const Deadline& deadline, Bytes enough = 0);
+
+  Bytes bound() const { return bound_; }
+  Bytes peak() const { return peak_; }  // kMaxBytes without a plan
+  std::span<const Bytes> best() const { return best_; }
+  std::int64_t work() const { return work_ + repair_.work(); }  // buffers looked at
+
+ private:
+  // A plan with some buffers out of it, to be repaired.
+  struct Attempt {
+    std::vector<Bytes> offsets;
+    std::vector<Rank> ranks;
+    std::vector<Index> out;
+    Bytes target;
+    Fit fit;
+  };
+
+  std::int64_t patience() const;
+  std::vector<Rank> ranks_of(std::size_t start, const Deadline& deadline) const;
+  bool place(Attempt& attempt, std::int64_t mending, const Deadline& deadline);
+  bool mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline);
+  void resume(Attempt attempt, std::int64_t work_allowed, const Deadline& deadline);
+  void next_attempt(const Deadline& deadline);
+  std::size_t next_start();
+  void end_descent();
+  void descend(const Deadline& deadline);
+  void work_until(std::int64_t end, const Deadline& deadline, Bytes enough);
+  bool keep_if_better(std::vector<Bytes> offsets);
+
+  const Problem& problem_;
+  const Bytes bound_;
+  const SectionLives lives_;
+  Repair repair_;
+  Chance chance_;
+  std::int64_t work_ = 0;
+  std::vector<Bytes> best_;
+  Bytes peak_ = kMaxBytes;
+  bool planned_ = false;
+
+  std::array<std::size_t, kStarts> left_out_;   // per start, the least that it left out
+  std::array<std::int64_t, kStarts> patience_;  // per start, the work for repairs when it is made next; 0: not made yet
+  std::size_t next_again_ = 0;                  // which of the most promising ones is made again next
+  bool again_ = false;                          // the last start was made again
+
+  bool active_ = false;             // a repair is under way
+  bool descending_ = false;         // and it is one of the best plan
+  std::int64_t slice_end_ = 0;      // the work at which it is given up
+  std::int64_t descent_work_ = 0;   // in descents so far
+  std::int64_t descent_begin_ = 0;  // the work at which the last one began
+  int halvings_ = 1;                // of the way from the best peak to the bound, when descending
+};
+
+}  // namespace memplan

@@ -1,0 +1,29 @@
+// Window repair: a plan that is above a target in a few places only is mended there, and stays as it is elsewhere.
+//
+//     target ▲╌╌╌╌╌╌╌╌┌──┐╌╌╌╌╌╌╌╌╌╌╌╌      what ends above the target is out. A window is a stretch of time around
+//            │  ┊ ┌───┴─┬┴─┐   ┊            it: what lies wholly in there may move, what reaches beyond is fixed.
+//            │──┼─┴─┐   │  │ ──┼───         So a repair in a window is one of the whole plan.
+//            └──┊───┴───┴──┴───┊──▶ step
+//                   window
+//
+// A window that fails grows, until all is done or the work is spent.
+//
+// O(n) per size of windows, and the repairs. Guarantee: the peak does not rise.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/problem.hpp"
+
+namespace memplan {
+
+// Whether all ends at the target or below at the end; offsets, one per buffer, are those of a plan before and after.
+// Plans that are above the target in many places are left alone. Work is counted in buffers looked at, and what is done
+// is taken off. The problem has no shapes and no conflicts beyond lifetimes. Where the deadline throws, the plan is
+// still one.
+bool repair_in_windows(const Problem& problem, std::vector<Bytes>& offsets, Bytes target, std::uint64_t seed,
+                       std::int64_t& work, const Deadline& deadline);
+
+}  // namespace memplan
