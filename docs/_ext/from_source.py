@@ -22,8 +22,7 @@ from memplan.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PLANNERS = ROOT / "cpp" / "src" / "planners"
-FILE_OF = {"auto": "portfolio"}  # where it is not the planner's name
+SOURCES = ROOT / "cpp" / "src"
 
 
 def planner_table() -> str:
@@ -88,7 +87,8 @@ def _head(row: PlannerInfo) -> str:
     """The comment or docstring at the head of the planner's source: idea, guarantee, complexity, drawings."""
     if row.run is not None:
         return inspect.cleandoc(sys.modules[row.run.__module__].__doc__ or "")
-    source = (PLANNERS / f"{FILE_OF.get(row.name, row.name)}.cpp").read_text(encoding="utf-8")
+    folder = SOURCES if row.name == "auto" else SOURCES / "planners"
+    source = next(folder.glob(f"*/{row.name}.cpp")).read_text(encoding="utf-8")
     lines = []
     for line in source.splitlines():
         if not line.startswith("//"):

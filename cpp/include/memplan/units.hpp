@@ -38,4 +38,10 @@ constexpr Bytes align_up(Bytes offset, Bytes alignment) {
   return excess == 0 ? offset : offset + (alignment - excess);
 }
 
+// The largest multiple that is <= offset, of either sign.
+constexpr Bytes align_down(Bytes offset, Bytes alignment) {
+  const Bytes excess = offset % alignment;
+  return offset - (excess < 0 ? excess + alignment : excess);
+}
+
 }  // namespace memplan

@@ -35,10 +35,10 @@ Bytes common_step(const Problem& problem) {
   return std::max<Bytes>(1, step);
 }
 
-class Search {
+class PinnedSearch {
  public:
-  Search(const Problem& problem, const PlanOptions& options,
-         const std::function<Placement(const Problem&, const PlanOptions&)>& planner, const Parameter& effort)
+  PinnedSearch(const Problem& problem, const PlanOptions& options,
+               const std::function<Placement(const Problem&, const PlanOptions&)>& planner, const Parameter& effort)
       : problem_(problem),
         options_(options),
         planner_(planner),
@@ -129,7 +129,7 @@ class Search {
 Placement around_pins(const Problem& problem, const PlanOptions& options,
                       const std::function<Placement(const Problem&, const PlanOptions&)>& planner,
                       const Parameter& effort) {
-  return Search(problem, options, planner, effort).run();
+  return PinnedSearch(problem, options, planner, effort).run();
 }
 
 }  // namespace memplan

@@ -17,6 +17,10 @@
 
 namespace memplan {
 
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 // Belongs to the thread that asks it.
 class Deadline {
  public:

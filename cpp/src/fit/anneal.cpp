@@ -9,7 +9,8 @@ namespace memplan {
 
 namespace {
 
-constexpr double kHottest = 0.3, kColdest = 0.005;  // of the mean cost of a rerun: what a move may cost more, at both ends
+constexpr double kHottest = 0.3,
+                 kColdest = 0.005;           // of the mean cost of a rerun: what a move may cost more, at both ends
 constexpr double kOfPrice = 1.5;             // of the prices of the bound, at first
 constexpr int kLook = 200;                   // moves between two looks at the prices, ...
 constexpr int kFewFit = 20, kManyFit = 100;  // ... which change unless that many of them end within the capacity

@@ -11,7 +11,7 @@ namespace memplan {
 namespace {
 
 constexpr std::size_t kBits = 64;
-constexpr std::size_t kMostWords = 1 << 24;  // of all states: 128 MiB
+constexpr std::size_t kMostWordsOfIdeals = 1 << 24;  // of all states: 128 MiB
 
 // A set of blocks, as words of bits.
 using Words = std::uint64_t*;
@@ -128,7 +128,7 @@ class Ideals {
       if (table_.at_set(table_.set(current)) != current) continue;  // a better way is known
       bound = std::max(bound, states_[at(current)].needed);
       if (states_[at(current)].count == blocks_.size()) return {path(current), bound};
-      if (work_ >= search_.work || ready_.size() >= kMostWords) return {std::nullopt, bound};
+      if (work_ >= search_.work || ready_.size() >= kMostWordsOfIdeals) return {std::nullopt, bound};
       expand(current);
     }
     return {std::nullopt, search_.limit};

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kWindow = 1024, kStep = 512;  // buffers
 constexpr int kGrowths = 12;                        // per buffer
 constexpr std::size_t kMostGroups = 96;
-constexpr std::int32_t kFree = -2, kApart = -1;  // of two buffers: may share for nothing, never share
+constexpr std::int32_t kFree = -2, kGroupsApart = -1;  // of two buffers: may share for nothing, never share
 
 // Buffers born one after another, and what is between every two of them.
 class Window {
@@ -35,7 +35,7 @@ class Window {
     for (std::size_t a = 0; a < count; ++a) {
       deadline.tick(count);
       for (std::size_t b = 0; b < a; ++b)
-        if (never_share(problem, buffers[a], buffers[b])) join(a, b, kApart);
+        if (never_share(problem, buffers[a], buffers[b])) join(a, b, kGroupsApart);
     }
     for (std::size_t p = 0; p < pairs.size(); ++p)
       if (const Index a = place[at(pairs[p].a)], b = place[at(pairs[p].b)]; a != kNone && b != kNone)

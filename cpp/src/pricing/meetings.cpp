@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMostKept = std::size_t{1} << 23;  // meetings: a quarter of a GiB
+constexpr std::size_t kMostMeetingsKept = std::size_t{1} << 23;  // meetings: a quarter of a GiB
 
 std::vector<Index> sorted_by_birth(const Problem& problem) {
   std::vector<Index> order(at(problem.count()));
@@ -59,7 +59,7 @@ std::span<const Meeting> Meetings::priced(Index i) const {
 
 std::span<const Meeting> Meetings::forbidden(Index i) {
   if (!known_[at(i)]) {
-    if (kept_ > kMostKept) {
+    if (kept_ > kMostMeetingsKept) {
       for (std::vector<Meeting>& list : forbidden_) std::vector<Meeting>().swap(list);
       known_.assign(known_.size(), false);
       kept_ = 0;

@@ -5,15 +5,7 @@
 
 namespace memplan {
 
-namespace {
-
-// The largest multiple that is <= offset, of either sign.
-Bytes align_down(Bytes offset, Bytes alignment) {
-  const Bytes excess = offset % alignment;
-  return offset - (excess < 0 ? excess + alignment : excess);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 PricedLayout::PricedLayout(const Problem& problem, Meetings& meetings, std::span<const Bytes> offsets)
     : problem_(problem), meetings_(meetings), offsets_(offsets.begin(), offsets.end()), placed_(offsets.size() + 1, 1) {

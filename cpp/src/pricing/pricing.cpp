@@ -25,12 +25,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kFewPairs = 128;                // whose cores are looked for
-constexpr std::int64_t kFirstWork = 1'000'000;        // of a round; the next has twice as much
-constexpr double kForSearch = 0.95, kForPeak = 0.3;   // of the time that there is then
-constexpr double kForCores = 0.4, kForGroups = 0.15;  // of that of the search
-constexpr double kLastRound = 0.4;                    // what a round takes that goes on to the end
-constexpr double kForPlanner = 0.2;                   // of the time limit, what has to be left for a planner
+constexpr std::size_t kFewPairs = 128;                 // whose cores are looked for
+constexpr std::int64_t kFirstPricingWork = 1'000'000;  // of a round; the next has twice as much
+constexpr double kForSearch = 0.95, kForPeak = 0.3;    // of the time that there is then
+constexpr double kForCores = 0.4, kForGroups = 0.15;   // of that of the search
+constexpr double kLastRound = 0.4;                     // what a round takes that goes on to the end
+constexpr double kForPlanner = 0.2;                    // of the time limit, what has to be left for a planner
 
 // More bytes than any plan needs.
 Bytes room_for_all(const Problem& problem) {
@@ -39,8 +39,6 @@ Bytes room_for_all(const Problem& problem) {
     room = saturated_add(room, saturated_add(problem.size(i), problem.alignment(i)));
   return room;
 }
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 void require_valid(const Verifier& verifier, std::span<const Bytes> offsets, Bytes capacity) {
   constexpr std::size_t kListed = 20;
@@ -173,8 +171,8 @@ class Pricing {
   }
 
   void lower_price(PriceSearch& search, Cores& cores, Bytes capacity, const Deadline& deadline) {
-    search.begin_greedily(kFirstWork, deadline, better(search));
-    round(search, std::min(kFirstWork / 4, most_work() / 200), deadline);
+    search.begin_greedily(kFirstPricingWork, deadline, better(search));
+    round(search, std::min(kFirstPricingWork / 4, most_work() / 200), deadline);
     take(search);
     const auto raise = [&](std::int64_t bound) {
       best_.price_bound = std::max(best_.price_bound, open_.paid_anyway + std::min(bound, open_price_));
@@ -188,7 +186,7 @@ class Pricing {
       });
     if (open_price_ < search.price()) search.take(fold_ ? fold_->folded(best_.offsets) : best_.offsets);
     const std::int64_t end = search.work() + std::min(effort_.work, most_work());
-    for (std::int64_t work = kFirstWork; search.price() > best_.price_bound - open_.paid_anyway; work *= 2) {
+    for (std::int64_t work = kFirstPricingWork; search.price() > best_.price_bound - open_.paid_anyway; work *= 2) {
       if (!deadline.left() && search.work() >= end) break;
       round(search, deadline.left() ? work : std::min(work, end - search.work()), deadline);
     }

@@ -52,9 +52,9 @@ struct Event {
   Bytes begin, end;  // of what is not fixed, 0 and its bytes
 };
 
-class Sweep {
+class GapSweep {
  public:
-  explicit Sweep(const Problem& problem)
+  explicit GapSweep(const Problem& problem)
       : events_(events_of(problem)), pieces_(sizes_of(events_)), unit_(unit_of(problem)) {}
 
   Bytes bound() {
@@ -147,7 +147,7 @@ class Sweep {
 Bytes fixed_bound(const Problem& problem) {
   const Bytes pinned = end_of_pins(problem);
   if (!problem.has_pins() && problem.reserved().empty()) return pinned;
-  return std::max(pinned, Sweep(problem).bound());
+  return std::max(pinned, GapSweep(problem).bound());
 }
 
 }  // namespace memplan

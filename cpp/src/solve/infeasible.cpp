@@ -33,7 +33,7 @@ std::string bytes_of(Bytes bytes, const std::vector<TightestStep::User>& users) 
          (users.size() == 1 ? " buffer:" : " buffers:");
 }
 
-std::string listed(const Problem& problem, const std::vector<TightestStep::User>& users) {
+std::string users_text(const Problem& problem, const std::vector<TightestStep::User>& users) {
   std::string text;
   const std::size_t count = std::min(users.size(), kListedBuffers);
   for (std::size_t k = 0; k < count; ++k) text += described(problem, users[k]);
@@ -66,7 +66,7 @@ InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_b
   const std::string why = needs_more ? "no two of these may share bytes, for they are alive together or conflict, "
                                      : "most is alive at step " + std::to_string(tightest.step) + ", ";
   InfeasibleError error(needed(capacity, lower_bound, plan) + "\n" + why +
-                        bytes_of(needs_more ? clique.bytes : tightest.bytes, users) + listed(problem, users));
+                        bytes_of(needs_more ? clique.bytes : tightest.bytes, users) + users_text(problem, users));
   error.capacity = capacity;
   error.lower_bound = lower_bound;
   error.plan = std::move(plan);

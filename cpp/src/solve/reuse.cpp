@@ -33,9 +33,9 @@ void move_in(std::map<Bytes, Tenancy>& tenancies, Bytes begin, Bytes end, Index 
   tenancies[begin] = {end, tenant};
 }
 
-class Walk {
+class TenancyWalk {
  public:
-  Walk(const Graph& graph, const Addresses& addresses) : graph_(graph), addresses_(addresses) {}
+  TenancyWalk(const Graph& graph, const Addresses& addresses) : graph_(graph), addresses_(addresses) {}
 
   // What each region is used for. Call for all ops in order.
   void step(Index k) {
@@ -96,7 +96,7 @@ class Walk {
 
 // Per op, those whose bytes it takes over; ascending.
 std::vector<std::vector<Index>> takeovers(const Graph& graph, const Addresses& addresses) {
-  Walk walk(graph, addresses);
+  TenancyWalk walk(graph, addresses);
   for (Index k = 0; k < graph.op_count(); ++k) walk.step(k);
   return takeovers_of(walk.uses_of_regions(), graph.op_count());
 }

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/registry.hpp"
@@ -20,10 +21,6 @@
 namespace memplan {
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // Whoever has no plan when it is to end says so by name.
 Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {

@@ -45,8 +45,8 @@ class Wishes:
                     raise ValueError(f"{self.named_by} must name buffers, got {name!r}; {near}")
         return np.fromiter((wished.get(name, -1) for name in names), np.int64, len(names))
 
-    def by_name(self) -> Mapping[str, int]:
-        return offsets_of(self.earlier) if isinstance(self.earlier, Plan) else self.earlier
+    def by_name(self) -> dict[str, int]:
+        return offsets_of(self.earlier) if isinstance(self.earlier, Plan) else dict(self.earlier)
 
     def _by_position(self, problem: _core.Problem) -> npt.NDArray[np.int64] | None:
         """As a plan of a problem with the same names has them, which is quick."""

@@ -215,9 +215,9 @@ class Component {
 };
 
 // Which buffers hang together: a forest whose trees are the components.
-class Forest {
+class SearchForest {
  public:
-  explicit Forest(std::size_t count) : parent_(count) {
+  explicit SearchForest(std::size_t count) : parent_(count) {
     for (std::size_t i = 0; i < count; ++i) parent_[i] = static_cast<Index>(i);
   }
 
@@ -235,7 +235,7 @@ class Forest {
 
 std::vector<std::vector<Index>> connected(const Problem& problem) {
   const std::vector<Index> births = by_birth(problem);
-  Forest forest(problem.size().size());
+  SearchForest forest(problem.size().size());
   Index longest = kNone;  // what dies last of those born so far
   for (Index born : births) {
     if (longest != kNone && problem.first(born) < problem.last(longest)) forest.join(longest, born);

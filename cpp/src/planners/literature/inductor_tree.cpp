@@ -33,7 +33,7 @@ namespace {
 using Node = std::int32_t;  // position in temporal_ or spatial_
 
 // What is in a part of time: a buffer, or a spatial split.
-struct Content {
+struct NodeContent {
   Index buffer = kNone;
   Node split = kNone;
 };
@@ -46,10 +46,10 @@ struct Live {
 };
 
 struct TemporalSplit {
-  Bytes size = 0;              // as planned: with the bytes that are kept for smaller buffers
-  std::vector<Content> parts;  // none: only room
-  std::vector<Live> live;      // of all parts; disjoint, ascending
-  Node parent = kNone;         // the spatial split that it is a half of
+  Bytes size = 0;                  // as planned: with the bytes that are kept for smaller buffers
+  std::vector<NodeContent> parts;  // none: only room
+  std::vector<Live> live;          // of all parts; disjoint, ascending
+  Node parent = kNone;             // the spatial split that it is a half of
 };
 
 struct SpatialSplit {
@@ -107,12 +107,12 @@ class Tree {
 
   Node new_temporal(Bytes size);
   Node new_spatial(Node lower, Node upper);
-  Node with_room(Content content, std::vector<Live> live, Bytes room);
-  void append(Node t, Content content);
-  void set_part(Node t, std::size_t part, Content content);
+  Node with_room(NodeContent content, std::vector<Live> live, Bytes room);
+  void append(Node t, NodeContent content);
+  void set_part(Node t, std::size_t part, NodeContent content);
   void note_live(Node t, Index i, std::size_t part);
 
-  Bytes size(const Content& content) const;
+  Bytes size(const NodeContent& content) const;
   void leave(std::vector<Visit>& path) const;
 
   const Problem& problem_;
@@ -183,7 +183,7 @@ void Tree::place(Node t, Index i) {
   const Bytes slot = temporal(t).size;
   if (slot < size) widen(t, size - slot);
   const Live life{problem_.first(i), problem_.last(i), 0};
-  append(t, slot > size ? Content{kNone, with_room({i, kNone}, {life}, slot - size)} : Content{i, kNone});
+  append(t, slot > size ? NodeContent{kNone, with_room({i, kNone}, {life}, slot - size)} : NodeContent{i, kNone});
   note_live(t, i, temporal(t).parts.size() - 1);
   propagate(t, i);
 }
@@ -223,19 +223,19 @@ Node Tree::new_spatial(Node lower, Node upper) {
 }
 
 // A spatial split of the content, live then, and room above it.
-Node Tree::with_room(Content content, std::vector<Live> live, Bytes room) {
+Node Tree::with_room(NodeContent content, std::vector<Live> live, Bytes room) {
   const Node lower = new_temporal(0);
   temporal(lower).live = std::move(live);
   append(lower, content);
   return new_spatial(lower, new_temporal(room));
 }
 
-void Tree::append(Node t, Content content) {
+void Tree::append(Node t, NodeContent content) {
   temporal(t).parts.emplace_back();
   set_part(t, temporal(t).parts.size() - 1, content);
 }
 
-void Tree::set_part(Node t, std::size_t part, Content content) {
+void Tree::set_part(Node t, std::size_t part, NodeContent content) {
   temporal(t).parts[part] = content;
   temporal(t).size = std::max(temporal(t).size, size(content));
   if (content.split == kNone) return;
@@ -263,7 +263,7 @@ void Tree::note_live(Node t, Index i, std::size_t part) {
   }
 }
 
-Bytes Tree::size(const Content& content) const {
+Bytes Tree::size(const NodeContent& content) const {
   if (content.split == kNone) return problem_.size(content.buffer);
   const SpatialSplit& split = spatial(content.split);
   return saturated_add(saturated_align_up(temporal(split.lower).size, alignment_), temporal(split.upper).size);
@@ -282,7 +282,7 @@ std::vector<Bytes> Tree::offsets() const {
       leave(path);
       continue;
     }
-    const Content& content = temporal(visit.split).parts[visit.part];
+    const NodeContent& content = temporal(visit.split).parts[visit.part];
     if (content.split != kNone) {
       path.push_back({spatial(content.split).lower, visit.begin, visit.begin});
       continue;
@@ -303,7 +303,7 @@ void Tree::leave(std::vector<Visit>& path) const {
   Visit& around = path.back();
   around.in_upper = !around.in_upper;
   if (around.in_upper) {
-    const Content& content = temporal(around.split).parts[around.part];
+    const NodeContent& content = temporal(around.split).parts[around.part];
     path.push_back({spatial(content.split).upper, end, end});
   } else {
     around.end = std::max(around.end, end);

@@ -231,23 +231,23 @@ std::vector<Bytes> Row::offsets(const Deadline& deadline) {
 // which the overwritten chunk ends: what is born at that step finds its bytes free.
 enum class Kind { kOverwrite, kFree, kAllocate };
 
-struct Event {
+struct ChunkEvent {
   Step step;
   Kind kind;
   std::size_t chunk;
 };
 
-std::vector<Event> events_of(std::span<const Chunk> chunks, const Deadline& deadline) {
-  std::vector<Event> events;
+std::vector<ChunkEvent> events_of(std::span<const Chunk> chunks, const Deadline& deadline) {
+  std::vector<ChunkEvent> events;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     events.push_back({chunks[c].first, chunks[c].overwrites ? Kind::kOverwrite : Kind::kAllocate, c});
     if (!chunks[c].overwritten) events.push_back({chunks[c].last, Kind::kFree, c});
   }
-  const auto key = [&](const Event& e) {
+  const auto key = [&](const ChunkEvent& e) {
     return std::tuple(e.step, e.kind, chunks[e.chunk].first, chunks[e.chunk].last, e.chunk);
   };
   std::sort(events.begin(), events.end(),
-            deadline.ticking([&](const Event& a, const Event& b) { return key(a) < key(b); }));
+            deadline.ticking([&](const ChunkEvent& a, const ChunkEvent& b) { return key(a) < key(b); }));
   return events;
 }
 
@@ -258,7 +258,7 @@ Placement megengine(const Problem& problem, const PlanOptions& options) {
   std::vector<Chunk> chunks;
   for (Index i : with_bytes(problem)) add_chain(problem, i, chunks);
   Row row(problem, chunks);
-  for (const Event& event : events_of(chunks, deadline)) {
+  for (const ChunkEvent& event : events_of(chunks, deadline)) {
     deadline.tick(kTicksPerEvent);
     switch (event.kind) {
       case Kind::kOverwrite: row.overwrite(event.chunk); break;

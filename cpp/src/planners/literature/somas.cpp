@@ -49,13 +49,13 @@ struct Ties {
 
 constexpr std::array<Ties, 6> kOrders = {{{0, 1}, {0, -1}, {1, 1}, {1, -1}, {-1, 1}, {-1, -1}}};
 
-struct Gap {
+struct FreeGap {
   Bytes offset;  // aligned
   Bytes begin;   // before alignment
   Bytes spare;   // bytes that are left of it, alignment's padding included
 };
 
-bool is_better(GapChoice fit, const Gap& a, const Gap& b) {
+bool is_better(GapChoice fit, const FreeGap& a, const FreeGap& b) {
   if (fit == kLowest) return a.begin < b.begin;
   if (fit == kHighest) return a.begin > b.begin;
   if (a.spare != b.spare) return fit == kTightest ? a.spare < b.spare : a.spare > b.spare;
@@ -156,7 +156,7 @@ class Solver {
     return begin;
   }
 
-  std::optional<Gap> find_gap(Index i, GapChoice fit, const Pool& pool, std::span<const Bytes> offsets) {
+  std::optional<FreeGap> find_gap(Index i, GapChoice fit, const Pool& pool, std::span<const Bytes> offsets) {
     taken_.clear();
     for (Index member : pool.members) {
       if (!problem_.conflict(i, member)) continue;
@@ -167,10 +167,10 @@ class Solver {
     deadline_.tick(pool.members.size());
     std::sort(taken_.begin(), taken_.end());
     taken_.emplace_back(pool.end, pool.end);
-    std::optional<Gap> best;
+    std::optional<FreeGap> best;
     Bytes begin = pool.begin;
     for (const auto& [taken, end] : taken_) {
-      const Gap gap{align_up(begin, problem_.alignment(i)), begin, taken - begin - problem_.size(i)};
+      const FreeGap gap{align_up(begin, problem_.alignment(i)), begin, taken - begin - problem_.size(i)};
       if (gap.spare >= gap.offset - begin && (!best || is_better(fit, gap, *best))) best = gap;
       begin = std::max(begin, end);
     }

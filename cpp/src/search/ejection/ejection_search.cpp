@@ -17,8 +17,6 @@ constexpr std::int64_t kMostMoves = std::int64_t{1} << 40;
 constexpr std::int64_t kLooksAtOnce = 4;
 constexpr std::int64_t kWorkPerMove = 16;
 
-Bytes align_down(Bytes offset, Bytes alignment) { return offset - offset % alignment; }
-
 }  // namespace
 
 EjectionSearch::EjectionSearch(const Problem& problem, std::uint64_t seed, const Deadline& deadline)

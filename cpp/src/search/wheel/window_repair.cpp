@@ -25,12 +25,12 @@ constexpr std::int64_t kLooksPerStart = 8;    // its starts count more than they
 constexpr std::int64_t kWorkOfRepair = 600;   // per buffer of a room
 constexpr std::size_t kLeastRooms = 16;       // that the whole could be cut into
 
-struct Window {
+struct RepairedWindow {
   Step begin, end;
 
-  bool meets(Window other) const { return begin < other.end && other.begin < end; }
-  bool contains(Window other) const { return begin <= other.begin && other.end <= end; }
-  void widen_to(Window other) {
+  bool meets(RepairedWindow other) const { return begin < other.end && other.begin < end; }
+  bool contains(RepairedWindow other) const { return begin <= other.begin && other.end <= end; }
+  void widen_to(RepairedWindow other) {
     begin = std::min(begin, other.begin);
     end = std::max(end, other.end);
   }
@@ -50,7 +50,7 @@ class WindowRepair {
     if (out_.size() * kBuffersPerOut > births_.size()) return out_.empty();
     find_last_deaths();
     for (std::size_t reach = kFirstReach; !out_.empty() && work_ > 0; reach *= kGrowth) {
-      for (const Window& core : cores(reach))
+      for (const RepairedWindow& core : cores(reach))
         if (work_ > 0) mend(core);
       std::erase_if(out_, [&](std::size_t k) { return !is_out(births_[k]); });
       if (reach >= births_.size()) break;
@@ -59,7 +59,7 @@ class WindowRepair {
   }
 
  private:
-  Window life(Index i) const { return {problem_.first(i), problem_.last(i)}; }
+  RepairedWindow life(Index i) const { return {problem_.first(i), problem_.last(i)}; }
 
   void find_last_deaths() {
     last_death_.reserve(births_.size());
@@ -68,10 +68,10 @@ class WindowRepair {
   }
 
   // So many births on either side of each that is out; those that meet are one.
-  std::vector<Window> cores(std::size_t reach) const {
-    std::vector<Window> cores;
+  std::vector<RepairedWindow> cores(std::size_t reach) const {
+    std::vector<RepairedWindow> cores;
     for (const std::size_t k : out_) {
-      Window core = life(births_[k]);
+      RepairedWindow core = life(births_[k]);
       core.widen_to(life(births_[k - std::min(k, reach)]));
       core.end = std::max(problem_.last(births_[k]), problem_.first(births_[std::min(k + reach, births_.size() - 1)]));
       if (cores.empty() || cores.back().end <= core.begin) {
@@ -84,7 +84,7 @@ class WindowRepair {
   }
 
   // What is alive in the window, by birth.
-  std::vector<Index> alive_in(Window window) {
+  std::vector<Index> alive_in(RepairedWindow window) {
     const auto born_before = [&](Step step) {
       return at(
           std::partition_point(births_.begin(), births_.end(), [&](Index i) { return problem_.first(i) < step; }) -
@@ -101,17 +101,17 @@ class WindowRepair {
     return alive;
   }
 
-  Window hull(const std::vector<Index>& buffers) const {
-    Window hull = life(buffers.front());
+  RepairedWindow hull(const std::vector<Index>& buffers) const {
+    RepairedWindow hull = life(buffers.front());
     for (const Index i : buffers) hull.widen_to(life(i));
     return hull;
   }
 
   // Makes the core anew. What conflicts with what is in there may move, and what conflicts with that is fixed.
-  void mend(Window core) {
+  void mend(RepairedWindow core) {
     const std::vector<Index> in_core = alive_in(core);
-    const Window reached = hull(in_core);
-    const Window room = hull(alive_in(reached));
+    const RepairedWindow reached = hull(in_core);
+    const RepairedWindow room = hull(alive_in(reached));
     std::vector<Index> others = alive_in(room);
     if (others.size() * kLeastRooms > births_.size()) return;
     std::erase_if(others, [&](Index i) { return life(i).meets(core); });
@@ -144,7 +144,7 @@ class WindowRepair {
   }
 
   // These buffers, in the part of their lives that is in the window.
-  Problem problem_of(const std::vector<Index>& buffers, Window window) const {
+  Problem problem_of(const std::vector<Index>& buffers, RepairedWindow window) const {
     std::vector<Bytes> size, alignment;
     std::vector<Step> first, last;
     for (const Index i : buffers) {
@@ -156,7 +156,7 @@ class WindowRepair {
     return Problem(std::move(size), std::move(first), std::move(last), std::move(alignment));
   }
 
-  bool place_core(const std::vector<Index>& buffers, Window core, std::vector<Bytes>& offsets) {
+  bool place_core(const std::vector<Index>& buffers, RepairedWindow core, std::vector<Bytes>& offsets) {
     const Problem problem = problem_of(buffers, core);
     const Sections sections(problem, deadline_);
     Squeeze squeeze(problem, sections, sections.highest_load(), seed_, deadline_);
