@@ -148,3 +148,15 @@ def test_a_file_that_is_not_there_is_said_to_be_so(suffix: str, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         memplan.plan(f"nowhere{suffix}")
+
+
+def test_what_a_planner_needs_is_asked_for_before_a_source_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ready() -> None:
+        raise memplan.MissingDependencyError("planner 'needy' needs nothing else")
+
+    row = memplan.PlannerInfo("needy", "", False, (), "", "", run=lambda *_: pytest.fail("run"), ready=ready)
+    monkeypatch.setattr("memplan.planning.registry._registered", {"needy": row})
+    with pytest.raises(memplan.MissingDependencyError, match="needs nothing else"):
+        memplan.plan("nowhere.onnx", "needy")
+    with pytest.raises(TypeError, match="ready must be callable, got 4"):
+        memplan.PlannerInfo("needy", "", False, (), "", "", ready=4)  # type: ignore[arg-type]

@@ -1,10 +1,9 @@
 // Bands: buffers in groups that are planned alone. The plans of the groups lie on each other.
 //
-//     offset ▲ ┌───┬──┬──────┐        Two cores, each with its own buffers. Little tells what happens on the one before
-//     of
-//            │ │   └──┤      │ core 1 something on the other, so nearly all of the one conflict with all of the other.
-//     core 1 │ ├──────┴──────┤        A core by itself has lifetimes: what is hard to plan as conflicts is easy then.
-//            │ ├────┬─────┬──┤
+//     offset ▲ ┌───┬──┬──────┐        Two cores, each with its own buffers. Little tells what happens on
+//            │ │   └──┤      │        the one before something on the other, so nearly all of the one
+//     core 1 │ ├──────┴──────┤        conflict with all of the other. A core by itself has lifetimes:
+//            │ ├────┬─────┬──┤        what is hard to plan as conflicts is easy then.
 //     core 0 │ └────┴─────┴──┘
 //            └─▶
 //

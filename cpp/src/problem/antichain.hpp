@@ -2,8 +2,8 @@
 //
 //     before    after          Every chain of buffers that follow one another can share the bytes of its largest one.
 //       0 ──────▶ 0'           Weighted, Dilworth's theorem says that the least weight of chains that cover all is that
-//       1 ──┐ ┌─▶ 1'           of the heaviest antichain. The least cover is all weights less a largest flow: as much
-//       of 2 ──┴─┘   2'           a buffer as goes on in a later one. The antichain is where the flow is cut.
+//       1 ──┐ ┌─▶ 1'           of the heaviest antichain. The least cover is all weights less a largest flow: as
+//       2 ──┴─┘   2'           much of a buffer as goes on in a later one. The antichain is where the flow is cut.
 //
 // Lifetimes are such an order, and so are lifetimes on several streams: a clique of what conflicts is an antichain. In
 // a relation that is no order, what comes out may not be one; whoever asks checks that.

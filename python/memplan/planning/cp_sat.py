@@ -110,6 +110,14 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     return replace(greedy, lower_bound=max(search.bound, start.lower_bound), interrupted=search.interrupted)
 
 
+def _load() -> Any:
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError as error:
+        raise MissingDependencyError("planner 'cp_sat' needs OR-tools: pip install 'memplan[exact]'") from error
+    return cp_model
+
+
 ROW = PlannerInfo(
     name="cp_sat",
     title="rectangles that may not overlap, by constraint programming; needs memplan[exact]",
@@ -119,15 +127,8 @@ ROW = PlannerInfo(
     source="OR-tools, CP-SAT",
     parameters=(Parameter("seconds", "time limit where none is given", 60, 1, 10**6),),
     run=run,
+    ready=_load,
 )
-
-
-def _load() -> Any:
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError as error:
-        raise MissingDependencyError("planner 'cp_sat' needs OR-tools: pip install 'memplan[exact]'") from error
-    return cp_model
 
 
 def _scaled(problem: _core.Problem, peak: int) -> _Scaled:

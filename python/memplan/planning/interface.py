@@ -159,6 +159,8 @@ class PlannerInfo:
         and for those that `register` adds.
     alias : str
         Another name of the planner, or empty. Only memplan's own planners have one.
+    ready : callable or None
+        Is called before a source is read; raises MissingDependencyError where what the planner needs is not installed.
 
     Raises
     ------
@@ -176,6 +178,7 @@ class PlannerInfo:
     run: Callable[[_core.Problem, Options], Placement] | None = None
     package: str = ""
     alias: str = ""
+    ready: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name, r"\w[\w.-]*")
@@ -186,6 +189,8 @@ class PlannerInfo:
         _check_tuple("parameters", self.parameters, Parameter)
         if self.run is not None and not callable(self.run):
             raise TypeError(f"run must be callable with a Problem and Options, got {self.run!r}")
+        if self.ready is not None and not callable(self.ready):
+            raise TypeError(f"ready must be callable, got {self.ready!r}")
 
     @property
     def label(self) -> str:

@@ -17,7 +17,7 @@ from .. import _core
 from ..errors import PlannerError
 from ..text import one_of
 from . import cp_sat, packages
-from .in_python import in_core, is_own
+from .in_python import in_core
 from .interface import PlannerInfo, parameters_of
 
 
@@ -32,7 +32,6 @@ IN_CORE = tuple(_row_of_core(row) for row in _core.planners())
 IN_PYTHON = (cp_sat.ROW,)
 _CORE_BY_NAME = {known: row for row in IN_CORE for known in (row.alias, row.name) if known}
 FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
-_NOTHING = _core.Problem([], [], [])
 _registered: dict[str, PlannerInfo] = {}
 
 
@@ -130,8 +129,8 @@ def check_planner(planner: object) -> str:
         raise TypeError(f"planner must be a name from planners(), got {planner!r}")
     row, in_python = find(planner), _in_python(planner)
     _core.check_planner(planner, in_python)
-    if in_python is not None and is_own(row):
-        _core.solve_problem(_NOTHING, planner, in_python=in_python)  # finds out whether its package is there
+    if row.ready is not None:
+        row.ready()
     return planner
 
 

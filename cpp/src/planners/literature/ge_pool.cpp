@@ -2,9 +2,10 @@
 // where there is none, a new pool of its size is made. A pool never grows.
 //
 //   sizes 10, 15, 10, one after another:    ┌────┐          the third fits the first pool; the second, larger
-//                                      │    │ 15 │          than it, has opened another: 25 in all
-//                                      ├────┼────┼────┐
+//                                           │ 15 │          than it, has opened another: 25 in all
+//                                      ┌────┼────┼────┐
 //                                      │ 10 │    │ 10 │
+//                                      └────┴────┴────┘
 //
 // The document asks for free_after_step <= start of lifetimes that include their ends, so that a buffer may take the
 // pool of one that is still read in the step that writes it. Lifetimes are half-open here: a pool is free at a birth

@@ -1,11 +1,11 @@
 // EjectionSearch: a plan below a target, for conflicts and shapes: a buffer that finds no place ejects what is in its
 // way.
 //
-//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 is in the pool. It goes where the penalties of what it ejects add up to least:
-//     of
-//            │┌───────┐ ┌───┐          3 alone rather than of 0 and 1. Then 3 is in the pool, and the penalty of 4 is
-//            ││ 1     │ │ 3 │          raised, since it was hard to place: it will not be ejected soon. When the pool
-//            is │├──────┬┴─┴───┤          empty there is a plan, and the target is lowered ││ 0    │  2   │   + 4
+//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 is in the pool. It goes where the penalties of what it ejects are
+//            │┌───────┐ ┌───┐          least: of 3 alone rather than of 0 and 1. Then 3 is in the pool, and the
+//            ││ 1     │ │ 3 │          penalty of 4 is raised, since it was hard to place: it will not be
+//            │├──────┬┴─┴───┤          ejected soon. When the pool is empty there is a plan, and the target
+//            ││ 0    │  2   │   + 4    is lowered.
 //            └┴──────┴──────┴─▶
 //
 // Only offsets matter at which a buffer touches another one, from above or from below, and the two ends: between them

@@ -1,11 +1,10 @@
 // OrderSearch: plans of general conflict graphs by orders. Each buffer goes, in its turn, to the lowest offset at which
 // it overlaps nothing that it conflicts with. What matters is the order, and it is changed where the peak is made.
 //
-//     offset ▲      ┌────────┐     3 makes the peak. It comes sooner, before something that it conflicts with; or two
-//     of
-//            │      │   3    │     what it rests on change places (1 or 2 with 0, on which 1 rests). Then what comes
-//            │ ┌────┴──┐┌────┤     after the change is placed again, until one ends above what is accepted
-//            │ │   1   ││    │
+//     offset ▲      ┌────────┐     3 makes the peak. It comes sooner, before something that it conflicts with; or
+//            │      │   3    │     two of what it rests on change places (1 or 2 with 0, on which 1 rests). Then
+//            │ ┌────┴──┐┌────┤     what comes after the change is placed again, until one ends above what is
+//            │ │   1   ││    │     accepted
 //            │ ├──┬────┘│ 2  │
 //            │ │0 │     │    │
 //            └─┴──┴─────┴────┴─▶
