@@ -465,3 +465,12 @@ def test_a_pool_without_a_capacity_takes_what_there_was_no_time_for() -> None:
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 4), DRAM], time_limit=1e-4)
     assert plan.memories is not None
     assert plan.memories["dram"].buffers > 0
+
+
+@pytest.mark.parametrize("pool", [-1, 2])
+def test_a_buffer_in_no_pool_is_a_fault(pool: int) -> None:
+    plan = memplan.plan(NETWORK, pools=[Pool("sram", "6KiB"), DRAM])
+    assert plan.memories is not None
+    assert plan.memories.faults(plan) == []
+    plan.memories.of_buffer = np.full(len(plan), pool)
+    assert f"lies in pool {pool}, and there are 2" in plan.memories.faults(plan)[0].message

@@ -284,7 +284,11 @@ class Memories(Mapping[str, Memory]):
         for b in self._suspects(plan).tolist():
             p, offset, size = int(self.of_buffer[b]), int(plan.offsets[b]), int(plan.problem.size[b])
             alignment = int(plan.problem.alignment[b])
-            pool, name = self._pools[p], plan.problem.name(b)
+            name = plan.problem.name(b)
+            if not 0 <= p < len(self._pools):
+                faults.append(f"buffer {name!r} lies in pool {p}, and there are {len(self._pools)}")
+                continue
+            pool = self._pools[p]
             inside = offset - pool.begin
             if not 0 <= inside <= pool.peak - size:
                 faults.append(f"buffer {name!r} of {size} bytes at {inside} is not inside of pool {pool.name!r}")
@@ -296,14 +300,14 @@ class Memories(Mapping[str, Memory]):
 
     def _suspects(self, plan: Plan) -> Ints:
         """The buffers that do not lie in their pools as they should."""
-        wrong = np.zeros(len(plan.offsets), dtype=np.bool_)
+        wrong = np.ones(len(plan.offsets), dtype=np.bool_)  # what lies in no pool stays wrong
         for p, pool in enumerate(self._pools):
             here = np.flatnonzero(self.of_buffer == p)
             inside, size = plan.offsets[here] - pool.begin, plan.problem.size[here]
             wrong[here] = (inside < 0) | (inside > pool.peak - size)
             for unit in {pool.alignment, *np.unique(plan.problem.alignment[here]).tolist()}:
                 rows = here if unit == pool.alignment else here[plan.problem.alignment[here] == unit]
-                wrong[rows] |= (pool.base + plan.offsets[rows] - pool.begin) % unit != 0
+                wrong[rows] |= (pool.base % unit + plan.offsets[rows] - pool.begin) % unit != 0
             if self._takes is not None:
                 wrong[here] |= ~self._takes[here, p]
         return np.flatnonzero(wrong)
