@@ -11,7 +11,7 @@ import pytest
 
 import memplan
 from memplan.errors import SourceError
-from memplan.facts.source import Source
+from memplan.plans.source import Source
 from memplan.run.onnx import program_of
 from onnx_build import onnx
 from running import random_plan, shortened

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.facts.returns import Return, returns_of
-from memplan.facts.slots import Slot
-from memplan.present import away
-from memplan.present.colours import colouring
-from memplan.present.gantt import save_plot
+from memplan.draw import away
+from memplan.draw.colours import colouring
+from memplan.draw.gantt import save_plot
+from memplan.plans.returns import Return, returns_of
+from memplan.plans.slots import Slot
 from test_fit import chain
 
 PLAIN = memplan.plan(chain(8), inplace=False)

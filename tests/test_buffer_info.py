@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memplan
-from memplan.facts.buffer_info import BufferInfo, buffer_infos, module_path
+from memplan.plans.buffer_info import BufferInfo, buffer_infos, module_path
 
 GRAPH = memplan.Graph(
     [

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.facts.buffer_info import buffer_infos, layers_of, paths_of
-from memplan.present.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, colourings, faded
+from memplan.draw.colours import COLOUR_BY, OTHERS, PALETTE, SCALE, colouring, colourings, faded
+from memplan.plans.buffer_info import buffer_infos, layers_of, paths_of
 
 
 def tensor(name: str, bytes_: int, kind: str = "intermediate", **more: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from memplan import _core
 from memplan.comparing import comparison, ordered
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
-from memplan.present.units import percent
+from memplan.printing.units import percent
 from test_order import two_branches
 from test_sweep import Here
 

@@ -25,9 +25,9 @@ from matplotlib.figure import Figure
 import memplan
 from memplan.comparing import comparison
 from memplan.comparing.comparison import Comparison, time_limits
+from memplan.comparing.picture import percent, save_comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.planning import cp_sat
-from memplan.present.compare import percent, save_comparison
 from registered import PLANNERS
 
 DATA = Path(__file__).parent / "data"

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
-from memplan.facts.diff import CHANGES, Change, PlanDiff
-from memplan.facts.moved_ops import OpMove, moved_ops
+from memplan.diffs.diff import CHANGES, Change, PlanDiff
+from memplan.plans.moved_ops import OpMove, moved_ops
 from strategies import BOUNDED, columns, relation_graphs
 from test_explain import DATA, Page
 

@@ -13,7 +13,7 @@ import memplan  # noqa: E402
 import onnx_build  # noqa: E402
 from commands import LIFETIMES, run  # noqa: E402
 from memplan.estimating.caching import reserved  # noqa: E402
-from memplan.present.units import format_bytes  # noqa: E402
+from memplan.printing.units import format_bytes  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
 

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 import memplan
 import models
 import oracle
-from memplan.facts.explain.explanation import Advice, Explanation
-from memplan.facts.explain.inplace import RULES
+from memplan.explaining.explanation import Advice, Explanation
 from memplan.kinds import KINDS, PLACED
+from memplan.plans.inplace import RULES
 from strategies import BOUNDED, bounded, graph_dicts, relation_graphs, shaped_problems
 from test_storage import W, X, graph, op, tensor
 

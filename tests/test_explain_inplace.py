@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import memplan
 from memplan import _core
-from memplan.facts.dataflow import Dataflow
-from memplan.facts.explain.inplace import rules_of
+from memplan.plans.dataflow import Dataflow
+from memplan.plans.inplace import rules_of
 from strategies import BOUNDED, relation_graphs
 
 Relation = dict[str, Any]

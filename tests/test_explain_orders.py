@@ -11,7 +11,7 @@ import pytest
 
 import memplan
 from memplan import _core
-from memplan.facts.explain.orders import Orders
+from memplan.explaining.orders import Orders
 from sharing_oracle import small_graph
 from test_order import orders_of, two_branches
 

@@ -474,7 +474,7 @@ def fail(*_: object, **__: object) -> None:
 def test_a_failing_write_leaves_nothing(
     writer: str, exists: bool, plan: memplan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memplan.present.gantt import save_plot
+    from memplan.draw.gantt import save_plot
 
     target = tmp_path / ("plan.png" if writer == "plot" else "plan.txt")
     if exists:

@@ -26,10 +26,10 @@ from matplotlib.text import Text
 import memplan
 import oracle
 from memplan import generate
-from memplan.facts.usage import step_of_peak
-from memplan.present.colours import OTHERS, PALETTE, colouring, faded
-from memplan.present.gantt import save_plot
-from memplan.present.outline import outline
+from memplan.draw.colours import OTHERS, PALETTE, colouring, faded
+from memplan.draw.gantt import save_plot
+from memplan.draw.outline import outline
+from memplan.plans.usage import step_of_peak
 from strategies import BOUNDED, shaped_problems
 
 MIB = 2**20
@@ -297,7 +297,7 @@ def test_ten_thousand_buffers_in_one_collection(ax: Axes, tmp_path: Path) -> Non
 
 def test_no_screen_is_needed(tmp_path: Path) -> None:
     script = (
-        "import sys, memplan, memplan.present.gantt as gantt\n"
+        "import sys, memplan, memplan.draw.gantt as gantt\n"
         "gantt.save_plot(memplan.plan(([4, 5], [0, 1], [2, 3])), sys.argv[1])\n"
         "assert 'tkinter' not in sys.modules\n"
     )

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, fx, nn
 
 import memplan
+from memplan.draw.highlight import marks
 from memplan.importers.torch.scopes import path_of, scoped_name
-from memplan.present.highlight import marks
 from onnx_build import model, node, value
 
 PATHS = ["layers.0.up", "layers.0.act", "layers.0", "layers.1.up", "layers.1.act", "layers.1", "head"]
@@ -252,7 +252,7 @@ def test_what_is_not_placed_is_not_offered() -> None:
 
 
 def test_a_modules_path_brings_out_all_of_it() -> None:
-    from memplan.present.highlight import marks
+    from memplan.draw.highlight import marks
 
     plan = net("a.0.relu", "a.1.relu", "b.relu")
     assert [mark.slot.name for mark in marks(plan, ["a", "b.relu", "a.0"])] == ["a.0.relu", "a.1.relu", "b.relu"]

@@ -14,7 +14,7 @@ import pytest
 
 import memplan
 from memplan import InductorCapture, capture_inductor
-from memplan.present.units import format_bytes
+from memplan.printing.units import format_bytes
 
 pytest.importorskip("torch")
 

@@ -11,9 +11,9 @@ import pytest
 
 import memplan
 from memplan import generate
-from memplan.facts.plan import FiledOrder
-from memplan.present.layout import HEADER, layout_rows, summary_rows
-from memplan.present.units import format_bytes, unit_of
+from memplan.draw.layout import HEADER, layout_rows, summary_rows
+from memplan.plans.plan import FiledOrder
+from memplan.printing.units import format_bytes, unit_of
 
 VIEWS: dict[str, Any] = {
     "tensors": [

@@ -16,8 +16,8 @@ from matplotlib.transforms import Bbox
 
 import memplan
 from memplan import Pool
-from memplan.present.labels import ending
-from memplan.present.notebook import plan_html
+from memplan.draw.labels import ending
+from memplan.draw.notebook import plan_html
 
 KIB = 1024
 

@@ -17,9 +17,9 @@ import memory_oracle as oracle
 import memplan
 from memory_solving import solve
 from memplan import InfeasibleError, Pool
-from memplan.present import bands
-from memplan.present.memories import costs_table
-from memplan.present.tables import text as tables_text
+from memplan.draw import bands
+from memplan.plans.pools_text import costs_table
+from memplan.printing.tables import text as tables_text
 
 KiB = 1024
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))

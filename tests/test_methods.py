@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
-from memplan.facts.crossing import crossings
+from memplan.plans.crossing import crossings
 from methods_machine import Machine
 from strategies import bounded, places, relation_graphs
 

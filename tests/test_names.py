@@ -15,8 +15,8 @@ from matplotlib.text import Text
 
 import memplan
 from memplan import _core, cli
-from memplan.present.compare import save_comparison
-from memplan.present.sweep import save_sweep
+from memplan.comparing.picture import save_comparison
+from memplan.comparing.sweep.picture import save_sweep
 from memplan.text import one_line, printable
 
 EVIL = "a\x1b]0;b\x07\r\n\x7f\x9b31m\u202e\u2066\u200b\u2028\ufeffé重"

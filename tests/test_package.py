@@ -17,81 +17,23 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python" / "memplan"
 
-# Module or package of memplan -> what it may import from, types included, besides the core and itself.
-EVERYWHERE = {"errors", "dtypes", "files", "sizes", "text"}
-UPSTREAM: dict[str, set[str]] = {
-    "errors": set(),
-    "dtypes": set(),
-    "files": set(),
-    "sizes": set(),
-    "text": set(),
-    "generate": set(),
-    "inplace_ops": {"ops"},
-    "kinds": set(),
-    "ops": set(),
-    "planning": set(),
-    "proofs": set(),
-    "facts": {"inplace_ops", "kinds", "proofs"},
-    "options": {"inplace_ops", "kinds", "ops", "planning"},
-    "importers": {"inplace_ops", "kinds", "options", "planning", "facts"},
-    "placed": {"facts", "kinds", "options"},
-    "solving": {"facts", "inplace_ops", "kinds", "options", "placed", "planning"},
-    "api": {"importers", "inplace_ops", "kinds", "facts", "options", "planning", "proofs", "solving"},
-    "obstructions": {"facts", "options", "planning", "proofs"},
-    "verifying": {"api", "facts", "kinds", "options", "placed"},
-    "ranges": {"api", "facts", "importers", "ops", "planning"},
-    "methods": {"api", "facts", "importers", "kinds", "ops", "options", "planning"},
-    "fitting": {"api", "facts", "importers", "inplace_ops", "kinds", "options", "solving"},
-    "estimating": {"api", "facts", "fitting", "importers", "kinds", "options"},
-    "comparing": {"api", "options", "planning", "facts"},
-    "export": {"facts", "comparing"},
-    "present": {"facts", "comparing"},
-    "inductor": {"api", "importers", "facts", "present"},
-    "run": {
-        *("api", "estimating", "facts", "importers", "inductor", "inplace_ops", "kinds", "options"),
-        *("placed", "planning"),
-    },
-    "cli": {
-        *("api", "comparing", "estimating", "facts", "fitting", "importers", "inplace_ops", "kinds", "options"),
-        *("planning", "present"),
-    },
-}
-# The files whose objects show and write themselves: methods that import what does so when they are called.
-HAND_OVER = {
-    "facts/fitting",
-    "facts/pareto",
-    "facts/memories",
-    "facts/methods",
-    "facts/ranged",
-    "facts/plan",
-    "facts/tensors",
-    "facts/diff",
-    "facts/estimate",
-    "facts/fragmentation",
-    "facts/explain/explanation",
-    "facts/explain/reuse",
-    "comparing/comparison",
-    "comparing/sweep/result",
-}
-SHOWN_BY = {"present", "export", "run"}
+# The floors of the package, from the ground: what is in a module or folder imports from it and from those before it.
+FLOORS = (
+    *("text", "errors", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
+    *("planning", "options", "proofs", "plans", "importers", "solving", "api", "verifying"),
+    *("draw", "export", "fitting", "explaining", "diffs", "estimating", "comparing", "ranges"),
+    *("inductor", "run", "methods", "cli"),
+)
+HANDS_OVER = "plans/plan"  # whose methods import what shows, writes and runs plans
 # Files of importers that may look at plans; the others read networks.
 READ_PLANS = {"importers/plan_files", "importers/plan_json", "importers/snapshot/recorded"}
 
 
 class Import(NamedTuple):
-    """One file's import of another: both by path, as "facts/plan"; a package is its "facts/__init__"."""
+    """One file's import of another: both by path, as "plans/plan"; a package is its "plans/__init__"."""
 
     file: str
     target: str
-    in_function: bool
-    type_only: bool
-
-    @property
-    def hands_over(self) -> bool:
-        """From facts to what shows them; or, only to be named as a type, from an error or a method's result."""
-        later = self.in_function or self.type_only
-        held = self.file == "errors" and part(self.target) in ("facts", "proofs")
-        return later and (self.file in HAND_OVER or held)
 
 
 @cache
@@ -105,17 +47,6 @@ def file_of(parts: list[str]) -> str | None:
     """The file of a module; None for what is no file of the package in Python."""
     path = "/".join(parts)
     return next((name for name in (path, f"{path}/__init__") if name in sources()), None)
-
-
-def import_nodes(tree: ast.AST, in_function: bool, type_only: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.expr):
-            continue  # which holds no statement
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield node, in_function, type_only
-        checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        yield from import_nodes(node, in_function or function, type_only or checking)
 
 
 def targets(name: str, node: ast.AST) -> Iterator[str]:
@@ -142,9 +73,10 @@ def targets(name: str, node: ast.AST) -> Iterator[str]:
 def imports() -> tuple[Import, ...]:
     """All imports between files of the package."""
     return tuple(
-        Import(name, target, in_function, type_only)
+        Import(name, target)
         for name, path in sources().items()
-        for node, in_function, type_only in import_nodes(ast.parse(path.read_text()), False, False)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
         for target in targets(name, node)
         if target != name
     )
@@ -154,49 +86,15 @@ def part(name: str) -> str:
     return name.split("/")[0]
 
 
-def circle(needs: dict[str, set[str]]) -> set[str]:
-    """What remains when all that needs nothing is taken away, again and again."""
-    left = dict(needs)
-    while ready := [name for name, needed in left.items() if not needed & set(left)]:
-        for name in ready:
-            del left[name]
-    return set(left)
+def floor(name: str) -> int:
+    return FLOORS.index(part(name))
 
 
-def needs_of(found: list[Import]) -> dict[str, set[str]]:
-    return {name: {i.target for i in found if i.file == name} for name in sources()}
-
-
-def test_what_runs_forms_no_circle() -> None:
-    """Imports inside functions count as those of modules do: none is there to get around a circle."""
-    assert not circle(needs_of([i for i in imports() if not i.type_only]))
-
-
-def test_types_form_no_circle_either() -> None:
-    """But for methods that hand over, which name and import what is below them."""
-    assert not circle(needs_of([i for i in imports() if not i.hands_over]))
-
-
-def test_imports_point_upstream_only() -> None:
-    wrong = [
-        i
-        for i in imports()
-        if not i.hands_over and part(i.target) not in {part(i.file), *EVERYWHERE, *UPSTREAM[part(i.file)]}
-    ]
+def test_imports_point_to_floors_below() -> None:
+    """Imports in functions count as those of modules do, and so do those for types alone."""
+    wrong = [i for i in imports() if floor(i.target) > floor(i.file) and i.file != HANDS_OVER]
     assert not wrong
-
-
-def test_the_drawing_has_no_circle_and_is_of_what_exists() -> None:
-    assert not circle(UPSTREAM)
-    assert not any(UPSTREAM[name] for name in EVERYWHERE)
-    assert set(UPSTREAM) == {part(name) for name in sources()}
-
-
-def test_objects_hand_over_to_what_shows_and_writes_them_only() -> None:
-    for name in HAND_OVER:
-        below = {part(i.target) for i in imports() if i.file == name and i.hands_over and not i.type_only}
-        assert below - {part(name), *EVERYWHERE} <= SHOWN_BY, name
-        assert below & SHOWN_BY, f"{name} hands over no more"
+    assert {part(name) for name in sources()} == set(FLOORS)
 
 
 def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
@@ -219,7 +117,7 @@ def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
 def test_importers_of_networks_see_no_plans() -> None:
     for i in imports():
         if part(i.file) == "importers" and i.file not in READ_PLANS:
-            assert part(i.target) != "facts", i
+            assert part(i.target) != "plans", i
 
 
 def test_every_module_says_what_it_is() -> None:

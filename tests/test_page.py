@@ -18,10 +18,10 @@ from matplotlib.image import imread
 
 import memplan
 from memplan import cli, generate
-from memplan.facts.returns import returns_of
-from memplan.present import bands
-from memplan.present.away import MOST_ARROWS, stacked
-from memplan.present.colours import PALETTE, colouring
+from memplan.draw import bands
+from memplan.draw.away import MOST_ARROWS, stacked
+from memplan.draw.colours import PALETTE, colouring
+from memplan.plans.returns import returns_of
 from test_buffer_info import GRAPH
 from test_fit import chain
 from test_order import two_branches

@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 import memplan
 from memplan import generate
-from memplan.present.colours import PALETTE
+from memplan.draw.colours import PALETTE
 
 EVIL = """<script>alert("1")</script>&'\x00\n]]>"""
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,7 @@ import torch
 
 import memplan
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
-from memplan.facts.source import Source
+from memplan.plans.source import Source
 from memplan.run import plans
 from memplan.run.onnx import program_of
 from onnx_build import BOOL, F32, I64, TensorProto, const, graph, helper, model, node, numpy_helper, onnx, value

@@ -14,7 +14,7 @@ from torch import nn
 
 import memplan
 from memplan.errors import SourceError
-from memplan.facts.source import Source
+from memplan.plans.source import Source
 from memplan.run import plans
 from memplan.run.onnx import program_of
 from onnx_build import BOOL, I64, const, graph, model, node, onnx, value

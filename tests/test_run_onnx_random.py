@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan.facts.source import Source
+from memplan.plans.source import Source
 from memplan.run.onnx import program_of
 from onnx_build import const, model, node, value
 from onnx_running import caught, plans_of, same, wanted

@@ -26,8 +26,8 @@ from interrupting import FOREVER
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
+from memplan.comparing.sweep.picture import save_sweep
 from memplan.planning import cp_sat
-from memplan.present.sweep import save_sweep
 
 DATA = Path(__file__).parent / "data"
 HARD = DATA / "minimalloc" / "A.1048576.csv"

@@ -32,7 +32,7 @@ py::object clique_of(const InfeasibleError& error) {
 // Its class is Python's: it says what its attributes are.
 void raise_infeasible(const InfeasibleError& error) {
   using namespace py::literals;
-  const py::object type = py::module_::import("memplan.errors").attr("InfeasibleError");
+  const py::object type = py::module_::import("memplan.plans.failing").attr("InfeasibleError");
   const py::object raised =
       type(error.what(), "capacity"_a = error.capacity, "lower_bound"_a = error.lower_bound, "plan"_a = found_by(error),
            "peak"_a = error.plan ? py::cast(error.plan->peak) : py::none(),

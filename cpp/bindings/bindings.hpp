@@ -31,10 +31,10 @@ bool equal(const T& self, const py::object& other) {
   return py::isinstance<T>(other) && self == other.cast<const T&>();
 }
 
-// What a notebook shows of an object is made by a function of memplan.present.notebook.
+// What a notebook shows of an object is made by a function of memplan.draw.notebook.
 inline auto shown_by(const char* function) {
   return [function](const py::object& self) {
-    return py::module_::import("memplan.present.notebook").attr(function)(self).cast<std::string>();
+    return py::module_::import("memplan.draw.notebook").attr(function)(self).cast<std::string>();
   };
 }
 

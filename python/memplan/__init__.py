@@ -11,9 +11,11 @@ from .api import capture, order_bound, plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
+from .diffs.diff import PlanDiff
+from .draw.gantt import plot_plans
+from .draw.page import write_page
 from .errors import (
     GraphError,
-    InfeasibleError,
     InvalidPlanError,
     MissingDependencyError,
     PlannerError,
@@ -24,20 +26,12 @@ from .errors import (
 )
 from .estimating.estimate import estimate
 from .estimating.largest import largest
-from .facts.diff import PlanDiff
-from .facts.estimate import Estimate, Largest
-from .facts.explain.explanation import Explanation
-from .facts.explain.reuse import Reuse
-from .facts.fitting import Change, Fitting
-from .facts.fragmentation import Fragmentation, PoolUse
-from .facts.memories import Memories, Memory, Pool
-from .facts.methods import MethodsPlan
-from .facts.pareto import Pareto, ParetoPoint
-from .facts.plan import Plan
-from .facts.ranged import AtSize, Ranged
-from .facts.slots import Sharing, Slot
-from .facts.tensors import Tensors
-from .fitting.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
+from .estimating.result import Estimate, Largest
+from .explaining.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
+from .explaining.explanation import Explanation
+from .explaining.obstruction import Obstruction, obstruction
+from .explaining.reuse import Reuse
+from .fitting.curve import Pareto, ParetoPoint
 from .fitting.fit import fit
 from .fitting.pareto import pareto
 from .importers.csv import read_problem
@@ -47,12 +41,18 @@ from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .methods.planning import plan_many
-from .obstructions import Obstruction, obstruction
+from .methods.result import MethodsPlan
 from .planning.interface import Options, Parameter, Placement, PlannerInfo
 from .planning.orders import OrderInfo, order_names, orders
 from .planning.registry import planner_names, planners, register
-from .present.gantt import plot_plans
-from .present.page import write_page
+from .plans.changes import Change, Fitting
+from .plans.failing import InfeasibleError
+from .plans.fragmentation import Fragmentation, PoolUse
+from .plans.plan import Plan
+from .plans.pools import Memories, Memory, Pool
+from .plans.ranged import AtSize, Ranged
+from .plans.slots import Sharing, Slot
+from .plans.tensors import Tensors
 from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound

@@ -12,11 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from .errors import InfeasibleError
-from .facts.later import later
-from .facts.memories import Pool
-from .facts.plan import Plan
-from .facts.source import Source
 from .importers import capture_source, kind_of
 from .importers.notes import notes_of
 from .inplace_ops import check_types
@@ -33,6 +28,11 @@ from .options.checks import (
 )
 from .options.early import check_early
 from .options.layouts import Asked, with_layout
+from .plans.failing import InfeasibleError
+from .plans.later import later
+from .plans.plan import Plan
+from .plans.pools import Pool
+from .plans.source import Source
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.pair_refutation import PairRefutation
 from .proofs.refutation import Refutation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import json
 import os
@@ -9,10 +10,10 @@ import signal
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .errors import SourceError
 
@@ -121,3 +122,14 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_rows(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a header and rows whose first column is a name."""
+    lines = list(rows)
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
+        quote_all = any("\r" in str(line[0]) for line in lines)  # which QUOTE_MINIMAL leaves bare
+        quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if quote_all else csv.QUOTE_MINIMAL
+        writer = csv.writer(file, lineterminator="\n", quoting=quoting)
+        writer.writerow(header)
+        writer.writerows(lines)

@@ -9,11 +9,16 @@ import numpy as np
 
 from . import _core
 from .api import capture
-from .errors import LISTED, invalid_plan
-from .facts.plan import Plan
 from .kinds import PLACED
 from .options.checks import checked_place, names
-from .placed import Placed, offsets_of, outside_of, refuse_unknown
+from .plans.failing import LISTED, invalid_plan
+from .plans.placed import (
+    Placed,
+    offsets_of,
+    outside_of,
+    refuse_unknown,
+)
+from .plans.plan import Plan
 from .sizes import in_bytes
 
 

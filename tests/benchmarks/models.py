@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import memplan
-from memplan.present.units import format_bytes
+from memplan.printing.units import format_bytes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

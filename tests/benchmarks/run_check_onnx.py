@@ -29,7 +29,7 @@ from reporting import Rows, arguments, report
 
 import memplan
 from memplan.errors import SourceError
-from memplan.facts.source import Source
+from memplan.plans.source import Source
 from memplan.run.onnx import program_of
 from models import CATALOGUE, inference_inputs
 from onnx_running import caught, fed, plans_of, same, wanted

@@ -24,7 +24,7 @@ from typing import Any
 from reporting import Rows, arguments, ratio, report
 
 import memplan
-from memplan.present.units import format_bytes
+from memplan.printing.units import format_bytes
 
 HEAD = ("who", "network", "buffers", "load", "theirs", "dynamic", "memplan", "load apart", "memplan, s", "theirs, s")
 SECONDS = 10.0

@@ -19,7 +19,7 @@ from torch import nn
 
 import memplan
 from memplan import _core
-from memplan.present.units import format_bytes
+from memplan.printing.units import format_bytes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 SECTION = "training steps"

@@ -22,7 +22,7 @@ from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting
 from .values import size
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 EXAMPLES = """
 memplan check model.onnx --max 2MiB
@@ -105,7 +105,7 @@ def _record(found: Plan, options: argparse.Namespace, baseline: Plan | None, rea
 
 
 def _allowed(peak: int, options: argparse.Namespace, baseline: Plan | None) -> str:
-    from ..present.units import format_bytes
+    from ..printing.units import format_bytes
 
     limits = [] if options.max is None else [f"{format_bytes(options.max)} at most"]
     limits += [] if baseline is None else [f"{format_bytes(baseline.peak)} in {printable(options.baseline)}"]

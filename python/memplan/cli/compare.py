@@ -136,8 +136,8 @@ def _each(result: Comparison | Sweep) -> Iterable[Comparison]:
 
 def _save_plot(result: Comparison | Sweep, path: Path) -> None:
     from ..comparing.comparison import Comparison
-    from ..present.compare import save_comparison
-    from ..present.sweep import save_sweep
+    from ..comparing.picture import save_comparison
+    from ..comparing.sweep.picture import save_sweep
 
     if isinstance(result, Comparison):
         save_comparison(result, path)
@@ -147,9 +147,9 @@ def _save_plot(result: Comparison | Sweep, path: Path) -> None:
 
 def _print(result: Comparison | Sweep) -> None:
     from ..comparing.comparison import Comparison
-    from ..present.compare import comparison_table
-    from ..present.sweep import gap_tables
-    from ..present.tables import rich_table
+    from ..comparing.picture import comparison_table
+    from ..comparing.sweep.picture import gap_tables
+    from ..printing.tables import rich_table
 
     out = console()
     tables = [comparison_table(result)] if isinstance(result, Comparison) else gap_tables(result, out.width)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InfeasibleError
 from ..files import write_text
+from ..plans.failing import InfeasibleError
 from ..text import one_of, printable
 from .arguments import (
     Commands,
@@ -26,7 +26,7 @@ from .terminal import INVALID, OK, console, interrupted, readers_may_leave, wait
 from .values import budget, names, seconds
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 EXAMPLES = """
 memplan fit example:resnet50_train --budget 2GiB --json plan.json
@@ -92,8 +92,8 @@ def _ways(text: str) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Fit, write and print; returns the exit status."""
     from ..api import plan
+    from ..draw.page import require_bokeh, write_page
     from ..fitting.fit import check_ways, fit
-    from ..present.page import require_bokeh, write_page
 
     if options.order != "given":
         raise ValueError("--order does not apply: --allow order tries another order")
@@ -128,7 +128,7 @@ def _write(options: argparse.Namespace, found: Plan) -> None:
     if options.json is not None:
         found.to_json(options.json)
     if options.plot is not None:
-        from ..present.gantt import save_plot
+        from ..draw.gantt import save_plot
 
         save_plot(found, options.plot)
 
@@ -136,7 +136,7 @@ def _write(options: argparse.Namespace, found: Plan) -> None:
 def _print(source: str, found: Plan) -> None:
     from rich.table import Table
 
-    from ..present.layout import summary_rows
+    from ..draw.layout import summary_rows
 
     out = console()
     out.print(printable(source), soft_wrap=True)

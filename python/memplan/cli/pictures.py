@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..present.colours import COLOUR_BY
+from ..draw.colours import COLOUR_BY
 from .arguments import Group
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InfeasibleError
+from ..plans.failing import InfeasibleError
 from ..text import printable
 from .arguments import (
     Commands,
@@ -33,8 +33,8 @@ from .values import capacity
 
 if TYPE_CHECKING:
     from .._core import Graph, Problem
-    from ..facts.plan import Plan
     from ..importers.snapshot import Snapshot
+    from ..plans.plan import Plan
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
@@ -130,7 +130,7 @@ def _snapshot(source: str) -> Snapshot | None:
 def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None:
     """Refuse names, colours and steps that the source does not have before the search, by a plan that needs none."""
     from ..api import plan
-    from ..present.gantt import check_options
+    from ..draw.gantt import check_options
 
     if wanted := picture(options):
         check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
@@ -177,7 +177,7 @@ def _check_targets(options: argparse.Namespace) -> None:
         raise ValueError("--highlight and --colour-by need a picture or a page: --plot F or --html F")
     check_picture(options.plot)
     if options.html is not None:
-        from ..present.page import require_bokeh
+        from ..draw.page import require_bokeh
 
         require_bokeh()
 
@@ -197,7 +197,7 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
     if options.layout is not None:
         result.to_layout(options.layout)
     if options.plot is not None:
-        from ..present.gantt import save_plot
+        from ..draw.gantt import save_plot
 
         save_plot(result, options.plot, **picture(options))
     if options.html is not None:
@@ -211,7 +211,7 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
 def _print_summary(source: str, result: Plan) -> None:
     from rich.table import Table
 
-    from ..present.layout import summary_rows
+    from ..draw.layout import summary_rows
 
     table = Table(show_header=False, box=None)
     table.add_column(style="bold", no_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..facts.memories import Pool
+from ..plans.pools import Pool
 from .arguments import Group
 
 

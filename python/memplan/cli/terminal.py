@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from .._core import OrderProgress
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -64,7 +64,7 @@ class Progress:
         self._order = found
 
     def __str__(self) -> str:
-        from ..present.units import format_bytes
+        from ..printing.units import format_bytes
 
         seconds = f"{time.monotonic() - self._begin:.0f} s"
         if self._best is None and self._order is not None:

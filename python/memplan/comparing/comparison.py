@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
 from ..api import capture, plan
-from ..errors import (
-    InfeasibleError,
-    InvalidPlanError,
-    MissingDependencyError,
-    PlannerError,
-    TimeLimitError,
-    UnsupportedError,
-)
+from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, TimeLimitError, UnsupportedError
 from ..options.early import check_early
 from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
+from ..plans.failing import InfeasibleError
 from ..sizes import in_bytes
 from ..text import nearest, printable
 from .ordered import Ordered, checked_orders, in_order
@@ -144,19 +138,19 @@ class Comparison:
         ValueError
             `layouts` names a planner without a plan, or comes with `ax`.
         """
-        from ..present.compare import plot_comparison
+        from .picture import plot_comparison
 
         return plot_comparison(self, ax, layouts=layouts, title=title)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a line per planner, with all figures."""
-        from ..export.compare import write_comparisons_csv
+        from .export import write_comparisons_csv
 
         write_comparisons_csv([self], path)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison as versioned JSON."""
-        from ..export.compare import write_comparison_json
+        from .export import write_comparison_json
 
         write_comparison_json(self, path)
 
@@ -169,28 +163,28 @@ class Comparison:
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page with the table and the picture, which needs no other file."""
         from ..files import write_text
-        from ..present.compare import picture
-        from ..present.tables import html_image, html_page
+        from ..printing.tables import html_image, html_page
+        from .picture import picture
 
         alt = f"{self.source}: peaks as bars, and plans side by side"
         write_text(path, html_page(self.source, self._repr_html_(), html_image(picture(self), alt)))
 
     def markdown(self) -> str:
         """The table as Markdown."""
-        from ..present.compare import comparison_table
-        from ..present.tables import markdown
+        from ..printing.tables import markdown
+        from .picture import comparison_table
 
         return markdown(comparison_table(self))
 
     def _repr_html_(self) -> str:
-        from ..present.compare import comparison_table
-        from ..present.tables import html
+        from ..printing.tables import html
+        from .picture import comparison_table
 
         return html(comparison_table(self))
 
     def __str__(self) -> str:
-        from ..present.compare import comparison_table
-        from ..present.tables import text
+        from ..printing.tables import text
+        from .picture import comparison_table
 
         return text(comparison_table(self))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from .. import _core
 from ..api import capture
-from ..facts.estimate import Estimate
 from ..importers.notes import notes_of
 from ..importers.torch import accepts
 from ..kinds import PLACED
 from ..options.checks import boolean
 from .caching import reserved
+from .result import Estimate
 
 if TYPE_CHECKING:
     from ..importers.torch.dry_run import DryRun

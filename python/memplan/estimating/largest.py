@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from ..errors import InfeasibleError, SourceError
-from ..facts.estimate import Largest
-from ..facts.plan import Plan
+from ..errors import SourceError
 from ..fitting.fit import fit as fit_plan
+from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
 from ..sizes import in_bytes
 from .estimate import estimate, runs
+from .result import Largest
 
 _MOST = 2**31 - 1
 _STARTS = (1, 2, 8, 64)  # what a symbolic dimension is tried with first

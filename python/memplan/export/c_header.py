@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +15,7 @@ from ..files import write_text
 from ..text import printable
 
 if TYPE_CHECKING:
-    from ..facts.methods import MethodsPlan
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 
 # An assertion when it is compiled. C99 has none; there, an array of a negative size is an error that names it.
@@ -36,15 +35,17 @@ def write_c_header(plan: Plan, path: str | os.PathLike[str], *, prefix: str | No
     write_text(path, "\n".join(_file(prefix, len(plan.tensors), plan.peak, alignment, lines)))
 
 
-def write_c_header_of_methods(plan: MethodsPlan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
+def write_c_header_of_methods(
+    methods: Mapping[str, Plan], whole: Plan, path: str | os.PathLike[str], *, prefix: str | None = None
+) -> None:
     """Write the constants of several methods in one arena; see `MethodsPlan.to_c_header`."""
-    prefix, alignment = _prefix(path, prefix), _alignment(plan.whole)
-    names = [f"{name}.{tensor}" for name, method in plan.methods.items() for tensor in method.tensors.names]
+    prefix, alignment = _prefix(path, prefix), _alignment(whole)
+    names = [f"{name}.{tensor}" for name, method in methods.items() for tensor in method.tensors.names]
     stems, lines = iter([*_stems(names)]), list[str]()
-    for name, method in plan.methods.items():
+    for name, method in methods.items():
         lines.append(f'\n// Method "{printable(name)}"')
         lines += _tensors(method, prefix, islice(stems, len(method.tensors)))
-    write_text(path, "\n".join(_file(prefix, len(names), plan.peak, alignment, lines)))
+    write_text(path, "\n".join(_file(prefix, len(names), whole.peak, alignment, lines)))
 
 
 def _prefix(path: str | os.PathLike[str], prefix: str | None) -> str:

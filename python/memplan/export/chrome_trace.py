@@ -13,13 +13,20 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..facts.buffer_info import buffer_infos
-from ..facts.usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
 from ..files import write_text
+from ..plans.buffer_info import buffer_infos
+from ..plans.usage import (
+    BUFFER,
+    END,
+    FIRST,
+    LAST,
+    parts_by_buffer,
+    rectangles,
+)
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
-    from ..facts.slots import Slot
+    from ..plans.plan import Plan
+    from ..plans.slots import Slot
 
 Event = dict[str, Any]
 

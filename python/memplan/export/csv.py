@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
-from ..facts.slots import Slot
-from ..facts.usage import parts_by_buffer
-from ..files import replacing
+from ..files import write_rows
+from ..plans.slots import Slot
+from ..plans.usage import parts_by_buffer
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] = {
     "minimalloc": (
@@ -49,17 +48,6 @@ def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "min
     else:
         rows = ((*row(slot), branches[buffer]) for buffer, slot in _rectangles(plan))
         write_rows(path, (*header, "branch"), rows)
-
-
-def write_rows(path: str | os.PathLike[str], header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a header and rows whose first column is a name."""
-    lines = list(rows)
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
-        quote_all = any("\r" in str(line[0]) for line in lines)  # which QUOTE_MINIMAL leaves bare
-        quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if quote_all else csv.QUOTE_MINIMAL
-        writer = csv.writer(file, lineterminator="\n", quoting=quoting)
-        writer.writerow(header)
-        writer.writerows(lines)
 
 
 def _rectangles(plan: Plan) -> Iterator[tuple[int, Slot]]:

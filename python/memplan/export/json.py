@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
-from ..facts.usage import parts_by_buffer
 from ..files import replacing
+from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
+from ..plans.usage import parts_by_buffer
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import typed_shape
-from ..facts.buffer_info import buffer_infos
-from ..facts.usage import rectangles
 from ..files import replacing
+from ..plans.buffer_info import buffer_infos
+from ..plans.usage import rectangles
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 # Where the arena begins: as on a GPU, and with zeros at the end, so that offsets can be read off the addresses. What
 # is above stays exact in the page's numbers, which are doubles.

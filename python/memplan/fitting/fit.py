@@ -9,17 +9,17 @@ from typing import Any, Literal
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..errors import InfeasibleError
-from ..facts.explain.inplace import may_be_over_inputs
-from ..facts.fitting import Change, Fitting, changes_of
-from ..facts.plan import Plan
-from ..facts.source import Source
 from ..importers import kind_of
 from ..inplace_ops import check_types
 from ..kinds import PLACED
 from ..options.barriers import with_barriers
 from ..options.checks import boolean, check_donated, checked_place, names
 from ..options.early import check_early
+from ..plans.changes import Change, Fitting, changes_of
+from ..plans.failing import InfeasibleError
+from ..plans.inplace import may_be_over_inputs
+from ..plans.plan import Plan
+from ..plans.source import Source
 from ..sizes import budget_of, in_bytes
 from ..text import nearest
 from .again import again_of

@@ -9,17 +9,16 @@ from typing import Any
 from .. import _core
 from ..api import capture
 from ..api import plan as planned
-from ..errors import InfeasibleError
-from ..facts.explain.advice import SHARING
-from ..facts.later import does
-from ..facts.memories import Pool
-from ..facts.pareto import Pareto, ParetoPoint
-from ..facts.plan import Plan
-from ..options.checks import callback
+from ..options.checks import SHARING, callback
 from ..options.early import check_early
+from ..plans.failing import InfeasibleError
+from ..plans.later import does
+from ..plans.plan import Plan
+from ..plans.pools import Pool
 from ..sizes import Budget, budget_of
 from ..solving.fixed_in_pools import unfixed
 from .costs import named_costs
+from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit
 from .pools import in_order, pareto_of_pool
 

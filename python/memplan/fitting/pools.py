@@ -7,12 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..api import capture, plan
-from ..errors import InfeasibleError
-from ..facts.memories import Memories, Pool, exact, number
-from ..facts.pareto import Pareto, ParetoPoint
-from ..facts.plan import Plan
+from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
+from ..plans.pools import (
+    Memories,
+    Pool,
+    exact,
+    number,
+)
 from ..sizes import Budget
 from ..text import offer
+from .curve import Pareto, ParetoPoint
 
 _READING = (
     *("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..api import plan
-from ..facts.later import later
+from ..plans.later import later
 
 _REPEATS = 3
 _COPIED = 1 << 24  # bytes

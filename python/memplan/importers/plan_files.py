@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import LISTED, SourceError, invalid_plan
-from ..facts.plan import Plan
-from ..facts.usage import parts_by_buffer
+from ..errors import SourceError
 from ..options.subsets import selected
+from ..plans.failing import LISTED, invalid_plan
+from ..plans.plan import Plan
+from ..plans.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 

@@ -8,11 +8,11 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
-from ..facts.fitting import Fitting, fitting_from
-from ..facts.memories import Memories, memories_from
-from ..facts.plan import FiledOrder
-from ..facts.plan_format import FORMAT, PART_KEYS, VERSION
 from ..files import read_json
+from ..plans.changes import Fitting, fitting_from
+from ..plans.plan import FiledOrder
+from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
+from ..plans.pools import Memories, memories_from
 from .csv import Rows
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")

@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from .. import _core
-from ..facts.plan import Plan
 from ..importers.torch.private import require_tested, require_torch
+from ..plans.plan import Plan
 from .wrapper import Block, Pool, Wrapper
 
 ALIGNMENT = 64  # bytes, of the buffers in torch's pools
@@ -102,7 +102,7 @@ class InductorCapture(Wrapper):
         return _core.Problem(*_columns(rows), names=[block.name for block in rows])
 
     def __str__(self) -> str:
-        from ..present.units import format_bytes
+        from ..printing.units import format_bytes
 
         load = self.load
         made = sum(block.source == "wrapper" for block in self.needed)

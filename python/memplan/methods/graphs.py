@@ -18,8 +18,8 @@ from typing import Any
 
 from .. import _core
 from ..errors import GraphError
-from ..facts.plan import Plan
 from ..ops import changed
+from ..plans.plan import Plan
 from .sharing import Asked
 
 View = tuple[str, str, int]  # output, input, and the first byte of the one in the other

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
-from ..facts.plan import Plan
-from ..facts.usage import Ints, rectangles
+from ..plans.plan import Plan
+from ..plans.usage import Ints, rectangles
 from .sharing import Asked
 
 _ALWAYS = (-(2**63), 2**63 - 1)

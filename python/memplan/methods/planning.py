@@ -11,11 +11,6 @@ import numpy as np
 
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture, plan
-from ..errors import InfeasibleError
-from ..facts.crossing import Staying
-from ..facts.methods import MethodsPlan
-from ..facts.plan import Plan
-from ..facts.source import Source
 from ..importers import kind_of
 from ..kinds import PLACED
 from ..options.checks import check_donated, checked_place, names, seconds, storage_options
@@ -23,10 +18,15 @@ from ..options.early import check_early
 from ..options.layouts import Asked as Layout
 from ..options.layouts import with_layout
 from ..planning.registry import solve_problem
+from ..plans.crossing import Staying
+from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
+from ..plans.source import Source
 from ..sizes import in_bytes
 from ..text import nearest, offer
 from .graphs import Prepared, prepared, with_state
 from .joined import Joined, joined
+from .result import MethodsPlan
 from .sharing import Asked, asked
 
 _CAPTURED = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer")

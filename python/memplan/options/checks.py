@@ -14,6 +14,8 @@ from ..kinds import KINDS, PLACED
 from ..sizes import in_bytes
 from ..text import nearest, offer
 
+SHARING = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")  # of StorageOptions
+
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
     """Refuse names that are none of graph inputs, and offer those that are."""

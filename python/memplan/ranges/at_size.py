@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from .. import _core
-from ..errors import InfeasibleError, UnsupportedError
-from ..facts.plan import Plan
+from ..errors import UnsupportedError
 from ..planning.registry import solve_problem
+from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
 from .graphs import in_order
 from .pushing import pushed_down
 from .search import Found, holds

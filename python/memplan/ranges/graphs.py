@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _core
 from ..errors import UnsupportedError
-from ..facts.plan import Plan
 from ..ops import changed
+from ..plans.plan import Plan
 from .sizes import Sizes, text_of
 
 Relation = tuple[str, str, str, str]  # how, op, output, input

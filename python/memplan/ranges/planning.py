@@ -10,11 +10,11 @@ from typing import Any
 from .. import _core
 from ..api import HAVE_PROGRAMS, capture
 from ..errors import SourceError, UnsupportedError
-from ..facts.later import does
-from ..facts.plan import Plan
-from ..facts.ranged import AtSize, Ranged
-from ..facts.source import Source
 from ..importers import kind_of
+from ..plans.later import does
+from ..plans.plan import Plan
+from ..plans.ranged import AtSize, Ranged
+from ..plans.source import Source
 from .at_size import at_size, with_order_of
 from .graphs import growing, in_order, require_alike
 from .search import Search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from ..facts.usage import Ints, rectangles
+from ..plans.usage import Ints, rectangles
 
 
 def pushed_down(order: Ints, problem: _core.Problem) -> Ints:

@@ -11,9 +11,9 @@ import numpy as np
 from .. import _core
 from ..api import plan
 from ..errors import UnsupportedError
-from ..facts.plan import Plan
-from ..facts.usage import Ints
 from ..planning.registry import solve_problem
+from ..plans.plan import Plan
+from ..plans.usage import Ints
 from .graphs import Relation, in_order, only, relations_of, shared_of
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..errors import SourceError, UnsupportedError, invalid_plan
+from ..errors import SourceError, UnsupportedError
 from ..kinds import MOVE_OUT, MOVES
+from ..plans.failing import invalid_plan
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 _ANOTHER = "the network is not the one that was planned, or changed since"
 

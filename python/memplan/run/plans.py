@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..facts.later import does
-from ..facts.source import Source
 from ..importers import kind_of
 from ..options.checks import boolean
+from ..plans.later import does
+from ..plans.source import Source
 from .matching import require_same, with_graph
 from .program import Bound, Program
 from .result import Run
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 _TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
 _AGAIN = "give what was planned: plan.run(..., source=model)"

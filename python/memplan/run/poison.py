@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..facts.dataflow import Dataflow
-from ..facts.usage import Span, cut, rectangles
+from ..plans.dataflow import Dataflow
+from ..plans.usage import Span, cut, rectangles
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 GARBAGE = 0xFF  # in every byte: NaN for all floating dtypes of IEEE 754, -1 for signed integers
 

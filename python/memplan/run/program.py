@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..facts.usage import Span, cut
+from ..plans.usage import Span, cut
 from .result import Run
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 
 _ALIGNMENT = 64  # of an arena: that of a cache line, and of any kernel

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..dtypes import bits, is_known
-from ..errors import LISTED, SourceError, invalid_plan
+from ..errors import SourceError
 from ..files import replacing
 from ..importers.graph_dict import graph_of
 from ..importers.tflite import import_tflite
-from ..placed import Placed, offsets_of, outside_of
+from ..plans.failing import LISTED, invalid_plan
+from ..plans.placed import Placed, offsets_of, outside_of
 
 if TYPE_CHECKING:
-    from ..facts.plan import Plan
+    from ..plans.plan import Plan
 
 _NAME = b"OfflineMemoryAllocation"
 _VERSION, _SUBGRAPH, _AT_RUN_TIME = 1, 0, -1

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..facts.memories import Memories, Pool
-from ..facts.plan import Plan
+from ..plans.plan import Plan
+from ..plans.pools import Memories, Pool
 
 Row = tuple[int, int, int, int, int]  # a pool by position, bytes [begin, end) of it, steps [first, last)
 _ADDRESSES = 2**62

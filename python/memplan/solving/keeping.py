@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import _core
-from ..facts.plan import Plan
 from ..planning.registry import find
+from ..plans.plan import Plan
 from .solver import Solver
 from .wishes import Wishes
 

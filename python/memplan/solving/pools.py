@@ -12,14 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import GraphError, invalid_plan
-from ..facts.memories import Ints, Memories, Memory, Pool, exact, number
-from ..facts.plan import Plan
+from ..errors import GraphError
 from ..inplace_ops import matches
 from ..kinds import KINDS, kind_of
 from ..options.accesses import accessed_of, counts_of_problem
 from ..options.layouts import Asked, layout_of_problem, left_of, problem_with, workspace_name
 from ..planning.registry import plan_memories
+from ..plans.failing import invalid_plan
+from ..plans.plan import Plan
+from ..plans.pools import (
+    Ints,
+    Memories,
+    Memory,
+    Pool,
+    exact,
+    number,
+)
 from ..text import offer
 from .fixed_in_pools import Fixed, SpreadOut, pins_in, reserved_in, stacked_problem
 from .solver import Solver

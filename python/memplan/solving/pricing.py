@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..facts.plan import Plan
-from ..facts.pricing import Pricing
 from ..options.checks import integer
+from ..plans.plan import Plan
+from ..plans.pricing import Pricing
 from ..text import offer
 from .solver import Solver
 

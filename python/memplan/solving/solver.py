@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from .. import _core
-from ..errors import InfeasibleError
-from ..facts.plan import Plan
-from ..facts.source import Source
 from ..planning.registry import solve_graph, solve_in_order, solve_problem
+from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
+from ..plans.source import Source
 from ..sizes import Budget
 from .wishes import Wishes
 

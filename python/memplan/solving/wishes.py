@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..facts.plan import Plan
-from ..placed import offsets_of
+from ..plans.placed import offsets_of
+from ..plans.plan import Plan
 from ..sizes import in_bytes
 from ..text import offer
 

@@ -55,19 +55,19 @@ class Sweep:
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
         """Draw the gaps as a map of colours; see `present.sweep`."""
-        from ...present.sweep import plot_sweep
+        from .picture import plot_sweep
 
         return plot_sweep(self, ax, title=title)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a line per source and planner, with all figures."""
-        from ...export.compare import write_comparisons_csv
+        from ..export import write_comparisons_csv
 
         write_comparisons_csv(self.comparisons, path)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the sweep as versioned JSON."""
-        from ...export.compare import write_sweep_json
+        from ..export import write_sweep_json
 
         write_sweep_json(self, path)
 
@@ -80,25 +80,25 @@ class Sweep:
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page with the gaps, all figures per source, and the picture, which needs no other file."""
         from ...files import write_text
-        from ...present.sweep import sweep_page
+        from .picture import sweep_page
 
         write_text(path, sweep_page(self))
 
     def markdown(self) -> str:
         """The gaps as a table of Markdown."""
-        from ...present.sweep import gap_table
-        from ...present.tables import markdown
+        from ...printing.tables import markdown
+        from .picture import gap_table
 
         return markdown(gap_table(self))
 
     def _repr_html_(self) -> str:
-        from ...present.sweep import gap_table
-        from ...present.tables import html
+        from ...printing.tables import html
+        from .picture import gap_table
 
         return html(gap_table(self))
 
     def __str__(self) -> str:
-        from ...present.sweep import sweep_text
+        from .picture import sweep_text
 
         return sweep_text(self)
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from ... import _core
 from ...errors import SourceError
-from ...facts.fragmentation import Fragmentation, PoolUse
+from ...plans.fragmentation import Fragmentation, PoolUse
 from .names import Namer
 from .trace import Pool, Walked
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
 
 GRANULE = 512  # torch's CUDA allocator rounds up to it, and its addresses are multiples of it
 _MOST_PAIRS = 10**7

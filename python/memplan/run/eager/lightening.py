@@ -14,11 +14,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ...errors import InfeasibleError, SourceError
+from ...errors import SourceError
 from ...estimating.estimate import dry_run_of, of_run, step_load
-from ...facts.estimate import Estimate
+from ...estimating.result import Estimate
 from ...importers.torch.dry_run import DryRun
 from ...importers.torch.fake import describe
+from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, candidates_of, choose
 from .reads import ChangedError

@@ -14,7 +14,7 @@ from .report import REASONS, Divergence, Report
 from .stacks import stack
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
     from .library import Library
 
 _Column = npt.NDArray[np.int64]
@@ -153,7 +153,7 @@ def arena(plan: Plan | Sequence[Plan] | Mapping[str, Plan], *, stacks: bool = Fa
 
 
 def _named(given: Any) -> dict[str, Plan]:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
 
     if isinstance(given, Plan):
         given = [given]

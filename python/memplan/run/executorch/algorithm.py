@@ -14,8 +14,9 @@ from torch import fx
 
 from ..._core import Problem
 from ...api import plan as make_plan
-from ...errors import InfeasibleError, PlannerError, SourceError
-from ...facts.plan import Plan
+from ...errors import PlannerError, SourceError
+from ...plans.failing import InfeasibleError
+from ...plans.plan import Plan
 from ...sizes import in_bytes
 from ...text import one_line
 from .arena import PlannedArena, arena_name

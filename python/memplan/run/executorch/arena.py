@@ -8,7 +8,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from ...facts.plan import Plan
+from ...plans.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from executorch.exir.pass_base import PassResult
 from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
 from torch import fx
 
-from ...facts.plan import Plan
 from ...files import write_text
+from ...plans.plan import Plan
 from .algorithm import Algorithm
 from .arena import PlannedArena
 from .ordering import Order

@@ -8,8 +8,8 @@ from typing import Any
 
 from ... import _core
 from ...api import plan as planned
-from ...facts.plan import Plan
 from ...inductor.wrapper import Block
+from ...plans.plan import Plan
 from .settings import Settings
 from .waists import Held, split
 

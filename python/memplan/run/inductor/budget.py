@@ -24,7 +24,7 @@ from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 
 from ... import _core
-from ...errors import InfeasibleError
+from ...plans.failing import InfeasibleError
 from .copies import AGAIN
 from .holding import held
 from .joint import Joint, cost_of_node

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...facts.plan import Plan
+from ...plans.plan import Plan
 
 _MOST = 1000  # graphs that are remembered: the last ones
 

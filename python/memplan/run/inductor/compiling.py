@@ -30,7 +30,8 @@ from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
-from ...errors import InfeasibleError, SourceError, UnsupportedError
+from ...errors import SourceError, UnsupportedError
+from ...plans.failing import InfeasibleError
 from ...sizes import Budget
 from .budget import WithinBudget
 from .compiled import forget_since, loaded_since, times_loaded

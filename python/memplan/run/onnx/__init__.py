@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ...facts.source import Source
 from ...importers.onnx import imported, loaded
+from ...plans.source import Source
 
 if TYPE_CHECKING:
     from .bound import Program

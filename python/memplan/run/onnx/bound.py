@@ -13,12 +13,12 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from ... import _core
 from ...errors import SourceError
-from ...facts.usage import Span
 from ...importers.graph_dict import graph_of
 from ...importers.onnx import Imported
 from ...importers.onnx.bodies import bodies, reads, small_constants
 from ...importers.onnx.types import types
 from ...kinds import MOVE_OUT, MOVES
+from ...plans.usage import Span
 from ..matching import require_no_copies
 from ..poison import deaths, deaths_in_order
 from ..result import Run
@@ -30,7 +30,7 @@ from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
     from ..program import Common
 
 

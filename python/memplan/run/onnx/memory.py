@@ -9,13 +9,13 @@ import numpy as np
 
 from ... import _core
 from ...errors import InvalidPlanError
-from ...facts.usage import Span
+from ...plans.usage import Span
 from ..poison import GARBAGE
 from ..program import aligned
 from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
 
 
 class Place:

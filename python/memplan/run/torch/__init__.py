@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...facts.source import Source
 from ...importers.graph_dict import graph_of
 from ...importers.torch import import_pt2, import_torch
 from ...importers.torch.private import names_of_torch, require_torch
+from ...plans.source import Source
 from ..program import Program
 
 _WHAT = "running a plan of torch"

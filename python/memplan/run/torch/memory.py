@@ -12,7 +12,7 @@ from ...errors import InvalidPlanError, UnsupportedError
 from .recording import Recording, StorageRecord, View
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
 
 _BASE = 64  # what the arena begins at a multiple of, at least; allocators of torch give as much or more
 

@@ -20,11 +20,11 @@ from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from torch.utils import _pytree as pytree
 
 from ...errors import UnsupportedError
-from ...facts.source import Source
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
 from ...importers.torch.late import LateNumber
+from ...plans.source import Source
 from .recording import CallRecord, Number, Recording, View
 
 _aten = torch.ops.aten

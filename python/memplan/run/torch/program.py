@@ -16,8 +16,8 @@ from torch import Tensor, fx
 
 from ... import _core
 from ...errors import SourceError
-from ...facts.source import Source
 from ...importers.torch.private import names_of_torch
+from ...plans.source import Source
 from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
 from ..result import Run
@@ -30,7 +30,7 @@ from .recording import CallRecord, Recording, View
 from .sources import Sources
 
 if TYPE_CHECKING:
-    from ...facts.plan import Plan
+    from ...plans.plan import Plan
     from ..program import Common, Program
 
 

@@ -1,0 +1,270 @@
+"""The Gantt picture of a plan: steps across, bytes up, one box per buffer, or the outline of its parts.
+
+The load is drawn where it hides no box: in a strip below the boxes, or behind them in axes that the caller brings.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from ..files import replacing
+from ..plans.moved_ops import moved_ops
+from ..plans.pools_text import cost_text
+from ..plans.returns import returns_of
+from ..plans.verdict import changes_text, enough, optimal, planned_by
+from ..printing.units import counted, format_bytes
+from .away import height
+from .bands import scale_bands, spaced
+from .boxes import Panels, draw
+from .colours import OTHERS, Colouring, buffers_by_name, colouring
+from .given import checked_plans, checked_titles
+from .highlight import Steps, marks, window
+from .legend import legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..plans.plan import Plan
+
+
+def plot_plan(
+    plan: Plan,
+    ax: Axes | None = None,
+    *,
+    title: str | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "buffer",
+    zoom: str | Sequence[int] | None = None,
+) -> Axes:
+    """Draw a plan.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; the load is then drawn behind the boxes. By default, a new figure of 12 by 7 inches, with the
+        load in a strip below the boxes.
+    title
+        By default, the planner, peak and gap.
+    highlight
+        Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade. A tensor
+        that lies in a buffer with others is drawn over that buffer.
+    colour_by
+        "buffer", "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first
+        come with a legend or a colour bar.
+    zoom
+        "peak" for the steps around the peak, or the half-open range of steps (first, last). None shows all steps.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes of the boxes. They have one collection, with a path for each buffer in sight, the names that fit, and
+        the peak as a line with a mark at its step. A shaped buffer is the union of its parts; its name is in the
+        largest part. ``.figure.savefig("plan.svg")`` writes the whole figure.
+
+    Raises
+    ------
+    ValueError
+        An unknown name or option, or an option that needs a graph. The message says what is expected.
+    """
+    return _plot(
+        plan,
+        lambda: _panels_in(_new_figure(1), [plan])[0] if ax is None else Panels(ax),
+        title,
+        highlight,
+        colour_by,
+        zoom,
+    )
+
+
+def _plot(
+    plan: Plan,
+    panels: Callable[[], Panels],
+    title: str | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "buffer",
+    zoom: str | Sequence[int] | None = None,
+) -> Axes:
+    """`plot_plan`, into axes that are made once the options are known to be right."""
+    drawn = spaced(plan)
+    found, colours, steps = marks(drawn, highlight), colouring(plan, colour_by), window(plan, zoom)
+    own = panels()
+    ax = own.boxes
+    draw(drawn, own, colours, found, steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
+    legend(ax, colours)
+    changed = f"\n{changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
+    shown = title if title is not None else _title(plan, ", ") + changed
+    ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
+    return ax
+
+
+def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
+    """Draw these steps of a plan into axes, in these colours."""
+    drawn = spaced(plan)
+    draw(drawn, Panels(ax), colours, [], steps, max(drawn.peak, 1))
+    scale_bands([drawn], ax)
+
+
+def plot_plans(
+    plans: Sequence[Plan],
+    *,
+    titles: Sequence[str] | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "buffer",
+    zoom: str | Sequence[int] | None = None,
+) -> list[Axes]:
+    """Draw plans of one network side by side, at the same scale. A buffer has the same colour in all plans.
+
+    Parameters
+    ----------
+    plans
+        One or more, also of several orders of the ops. The first plan decides the colours and, for ``zoom="peak"``, the
+        steps. A buffer whose name the first plan does not have is grey; one whose tensor lies in another's bytes there
+        has the colour of these bytes.
+    titles
+        One for each plan. By default, its planner, peak and gap, how many buffers lie elsewhere than in the first plan,
+        and how many ops run earlier or later.
+    highlight, colour_by, zoom
+        As in `plot_plan`.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        One for each plan, in a new figure: ``axes[0].figure.savefig(path)`` writes it.
+
+    Raises
+    ------
+    TypeError
+        `plans` is not a list of plans (a dict is not), or `titles` is not a list of strings.
+    ValueError
+        There are no plans, or not as many titles as plans, or `plot_plan` would raise it.
+    """
+    plans, titles = checked_plans(plans), checked_titles(titles)
+    if not plans or (titles is not None and len(titles) != len(plans)):
+        got = f"{len(plans)} plans" if titles is None else f"{len(plans)} plans and {len(titles)} titles"
+        raise ValueError(f"plot_plans needs at least one plan, and one title for each if any, got {got}")
+    return _plot_side_by_side(lambda: _new_figure(len(plans)), plans, titles, highlight, colour_by, zoom)
+
+
+def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
+    """Plans side by side, as a PNG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_inches(len(plans)), layout="constrained")
+    FigureCanvasAgg(figure)
+    _plot_side_by_side(lambda: figure, plans, titles)
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=100)
+    return buffer.getvalue()
+
+
+def _plot_side_by_side(
+    figure: Callable[[], Figure],
+    plans: Sequence[Plan],
+    titles: Sequence[str] | None = None,
+    highlight: str | Iterable[str] = (),
+    colour_by: str = "buffer",
+    zoom: str | Sequence[int] | None = None,
+) -> list[Axes]:
+    """`plot_plans`, into a figure that is made once the options are known to be right."""
+    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    drawn = [spaced(plan) for plan in plans]
+    found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
+    if zoom is None:
+        every = [window(plan, None) for plan in plans]
+        steps = min(begin for begin, _ in every), max(end for _, end in every)
+    first = colouring(plans[0], colour_by)
+    panels = _panels_in(figure(), plans)
+    for k, (plan, own) in enumerate(zip(plans, panels, strict=True)):
+        colours, ax = _as_in(plans[0], first, plan), own.boxes
+        draw(drawn[k], own, colours, found[k], steps, max(1, *(other.peak for other in drawn)))
+        ax.label_outer()
+        if own.load is not None:
+            own.load.label_outer()
+        moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
+        title = titles[k] if titles is not None else _title(plan, "\n") + moved
+        ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    boxes = [own.boxes for own in panels]
+    scale_bands(drawn, boxes[0])
+    legend(boxes[-1], first)
+    return boxes
+
+
+def check_options(
+    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
+) -> None:
+    """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
+    marks(plan, highlight)
+    colouring(plan, colour_by)
+    window(plan, zoom)
+
+
+def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
+    """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_inches(1), layout="constrained")
+    FigureCanvasAgg(figure)
+    _plot(plan, lambda: _panels_in(figure, [plan])[0], **options)
+    with replacing(path) as beside, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(beside, dpi=150)
+
+
+def _new_figure(count: int) -> Figure:
+    from matplotlib import pyplot as plt
+
+    return plt.figure(figsize=_inches(count), layout="constrained")
+
+
+def _inches(count: int) -> tuple[float, float]:
+    return 12 if count == 1 else min(8 * count, 32), 7
+
+
+def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
+    """Per plan, the axes of its boxes and those of its load below them, on the same steps; between, what is away."""
+    returns = [returns_of(plan) for plan in plans]
+    heights = (6, 2, 1) if any(returns) else (6, 1)
+    shape = len(heights), len(plans)
+    axes: Any = figure.subplots(*shape, sharex=True, sharey="row", squeeze=False, height_ratios=heights)
+    if not any(returns):
+        return [Panels(boxes, load=load) for boxes, load in zip(*axes.tolist(), strict=True)]
+    highest = max(map(height, returns))
+    return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
+
+
+def _title(plan: Plan, separator: str) -> str:
+    state = optimal(plan) if plan.optimal else enough(plan) or f"at most {plan.gap:.3%} above the optimum"
+    if plan.memories is not None:
+        state = cost_text(plan.memories)
+    who = planned_by(plan.planner, plan.ordered_by)
+    where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
+    return f"{who}: {len(plan):,} buffers in {where}{separator}{state}"
+
+
+def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
+    """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
+    if plan is model:
+        return colours
+    of_name = {name: colours.colours[b] for name, b in buffers_by_name(model).items()}
+    of_name |= {one.back.name: of_name[one.tensor] for one in returns_of(plan) if one.tensor in of_name}
+    return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
+
+
+def _moved(model: Plan, plan: Plan) -> str:
+    """How many buffers, and where the order differs, ops are elsewhere than in another plan; or what was given up."""
+    if plan.fitting is not None and model.fitting is None:
+        return changes_text(plan.fitting)
+    there, places = ({slot.name: (slot.memory, slot.address) for slot in which} for which in (model, plan))
+    count = sum(there.get(name) != place for name, place in places.items())
+    ops = len(moved_ops(model.order, plan.order))
+    text = f"{count:,} buffers elsewhere than in the first"
+    return f"{text}, {counted(ops, 'ops')} earlier or later" if ops else text

@@ -1,0 +1,152 @@
+"""What another order of the ops would bring, and why no order brings more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .. import _core
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A tensor that is alive beside an op, where the op needs least.
+
+    ``op`` and ``op_type`` say what made it. ``always``: it is alive there in every order, as the op waits for what
+    makes it, and it is used by the op, by one that waits for the op, or by the caller. In place of the others, an order
+    may have others alive, but no fewer bytes.
+    """
+
+    name: str
+    bytes: int
+    op: str
+    op_type: str
+    always: bool
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the best order of the ops would bring, and what all orders need.
+
+    Attributes
+    ----------
+    load : int
+        Of the buffers in the best order that was found, sharing decided anew: what ``plan(order="best")`` has. That of
+        the given order if no other is better.
+    found_by : str
+        The rule or search that found it; "given" if no other is better.
+    bound : int
+        Bytes that every order needs, whatever shares bytes.
+    at_op : int
+        The load in that order while the op runs that makes the load of the plan.
+    ops : tuple of str
+        The ops that the proof of the bound speaks of: one of them needs so much, in whatever sequence they run. None if
+        the caller keeps so much, or if a search proves the bound.
+    searched : bool
+        A search through all sets of ops that may have run proves the bound.
+    op, op_type : str
+        The op, if it is one alone: it needs so much, whatever has run before it. Empty otherwise.
+    alive : tuple of Needed
+        What is alive beside that op where it needs least, the largest first. Empty too if no such state is known.
+    made : int
+        What the op adds to that: its outputs and workspace, less what it may write over.
+    """
+
+    load: int
+    found_by: str
+    bound: int
+    at_op: int
+    ops: tuple[str, ...] = ()
+    searched: bool = False
+    op: str = ""
+    op_type: str = ""
+    alive: tuple[Needed, ...] = ()
+    made: int = 0
+
+
+def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> Orders | None:
+    """The best order that is found, and the bound with its witness; None if ops are on several streams.
+
+    The work is counted, as that of ``plan(order="best")``. `step` is where the load of the plan is highest.
+    """
+    best = _core.best_order(graph, storage)
+    if best.interrupted:
+        raise KeyboardInterrupt
+    ordered = graph if best.graph is None else best.graph
+    bound, ops, needs = _core.order_bound(ordered, storage)
+    if not needs:
+        return None
+    problem = _core.buffers_of(ordered, storage).problem
+    at_op = load_at(problem, best.ops.index(step))
+    if best.bound > bound:
+        return Orders(problem.load, best.found_by, best.bound, at_op, searched=True)
+    names = tuple(ordered.ops[k].name for k in ops)
+    found = Orders(problem.load, best.found_by, bound, at_op, names)
+    op, _, _, need, held, _, alive = needs[0]
+    if len(ops) != 1:
+        return found
+    named = replace(found, op=ordered.ops[op].name, op_type=ordered.ops[op].type)
+    if held and not alive:  # the search for a state in which it needs so little has ended before
+        return named
+    return replace(named, alive=_alive(ordered, op, alive), made=need - sum(size for _, size in alive))
+
+
+def load_at(problem: _core.Problem, step: int) -> int:
+    """The bytes in use at a step."""
+    steps, load = problem.load_curve()
+    return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0
+
+
+def _alive(graph: _core.Graph, op: int, alive: Iterable[tuple[int, int]]) -> tuple[Needed, ...]:
+    """What is said of tensors that are alive beside an op."""
+    ops, tensors = graph.ops, graph.tensors
+    index = {tensor.name: t for t, tensor in enumerate(tensors)}
+    maker = {index[name]: k for k, run in enumerate(ops) for name in run.outputs}
+    always = _always(graph, op, index, maker)
+    found = []
+    for t, size in alive:
+        made_by = ops[maker[t]] if t in maker else None
+        named = (made_by.name, made_by.type) if made_by is not None else ("", tensors[t].kind)
+        found.append(Needed(tensors[t].name, size, *named, t in always))
+    return tuple(sorted(found, key=lambda needed: (-needed.bytes, needed.name)))
+
+
+def _always(graph: _core.Graph, op: int, index: dict[str, int], maker: dict[int, int]) -> set[int]:
+    """The tensors whose bytes are alive when an op runs, in every order: made before it, and used by it or after it.
+
+    A view is a use of what it shows by whoever uses the view.
+    """
+    ops = graph.ops
+    place = {run.name: k for k, run in enumerate(ops)}
+    waits = [{maker[index[name]] for name in run.inputs if index[name] in maker} for run in ops]
+    for k, run in enumerate(ops):
+        waits[k] |= {place[name] for name in run.after}
+    before = _closure(op, waits)
+    follow: list[set[int]] = [set() for _ in ops]
+    for k, waited in enumerate(waits):
+        for earlier in waited:
+            follow[earlier].add(k)
+    after = _closure(op, follow)
+    shown = {index[out]: index[inp] for run in ops for out, inp, _ in (*run.aliases, *run.overwrites)}
+    needed = {index[name] for name in graph.outputs} | {index[name] for k in after for name in ops[k].inputs}
+    given = {t for t, tensor in enumerate(graph.tensors) if t not in maker}
+    made = given | {t for t, k in maker.items() if k in before and k != op}
+    return {_root(t, shown) for t in needed if t in made}
+
+
+def _closure(op: int, following: Sequence[set[int]]) -> set[int]:
+    """An op, and all that follows."""
+    seen, stack = {op}, [op]
+    while stack:
+        new = following[stack.pop()] - seen
+        seen |= new
+        stack += new
+    return seen
+
+
+def _root(tensor: int, shown: dict[int, int]) -> int:
+    while tensor in shown:
+        tensor = shown[tensor]
+    return tensor

@@ -1,0 +1,171 @@
+"""What was changed in a graph so that it fits a capacity, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that was given up for memory.
+
+    Attributes
+    ----------
+    kind : str
+        "recompute": an op runs again. "offload": a tensor is copied out of the arena, and fetched. "order": the ops
+        run in another order. "donate": an output takes the bytes of a graph input. "hand_over": a
+        graph output is copied out of the arena after its last use.
+    tensors : tuple of str
+        The tensors that come back, or that are taken.
+    ops : tuple of str
+        The ops that were added.
+    after, before : str
+        The op that used the tensors last, and the op before which they come back.
+    bytes : int
+        Bytes that are free between the two.
+    cost : float
+        What it adds.
+    """
+
+    kind: str
+    tensors: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    after: str = ""
+    before: str = ""
+    bytes: int = 0
+    cost: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """What is won by it, as a sentence."""
+        if self.kind in ("recompute", "offload"):
+            return f"{self.bytes:,} bytes are free from {self.after!r} to {self.before!r}"
+        if self.kind == "order":
+            return "the load is lower in this order"
+        if self.kind == "hand_over":
+            return "the caller gets it as soon as nothing uses it"
+        return f"{self.bytes:,} bytes of a graph input are written over"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The change as plain Python objects."""
+        return {
+            "kind": self.kind,
+            "tensors": list(self.tensors),
+            "ops": list(self.ops),
+            "after": self.after,
+            "before": self.before,
+            "bytes": self.bytes,
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a graph was made to fit; see `memplan.fit`.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        In the order in which they run.
+    capacity : int
+        Bytes that were asked for.
+    cost : float
+        Of all ops of the given graph.
+    added_cost, cost_bound : float
+        What the changes add, and what any schedule in this order has to add at least.
+    unit : str
+        Of costs: "seconds" if they were measured; "" otherwise.
+    load_bound : int
+        Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
+    least : bool
+        As little as is reached was asked for; `capacity` is what that is.
+    """
+
+    changes: tuple[Change, ...] = field(default=())
+    capacity: int = 0
+    cost: float = 0.0
+    added_cost: float = 0.0
+    cost_bound: float = 0.0
+    unit: str = ""
+    load_bound: int = 0
+    least: bool = False
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    def __str__(self) -> str:
+        from .changes_text import fitting_text
+
+        return fitting_text(self)
+
+    def _repr_html_(self) -> str:
+        from .changes_text import fitting_html
+
+        return fitting_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures and the changes as plain Python objects."""
+        return {
+            "capacity": self.capacity,
+            "cost": self.cost,
+            "added_cost": self.added_cost,
+            "cost_bound": self.cost_bound,
+            "unit": self.unit,
+            "load_bound": self.load_bound,
+            "least": self.least,
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+
+def fitting_from(spec: Any, where: str) -> Fitting:
+    """The fitting that `Fitting.to_dict` gave; ValueError names the entry that is not as expected."""
+    changes = _entry(spec, "changes", list, where)
+    cost, added, bound = (_number(spec, name, where) for name in ("cost", "added_cost", "cost_bound"))
+    return Fitting(
+        tuple(_change(change, f"{where}.changes[{k}]") for k, change in enumerate(changes)),
+        _entry(spec, "capacity", int, where),
+        *(cost, added, bound),
+        _entry({"unit": "", **spec}, "unit", str, where),
+        _entry({"load_bound": 0, **spec}, "load_bound", int, where),
+        spec.get("least") is True,
+    )
+
+
+def _change(spec: Any, where: str) -> Change:
+    texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
+    lists = [_entry(spec, name, list, where) for name in ("tensors", "ops")]
+    for name, values in zip(("tensors", "ops"), lists, strict=True):
+        for value in values:
+            if not isinstance(value, str):
+                raise ValueError(f"{where}.{name} must hold names, got {value!r}")
+    kind, after, before = texts
+    tensors, ops = map(tuple, lists)
+    return Change(kind, tensors, ops, after, before, _entry(spec, "bytes", int, where), _number(spec, "cost", where))
+
+
+def _number(spec: Any, name: str, where: str) -> float:
+    value = _entry(spec, name, (int, float), where)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{where}.{name} must be finite and >= 0, got {value!r}")
+    return float(value)
+
+
+def _entry(spec: Any, name: str, kind: Any, where: str) -> Any:
+    value = spec.get(name) if isinstance(spec, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{where}.{name} must be of type {getattr(kind, '__name__', 'number')}, got {value!r}")
+    return value
+
+
+def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
+    """The changes that the core has made."""
+    return tuple(
+        Change(
+            "offload" if c.moved else "recompute", tuple(c.tensors), tuple(c.ops), c.after, c.before, c.bytes, c.cost
+        )
+        for c in found
+        if c.ops
+    )

@@ -1,0 +1,54 @@
+"""What is said of a plan in a few words: how good it is, by whom, and what it gave up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..printing.units import counted, format_bytes
+
+if TYPE_CHECKING:
+    from .changes import Fitting
+    from .plan import Plan
+
+SHARES = {
+    "inplace": "in place of",
+    "slice": "slice of",
+    "concat": "part of",
+}  # how the inner of a Sharing lies in the outer
+
+
+def optimal(plan: Plan) -> str:
+    """What the peak of a plan is if it equals its lower bound, which holds for one order of a graph's ops.
+
+    All orders are looked at only if another than the given one was asked for: it takes a while.
+    """
+    if not plan.order:
+        return "optimal"
+    return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
+
+
+def enough(plan: Plan) -> str:
+    """That the search ended as soon as a plan was within what was asked for; empty for other plans."""
+    capacity = plan.capacity
+    if capacity is None and plan.fitting is not None and not plan.fitting.least:
+        capacity = plan.fitting.capacity
+    if capacity is None or plan.optimal or plan.peak > capacity or plan.memories is not None:
+        return ""
+    return f"within {format_bytes(capacity)}, where the search ended"
+
+
+def planned_by(planner: str, order: str) -> str:
+    """The planner of a plan, and the order of the ops where another than the given one was asked for."""
+    return planner if order == "given" else f"{planner}, order {order}"
+
+
+def changes_text(fitting: Fitting) -> str:
+    """What was given up to fit, and what that costs of the whole."""
+    if not fitting.changes:
+        return "nothing is given up"
+    total = fitting.cost or 1.0
+    many = counted(len(fitting.changes), "changes")
+    added = f"{fitting.added_cost / total:.2%} of the cost added"
+    if fitting.unit:
+        added += f" ({fitting.added_cost:.3g} {fitting.unit})"
+    return f"{many}, {added}, {fitting.cost_bound / total:.2%} at least"

@@ -1,0 +1,1 @@
+"""What all that is printed is made of: tables, bytes and names."""

@@ -1,0 +1,36 @@
+"""Bytes and names for people."""
+
+from __future__ import annotations
+
+import math
+
+from ..sizes import format_bytes as format_bytes
+from ..sizes import unit_of as unit_of
+from ..sizes import with_bytes as with_bytes
+from ..text import counted as counted
+from ..text import printable
+
+
+def percent(share: float | None) -> str:
+    """A share with three digits; what is above 0 is never written as 0."""
+    if share is None:
+        return ""
+    return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
+
+
+def tick(span: float) -> float:
+    """A step of 1, 2, 4, … units, or a half, a quarter, …, that cuts `span` into 4 to 8 parts."""
+    return float(2.0 ** math.floor(math.log2(span / 4)))
+
+
+def shortened(name: str, most: int = 40) -> str:
+    """The printable name in at most that many characters: its beginning, and its end, which tells layers apart."""
+    line = printable(name)
+    return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[most // 2 - most :]}"
+
+
+def op_label(name: str, type: str) -> str:
+    """An op: its name, and its type where the name does not say it: "conv1 (Conv)", "convolution_3"."""
+    words = type.split("::")[-1].split(".")
+    word = words[1] if words[0] in ("aten", "prims") and len(words) > 1 else words[-1]
+    return name if not type or word.lower() in name.lower() else f"{name} ({type.removesuffix('.default')})"
