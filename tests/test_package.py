@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from builders.paths import ROOT
+
 PACKAGE = ROOT / "python" / "memplan"
 
 # The floors of the package, from the ground: what is in a module or folder imports from it and from those before it.
