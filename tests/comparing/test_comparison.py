@@ -343,9 +343,9 @@ def test_markdown_is_a_table(tmp_path: Path) -> None:
     lines = (tmp_path / "c.md").read_text(encoding="utf-8").splitlines()
     assert lines[0] == r"**\_a\|b: naive 20 B, load 8 B**"
     assert lines[2:] == [
-        "| planner | peak | gap | saved | seconds | note |",
+        "| planner | peak | gap | saved | time | note |",
         "| --- | ---: | ---: | ---: | ---: | --- |",
-        "| beam:k=2 | 10 B | 25.000% | 50.0% | 0.50000 |  |",
+        "| beam:k=2 | 10 B | 25.000% | 50.0% | 0.5 s |  |",
         "| x |  |  |  |  | 1 \\< 2\\\\n |",
     ]
 
@@ -360,7 +360,7 @@ def test_html_is_escaped_and_takes_the_colours_of_its_page() -> None:
     assert not re.search(r"[^-]color\s*:", style)
     root = ElementTree.fromstring(shown)
     cells = [[cell.text or "" for cell in row] for row in root.iter("tr")]
-    assert cells[0] == ["planner", "peak", "gap", "saved", "seconds", "note"]
+    assert cells[0] == ["planner", "peak", "gap", "saved", "time", "note"]
     assert cells[1][:3] == ["beam", "10 B", "25.000%"]
     assert cells[2][-1] == "1 < 2"
 

@@ -1,4 +1,4 @@
-"""Sweeps: the rows of comparisons whoever computes them, and files that survive what kills the process."""
+"""Sweeps: the rows of comparisons whoever computes them, and the file from which they go on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -294,8 +293,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a group of processes")
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
-def test_what_a_process_has_done_stays(sent: signal.Signals, tmp_path: Path) -> None:
+def test_what_is_done_stays_after_an_interrupt(tmp_path: Path) -> None:
     path, script = tmp_path / "sweep.csv", tmp_path / "run.py"
     script.write_text(RUN)
     with subprocess.Popen(
@@ -308,58 +306,14 @@ def test_what_a_process_has_done_stays(sent: signal.Signals, tmp_path: Path) -> 
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and (not path.exists() or len(lines(path)) < 4):
             time.sleep(0.05)
-        time.sleep(0.5)  # two workers are in a search without end, one waits
-        os.killpg(process.pid, sent)
+        os.killpg(process.pid, signal.SIGINT)  # two workers are in a search without end, one waits
         out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "")
     assert {(line["source"], line["planner"]) for line in lines(path)} == {
         (source, planner) for source in ("A.1048576", "D.1048576") for planner in ("naive", "first_fit")
     }
-    if sent == signal.SIGINT:
-        assert (process.returncode, err) == (0, "")
-        assert "gap to the best proven bound, interrupted" in out
-        assert "† interrupted" in out
-
-
-def living(group: int) -> list[str]:
-    """The processes of a group that have not ended."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _, leader = stat.read_text().rpartition(")")[2].split()[:3]
-            if int(leader) == group and state != "Z":
-                found.append(stat.parent.name)
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are listed as Linux does")
-@pytest.mark.parametrize(
-    ("sent", "method"), [("SIGKILL", "fork"), ("SIGKILL", "spawn"), ("SIGTERM", "fork"), ("SIGTERM", "command")]
-)
-def test_workers_end_with_the_process(sent: str, method: str, tmp_path: Path) -> None:
-    path, script = tmp_path / "sweep.csv", tmp_path / "run.py"
-    script.write_text(
-        RUN.replace("import signal,", "import multiprocessing, signal,").replace(
-            "    sources", f"    multiprocessing.set_start_method({method!r})\n    sources"
-        )
-    )
-    compare = ["-m", "memplan", "compare", str(HARD), str(DATA / "minimalloc" / "D.1048576.csv"), "--planners"]
-    compare += [f"naive,first_fit,{FOREVER}", "--jobs", "3", "--resume", str(path)]
-    arguments = compare if method == "command" else [str(script), str(path)]
-    with subprocess.Popen([sys.executable, *arguments], start_new_session=True, cwd=tmp_path) as process:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and (not path.exists() or len(lines(path)) < 4):
-            time.sleep(0.05)
-        assert len(living(process.pid)) >= 4
-        process.send_signal(getattr(signal, sent))
-        assert process.wait(5) == -getattr(signal, sent)
-        ended = time.monotonic()
-        while (left := living(process.pid)) and time.monotonic() < ended + 2:
-            time.sleep(0.05)
-        if left:
-            os.killpg(process.pid, signal.SIGKILL)
-        assert left == []
-    assert len(lines(path)) == 4
-    assert {found.name for found in tmp_path.iterdir()} == {"sweep.csv", "run.py"}
+    assert "gap to the best proven bound, interrupted" in out
+    assert "interrupted before it had a plan" in out
 
 
 # Tables and pictures

@@ -1,15 +1,14 @@
-"""What a sweep is given: sources with their names, and options, as workers and files take them."""
+"""The sources of a sweep with their names, and its options, as workers and files take them."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import json
+import operator
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from ... import _core
 from ...api import capture, plan
@@ -17,8 +16,8 @@ from ...options.early import check_early
 from ...sizes import in_bytes
 from ..comparison import name_of
 from ..row import digest
+from .cells import Source
 
-Source: TypeAlias = "str | _core.Graph | _core.Problem"  # a path, or what was captured
 _IN_BYTES = {"alignment", "capacity"}
 _CAPTURE_FIRST = "capture the source with it first"
 _LOCAL = (
@@ -40,21 +39,19 @@ def options_as_json(options: Mapping[str, Any]) -> str:
         if name in _IN_BYTES and value is not None:
             value = in_bytes(value, name)
         check_early({name: value})
-        value, default = _plain(value), _plain(defaults[name])
-        if value != default and not (isinstance(value, (dict, list)) and not value and not default):
+        if value != defaults[name] and (value or defaults[name]):
             said[name] = value
     try:
-        return json.dumps(said, sort_keys=True)
+        return json.dumps(said, sort_keys=True, default=_plain)
     except TypeError:
         raise TypeError(f"options of a sweep must be numbers, names or collections of them, got {said}") from None
 
 
 def _plain(value: Any) -> Any:
+    """What JSON has no word for: sets, other mappings, integers of NumPy."""
     if isinstance(value, Mapping):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, Collection) and not isinstance(value, str):
-        return sorted(value)
-    return int(value) if isinstance(value, np.integer) else value
+        return dict(value)
+    return sorted(value) if isinstance(value, Collection) else operator.index(value)
 
 
 def read_sources(
@@ -101,17 +98,13 @@ def _named(sources: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, An
 def _sent(source: Any, capturing: dict[str, Any]) -> tuple[Source, str]:
     if isinstance(source, (str, os.PathLike)) and not str(source).startswith("example:"):
         path = os.path.abspath(source)
-        return path, _fingerprint(path)
+        hashed = hashlib.sha256()
+        with open(path, "rb") as file:
+            while piece := file.read(2**20):
+                hashed.update(piece)
+        return path, hashed.hexdigest()[:16]
     captured = capture(source, **capturing)
     if isinstance(captured, _core.Problem):
         return captured, digest(captured)
     text = json.dumps(captured.to_dict(), sort_keys=True)
     return captured, hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _fingerprint(path: str) -> str:
-    hashed = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(2**20):
-            hashed.update(piece)
-    return hashed.hexdigest()[:16]
