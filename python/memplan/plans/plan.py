@@ -172,7 +172,7 @@ class Plan:
             planner=solution.planner,
             winner=solution.winner,
             seconds=solution.seconds,
-            pools=solution.pools,
+            pools=solution.objects,
             graph=graph,
             buffers=buffers,
             interrupted=solution.interrupted,

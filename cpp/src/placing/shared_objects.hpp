@@ -1,10 +1,10 @@
-// Pools: blocks of memory that hold one buffer at a time. Their sizes and places are found last: a pool is as large
-// as the largest buffer it ever holds, and the pools lie end to end.
+// Shared objects: blocks of memory that hold one buffer at a time. Their sizes and places are found last: an object is
+// as large as the largest buffer that it ever holds, and the objects lie end to end.
 //
 //   offset ▲ ┌────┐┌───────┐
-//          │ │  2 ││   4   │  pool 1
+//          │ │  2 ││   4   │  object 1
 //          │ ├────┴┴─┬─────┴─┐
-//          │ │   0   │   3   │  pool 0
+//          │ │   0   │   3   │  object 0
 //          └─┴───────┴───────┴──▶ step
 #pragma once
 
@@ -16,31 +16,31 @@
 
 namespace memplan {
 
-class Pools {
+class SharedObjects {
  public:
-  explicit Pools(const Problem& problem) : problem_(problem) {}
+  explicit SharedObjects(const Problem& problem) : problem_(problem) {}
 
   Index count() const { return static_cast<Index>(members_.size()); }
 
-  // A new pool, which holds nothing yet.
+  // A new object, which holds nothing yet.
   Index open() {
     members_.emplace_back();
     return count() - 1;
   }
 
-  // The pool holds this buffer too, which has bytes.
-  void put(Index pool, Index buffer) { members_[at(pool)].push_back(buffer); }
+  // The object holds this buffer too, which has bytes.
+  void put(Index object, Index buffer) { members_[at(object)].push_back(buffer); }
 
-  // Whether the buffer conflicts, beyond lifetimes, with nothing that the pool has held.
-  bool may_hold(Index pool, Index buffer) const;
+  // Whether the buffer conflicts, beyond lifetimes, with nothing that the object has held.
+  bool may_hold(Index object, Index buffer) const;
 
-  // Each buffer where its pool begins, a multiple of the largest alignment in it; one whose own alignment that is
+  // Each buffer where its object begins, a multiple of the largest alignment in it; one whose own alignment that is
   // no multiple of begins a little further in.
   Placement end_to_end() const;
 
  private:
   const Problem& problem_;
-  std::vector<std::vector<Index>> members_;  // per pool
+  std::vector<std::vector<Index>> members_;  // per object
 };
 
 // Runs through the lives of what has bytes, by `births`, which ascend in birth: before each born(buffer), dead(buffer)

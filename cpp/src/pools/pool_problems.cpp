@@ -1,4 +1,4 @@
-#include "pools/wholes.hpp"
+#include "pools/pool_problems.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -37,7 +37,7 @@ Groups groups_of(const Problem& problem) {
 }
 
 // Per buffer, whether a pool takes it and all that it lies together with, at these distances.
-std::vector<char> taken_by(const MemoryRequest& request, std::size_t pool) {
+std::vector<char> taken_by(const PoolsRequest& request, std::size_t pool) {
   const Problem& problem = request.problem;
   Groups groups = groups_of(problem);
   std::vector<char> refused(at(problem.count()), 0);  // by representative
@@ -45,32 +45,32 @@ std::vector<char> taken_by(const MemoryRequest& request, std::size_t pool) {
     if (row.distance % request.pools[pool].alignment != 0) refused[at(groups.find(row.a))] = 1;
   for (Index i = 0; i < problem.count(); ++i)
     if (request.cost_of(i, pool) == kRefused) refused[at(groups.find(i))] = 1;
-  for (const MemoryPin& pin : request.pins)
+  for (const PinInPool& pin : request.pins)
     if (pin.pool != pool) refused[at(groups.find(pin.buffer))] = 1;
   std::vector<char> taken(at(problem.count()));
   for (Index i = 0; i < problem.count(); ++i) taken[at(i)] = !refused[at(groups.find(i))];
   return taken;
 }
 
-// The names of pools that would take a whole, and how many bytes they have.
+// The names of pools that would take a group, and how many bytes they have.
 struct TooSmall {
   std::string names;
   Bytes largest = 0;
 
-  void add(const MemoryPool& pool, bool is_free) {
+  void add(const Pool& pool, bool is_free) {
     names += (names.empty() ? "" : ", ") + quoted(pool.name) + " of " + std::to_string(*pool.capacity) + " bytes";
     if (!is_free) names += ", some of which are pinned or reserved";
     largest = std::max(largest, *pool.capacity);
   }
 
-  [[noreturn]] void refuse(const Problem& problem, Index whole, bool is_group) const {
-    const std::string name = problem.name(whole);
+  [[noreturn]] void refuse(const Problem& problem, Index group, bool is_group) const {
+    const std::string name = problem.name(group);
     InfeasibleError error("buffer " + quoted(name) + (is_group ? ", with what lies together with it," : "") + " of " +
-                          std::to_string(problem.size(whole)) +
+                          std::to_string(problem.size(group)) +
                           " bytes fits in none of the pools that take it: " + names);
     error.capacity = largest;
     error.lower_bound = saturated_add(largest, 1);
-    error.step = problem.first(whole);
+    error.step = problem.first(group);
     error.alive = {name};
     throw error;
   }
@@ -78,7 +78,7 @@ struct TooSmall {
 
 }  // namespace
 
-Wholes::Wholes(const MemoryRequest& request) {
+PoolProblems::PoolProblems(const PoolsRequest& request) {
   for (std::size_t p = 0; p < request.pools.size(); ++p) {
     folds_.emplace_back(problem_in(request, p));
     capacity_.push_back(request.pools[p].capacity);
@@ -87,8 +87,8 @@ Wholes::Wholes(const MemoryRequest& request) {
   refuse_what_has_no_room(request);
 }
 
-// What a whole costs is what its buffers do.
-void Wholes::add_costs(const MemoryRequest& request) {
+// What a group costs is what its buffers do.
+void PoolProblems::add_costs(const PoolsRequest& request) {
   cost_.assign(at(count()) * pools(), 0);
   for (std::size_t p = 0; p < pools(); ++p) {
     const std::vector<char> taken = taken_by(request, p);
@@ -98,16 +98,16 @@ void Wholes::add_costs(const MemoryRequest& request) {
     }
   }
   for (Index i = 0; i < request.problem.count(); ++i) {
-    const Index whole = folds_.front().whole_of(i);
+    const Index group = folds_.front().whole_of(i);
     bool taken = false;
-    for (std::size_t p = 0; p < pools(); ++p) taken |= cost_of(whole, p) != kRefused;
+    for (std::size_t p = 0; p < pools(); ++p) taken |= cost_of(group, p) != kRefused;
     if (!taken)
       throw ProblemError("no pool takes buffer " + quoted(request.problem.name(i)) +
                          (request.problem.together().empty() ? "" : " and what lies together with it"));
   }
 }
 
-void Wholes::refuse_what_has_no_room(const MemoryRequest& request) {
+void PoolProblems::refuse_what_has_no_room(const PoolsRequest& request) {
   const PlanOptions endless;
   const Deadline deadline(endless);
   std::vector<TooSmall> small(at(count()));
@@ -134,8 +134,8 @@ void Wholes::refuse_what_has_no_room(const MemoryRequest& request) {
   }
 }
 
-Problem problem_in(const MemoryRequest& request, std::size_t pool) {
-  const MemoryPool& spec = request.pools[pool];
+Problem problem_in(const PoolsRequest& request, std::size_t pool) {
+  const Pool& spec = request.pools[pool];
   const Problem& problem = request.problem;
   if (spec.alignment == 1 && spec.reserved.empty() && request.pins.empty()) return problem;
   std::vector<Bytes> alignment(problem.alignment().begin(), problem.alignment().end());
@@ -143,7 +143,7 @@ Problem problem_in(const MemoryRequest& request, std::size_t pool) {
   for (std::size_t i = 0; i < alignment.size(); ++i)
     if (taken[i]) alignment[i] = std::lcm(alignment[i], spec.alignment);
   std::vector<Bytes> pins(alignment.size(), kNowhere);
-  for (const MemoryPin& pin : request.pins)
+  for (const PinInPool& pin : request.pins)
     if (pin.pool == pool) pins[at(pin.buffer)] = pin.offset;
   try {
     Problem aligned = with_alignment(problem, std::move(alignment));
@@ -155,24 +155,24 @@ Problem problem_in(const MemoryRequest& request, std::size_t pool) {
   }
 }
 
-Problem selection_of(const Problem& whole, const std::vector<Index>& buffers) {
+Problem selection_of(const Problem& all, const std::vector<Index>& buffers) {
   std::vector<Bytes> size, alignment, pins;
   std::vector<Step> first, last;
   std::vector<std::string> names;
   std::vector<Part> parts;
   std::vector<Together> together;
-  Conflicts conflicts(whole.conflicts() == nullptr ? 0 : static_cast<Index>(buffers.size()));
-  const bool has_pairs = conflicts.count() > 0 || !whole.together().empty();
-  std::vector<Index> position(has_pairs ? at(whole.count()) : 0, kNone);
+  Conflicts conflicts(all.conflicts() == nullptr ? 0 : static_cast<Index>(buffers.size()));
+  const bool has_pairs = conflicts.count() > 0 || !all.together().empty();
+  std::vector<Index> position(has_pairs ? at(all.count()) : 0, kNone);
   for (std::size_t k = 0; k < buffers.size(); ++k) {
     const Index i = buffers[k];
-    size.push_back(whole.size(i));
-    first.push_back(whole.first(i));
-    last.push_back(whole.last(i));
-    alignment.push_back(whole.alignment(i));
-    if (whole.has_pins()) pins.push_back(whole.pin(i));
-    if (!whole.names().empty()) names.push_back(whole.names()[at(i)]);
-    for (Part part : whole.parts(i)) {
+    size.push_back(all.size(i));
+    first.push_back(all.first(i));
+    last.push_back(all.last(i));
+    alignment.push_back(all.alignment(i));
+    if (all.has_pins()) pins.push_back(all.pin(i));
+    if (!all.names().empty()) names.push_back(all.names()[at(i)]);
+    for (Part part : all.parts(i)) {
       part.buffer = static_cast<Index>(k);
       parts.push_back(part);
     }
@@ -181,13 +181,13 @@ Problem selection_of(const Problem& whole, const std::vector<Index>& buffers) {
   Problem problem(std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names));
   if (!parts.empty()) problem = problem.with_shapes(std::move(parts));
   for (std::size_t k = 0; conflicts.count() > 0 && k < buffers.size(); ++k)
-    whole.conflicts()->for_each(buffers[k], [&](Index other) {
+    all.conflicts()->for_each(buffers[k], [&](Index other) {
       if (position[at(other)] != kNone) conflicts.add(static_cast<Index>(k), position[at(other)]);
     });
   if (conflicts.count() > 0 && !conflicts.empty()) problem = problem.with_conflicts(std::move(conflicts));
-  if (!pins.empty() || !whole.reserved().empty())
-    problem = problem.with_pins(std::move(pins), {whole.reserved().begin(), whole.reserved().end()});
-  for (Together row : whole.together()) {
+  if (!pins.empty() || !all.reserved().empty())
+    problem = problem.with_pins(std::move(pins), {all.reserved().begin(), all.reserved().end()});
+  for (Together row : all.together()) {
     row.a = position[at(row.a)];
     row.b = position[at(row.b)];
     if (row.a != kNone && row.b != kNone) together.push_back(row);

@@ -1,4 +1,4 @@
-#include "memplan/memories.hpp"
+#include "memplan/pools.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include "pools/assignment.hpp"
 #include "pools/demand.hpp"
 #include "pools/pool_placer.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_problems.hpp"
 #include "solve/attempt.hpp"
 
 namespace memplan {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kWorkOfSearch = 100'000'000;   // for pools
 constexpr std::int64_t kEffortOfPlacing = 1'000'000;  // of "auto", for the buffers of a pool
 
-void check_request(const MemoryRequest& request) {
+void check_request(const PoolsRequest& request) {
   const std::size_t pools = request.pools.size();
   if (pools == 0) throw ProblemError("pools must hold at least one pool, got none");
   if (request.cost.size() != at(request.problem.count()) * pools)
@@ -51,7 +51,7 @@ InfeasibleError retold(const InfeasibleError& error, const std::string& text) {
   return told;
 }
 
-std::string pool_names(const MemoryRequest& request, const std::vector<char>& chosen) {
+std::string pool_names(const PoolsRequest& request, const std::vector<char>& chosen) {
   std::string names;
   for (std::size_t p = 0; p < request.pools.size(); ++p)
     if (chosen[p]) names += (names.empty() ? "" : " and ") + quoted(request.pools[p].name);
@@ -59,7 +59,7 @@ std::string pool_names(const MemoryRequest& request, const std::vector<char>& ch
 }
 
 // The pools to which buffers that fit nowhere else are left, by how much they take together.
-void require_room(const MemoryRequest& request, const Wholes& wholes, const std::vector<char>& chosen) {
+void require_room(const PoolsRequest& request, const PoolProblems& problems, const std::vector<char>& chosen) {
   std::vector<Index> left;
   Bytes capacity = 0;
   for (std::size_t p = 0; p < chosen.size(); ++p)
@@ -67,7 +67,7 @@ void require_room(const MemoryRequest& request, const Wholes& wholes, const std:
   for (Index i = 0; i < request.problem.count(); ++i) {
     bool elsewhere = false;
     for (std::size_t p = 0; p < chosen.size(); ++p)
-      elsewhere |= !chosen[p] && wholes.cost_of(wholes.fold(0).whole_of(i), p) != kRefused;
+      elsewhere |= !chosen[p] && problems.cost_of(problems.fold(0).whole_of(i), p) != kRefused;
     if (!elsewhere) left.push_back(i);
   }
   if (left.empty()) return;
@@ -79,7 +79,7 @@ void require_room(const MemoryRequest& request, const Wholes& wholes, const std:
   throw retold(error, "what no other pool takes does not fit into " + names + ": " + error.what());
 }
 
-void require_rooms(const MemoryRequest& request, const Wholes& wholes) {
+void require_rooms(const PoolsRequest& request, const PoolProblems& problems) {
   const std::size_t pools = request.pools.size();
   std::vector<char> all(pools, 0);
   for (std::size_t p = 0; p < pools; ++p) {
@@ -87,17 +87,17 @@ void require_rooms(const MemoryRequest& request, const Wholes& wholes) {
     all[p] = 1;
     std::vector<char> one(pools, 0);
     one[p] = 1;
-    require_room(request, wholes, one);
+    require_room(request, problems, one);
   }
-  require_room(request, wholes, all);
+  require_room(request, problems, all);
 }
 
 // Nothing was found, perhaps since there is nothing.
-InfeasibleError nothing_found(const MemoryRequest& request, bool proven) {
+InfeasibleError nothing_found(const PoolsRequest& request, bool proven) {
   Bytes capacity = 0;
-  for (const MemoryPool& pool : request.pools) capacity = saturated_add(capacity, pool.capacity.value_or(0));
+  for (const Pool& pool : request.pools) capacity = saturated_add(capacity, pool.capacity.value_or(0));
   std::vector<char> limited;
-  for (const MemoryPool& pool : request.pools) limited.push_back(pool.capacity.has_value());
+  for (const Pool& pool : request.pools) limited.push_back(pool.capacity.has_value());
   std::vector<Index> all(at(request.problem.count()));
   std::iota(all.begin(), all.end(), 0);
   const Problem problem = selection_of(request.problem.with_together({}), all);
@@ -118,10 +118,10 @@ std::vector<Index> buffers_in(const std::vector<Index>& pool, std::size_t p) {
 }
 
 // The best of what the planner finds for the buffers of a pool, and what the search has found.
-Plan plan_of_pool(const MemoryRequest& request, const std::vector<Index>& pool, const std::vector<Bytes>& offset,
+Plan plan_of_pool(const PoolsRequest& request, const std::vector<Index>& pool, const std::vector<Bytes>& offset,
                   std::size_t p, const ChosenPlanner& planner, const PlanOptions& options) {
   const std::vector<Index> buffers = buffers_in(pool, p);
-  const Problem problem = memory_problem(request, buffers, p);
+  const Problem problem = problem_in_pool(request, buffers, p);
   PlanOptions settings = options;
   settings.capacity = request.pools[p].capacity;  // a lower peak there is of no use
   if (settings.capacity)
@@ -142,31 +142,31 @@ Plan plan_of_pool(const MemoryRequest& request, const std::vector<Index>& pool, 
 
 }  // namespace
 
-Problem memory_problem(const MemoryRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
+Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
   return selection_of(problem_in(request, pool), buffers);
 }
 
-MemoryPlan solve_memories(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {
+PlanInPools solve_in_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   check_request(request);
-  const Wholes wholes(request);
-  require_rooms(request, wholes);
+  const PoolProblems problems(request);
+  require_rooms(request, problems);
   PlanOptions settings = options;
   settings.start = start;
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
   const Deadline deadline(settings);
-  const Demand demand(wholes);
-  PoolPlacer placer(wholes, planner, settings, kEffortOfPlacing, deadline);
-  const Assignment found = search_assignment(wholes, demand, placer, kWorkOfSearch, deadline);
+  const Demand demand(problems);
+  PoolPlacer placer(problems, planner, settings, kEffortOfPlacing, deadline);
+  const Assignment found = search_assignment(problems, demand, placer, kWorkOfSearch, deadline);
   if (found.pool.empty()) throw nothing_found(request, found.bound == kNoCost);
-  MemoryPlan plan{{}, {}, found.cost, found.bound};
-  for (Index i = 0; i < request.problem.count(); ++i) plan.pool.push_back(found.pool[at(wholes.fold(0).whole_of(i))]);
-  for (std::size_t p = 0; p < wholes.pools(); ++p) {
+  PlanInPools plan{{}, {}, found.cost, found.bound};
+  for (Index i = 0; i < request.problem.count(); ++i) plan.pool.push_back(found.pool[at(problems.fold(0).whole_of(i))]);
+  for (std::size_t p = 0; p < problems.pools(); ++p) {
     PlanOptions rest = settings;
     rest.time_limit = deadline.left();
-    const std::vector<Bytes> offset = wholes.fold(p).unfolded(found.offset);
+    const std::vector<Bytes> offset = problems.fold(p).unfolded(found.offset);
     plan.plans.push_back(plan_of_pool(request, plan.pool, offset, p, planner, rest));
     interrupted = interrupted || plan.plans.back().interrupted;
   }

@@ -1,4 +1,4 @@
-#include "pools/memory_prices.hpp"
+#include "pools/pool_prices.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,20 +12,20 @@ namespace {
 
 constexpr double kRefusedPrice = std::numeric_limits<double>::infinity();
 
-constexpr std::size_t kMostTerms = 100'000'000;  // that all rounds with large wholes look at
-constexpr Bytes kMostFitting = 6;                // of large wholes that a row counts
+constexpr std::size_t kMostTerms = 100'000'000;  // that all rounds with large groups look at
+constexpr Bytes kMostFitting = 6;                // of large groups that a row counts
 
-class MemoryPricing {
+class PoolPricing {
  public:
-  // With rows for large wholes, or only those of all bytes.
-  MemoryPricing(const Wholes& wholes, const Demand& demand, bool large)
-      : wholes_(wholes), demand_(demand), pools_(wholes.pools()), sections_(at(demand.sections())) {
-    reduced.resize(at(wholes.count()) * pools_);
+  // With rows for large groups, or only those of all bytes.
+  PoolPricing(const PoolProblems& problems, const Demand& demand, bool large)
+      : problems_(problems), demand_(demand), pools_(problems.pools()), sections_(at(demand.sections())) {
+    reduced.resize(at(problems.count()) * pools_);
     begin_.push_back(0);
-    for (Index i = 0; i < wholes.count(); ++i) begin_.push_back(begin_.back() + demand.of(i).size());
+    for (Index i = 0; i < problems.count(); ++i) begin_.push_back(begin_.back() + demand.of(i).size());
     for (std::size_t p = 0; p < pools_; ++p) {
       first_row_.push_back(room_.size());
-      if (wholes.capacity(p)) add_rows(p, large);
+      if (problems.capacity(p)) add_rows(p, large);
     }
     first_row_.push_back(room_.size());
   }
@@ -36,10 +36,10 @@ class MemoryPricing {
   std::size_t terms() const { return room_.size() * (begin_.back() + sections_); }
 
   // Prices of bytes, and of nothing else.
-  std::vector<double> with_bytes(const MemoryPricing& bytes, const std::vector<double>& of_bytes) const {
+  std::vector<double> with_bytes(const PoolPricing& bytes, const std::vector<double>& of_bytes) const {
     std::vector<double> price(prices(), 0);
     for (std::size_t p = 0; p < pools_; ++p) {
-      if (!wholes_.capacity(p)) continue;
+      if (!problems_.capacity(p)) continue;
       const auto row = of_bytes.begin() + static_cast<std::ptrdiff_t>(bytes.first_row_[p] * sections_);
       std::copy_n(row, sections_, price.begin() + static_cast<std::ptrdiff_t>(first_row_[p] * sections_));
     }
@@ -61,7 +61,7 @@ class MemoryPricing {
       largest += worth;
     }
     used_.assign(room_.size() * width, 0);
-    for (Index i = 0; i < wholes_.count(); ++i) {
+    for (Index i = 0; i < problems_.count(); ++i) {
       const std::size_t best = choose(i, largest);
       bound += reduced[at(i) * pools_ + best];
       for (std::size_t r = first_row_[best]; r < first_row_[best + 1]; ++r)
@@ -73,7 +73,7 @@ class MemoryPricing {
     for (std::size_t r = 0; r < room_.size(); ++r)
       for (std::size_t s = 1; s < sections_; ++s) used_[r * width + s] += used_[r * width + s - 1];
     constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-    const std::size_t terms = (kMostFitting + 1) * (sections_ + at(wholes_.count()) + 4);
+    const std::size_t terms = (kMostFitting + 1) * (sections_ + at(problems_.count()) + 4);
     rounding = kEpsilon * static_cast<double>(terms) * largest;
     return bound;
   }
@@ -88,15 +88,15 @@ class MemoryPricing {
   double rounding = 0;
 
  private:
-  // The row of all bytes of a pool, and those of wholes of which a few fit: where at most k - 1 of what is larger than
+  // The row of all bytes of a pool, and those of groups of which a few fit: where at most k - 1 of what is larger than
   // a k-th of the capacity can lie, its bytes count rounded down to that unit, and so does the capacity.
   void add_rows(std::size_t p, bool large) {
     add_row(p, 1);
     if (!large) return;
     Bytes capacity = 0, largest = 0;
     for (Index s = 0; s < demand_.sections(); ++s) capacity = std::max(capacity, demand_.capacity(p, s));
-    for (Index i = 0; i < wholes_.count(); ++i)
-      if (wholes_.cost_of(i, p) != kRefused)
+    for (Index i = 0; i < problems_.count(); ++i)
+      if (problems_.cost_of(i, p) != kRefused)
         for (const SectionUse& use : demand_.of(i)) largest = std::max(largest, demand_.bytes(use, p));
     for (Bytes k = 2; k <= kMostFitting; ++k)
       if (capacity / k < largest) add_row(p, capacity / k + 1);
@@ -107,7 +107,7 @@ class MemoryPricing {
     std::vector<double>& room = room_.emplace_back();
     std::vector<double>& taken = taken_.emplace_back();
     for (Index s = 0; s < demand_.sections(); ++s) room.push_back(rounded(demand_.capacity(p, s)));
-    for (Index i = 0; i < wholes_.count(); ++i)
+    for (Index i = 0; i < problems_.count(); ++i)
       for (const SectionUse& use : demand_.of(i)) taken.push_back(rounded(demand_.bytes(use, p)));
   }
 
@@ -125,7 +125,7 @@ class MemoryPricing {
     double least = kRefusedPrice, most = 0;
     for (std::size_t p = 0; p < pools_; ++p) {
       double& cost = reduced[at(i) * pools_ + p];
-      cost = wholes_.cost_of(i, p) == kRefused ? kRefusedPrice : static_cast<double>(wholes_.cost_of(i, p));
+      cost = problems_.cost_of(i, p) == kRefused ? kRefusedPrice : static_cast<double>(problems_.cost_of(i, p));
       if (cost == kRefusedPrice) continue;
       double terms = 0;
       for (std::size_t r = first_row_[p]; r < first_row_[p + 1]; ++r) {
@@ -145,10 +145,10 @@ class MemoryPricing {
     return best;
   }
 
-  const Wholes& wholes_;
+  const PoolProblems& problems_;
   const Demand& demand_;
   const std::size_t pools_, sections_;
-  std::vector<std::size_t> begin_;          // per whole, and one more: of its uses among all
+  std::vector<std::size_t> begin_;          // per group, and one more: of its uses among all
   std::vector<std::size_t> first_row_;      // per pool, and one more
   std::vector<std::vector<double>> room_;   // per row and section
   std::vector<std::vector<double>> taken_;  // per row and use
@@ -158,21 +158,21 @@ class MemoryPricing {
 
 }  // namespace
 
-MemoryPrices memory_prices(const Wholes& wholes, const Demand& demand, double known, int rounds,
-                           const Deadline& deadline) {
-  MemoryPricing bytes(wholes, demand, false);
+PoolPrices pool_prices(const PoolProblems& problems, const Demand& demand, double known, int rounds,
+                       const Deadline& deadline) {
+  PoolPricing bytes(problems, demand, false);
   const std::vector<double> of_bytes = ascend(bytes, bytes.prices(), known, rounds, deadline);
-  MemoryPricing pricing(wholes, demand, true);
+  PoolPricing pricing(problems, demand, true);
   const int more = static_cast<int>(std::min<std::size_t>(at(rounds), kMostTerms / (1 + pricing.terms())));
   const std::vector<double> near = ascend(pricing, pricing.with_bytes(bytes, of_bytes), known, more, deadline);
   const std::vector<double> far = ascend(pricing, pricing.prices(), known, more, deadline);
   const std::vector<double>& best = pricing.bound(far) > pricing.bound(near) ? far : near;
-  MemoryPrices prices;
+  PoolPrices prices;
   prices.bound = pricing.bound(best);
   prices.rounding = pricing.rounding;
   prices.bound = std::max(0.0, prices.bound - prices.rounding);
   prices.reduced = prices.regret = std::move(pricing.reduced);
-  const std::size_t pools = wholes.pools();
+  const std::size_t pools = problems.pools();
   for (std::size_t i = 0; i < prices.regret.size(); i += pools) {
     const auto begin = prices.regret.begin() + static_cast<std::ptrdiff_t>(i);
     const double least = *std::min_element(begin, begin + static_cast<std::ptrdiff_t>(pools));

@@ -1,20 +1,20 @@
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 
 #include <algorithm>
 
 namespace memplan {
 
-bool Pools::may_hold(Index pool, Index buffer) const {
+bool SharedObjects::may_hold(Index object, Index buffer) const {
   const Conflicts* conflicts = problem_.conflicts();
   if (conflicts == nullptr) return true;
-  const std::vector<Index>& members = members_[at(pool)];
+  const std::vector<Index>& members = members_[at(object)];
   return std::none_of(members.begin(), members.end(), [&](Index i) { return conflicts->contains(i, buffer); });
 }
 
-Placement Pools::end_to_end() const {
+Placement SharedObjects::end_to_end() const {
   Placement placement;
   placement.offsets.assign(problem_.size().size(), 0);
-  placement.pools = count();
+  placement.objects = count();
   Bytes top = 0;
   for (const std::vector<Index>& members : members_) {
     Bytes alignment = 1;

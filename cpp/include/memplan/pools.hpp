@@ -1,4 +1,4 @@
-// Memories: several pools of memory, such as SRAM and DRAM, and which buffer lies in which.
+// Pools: several memories, such as SRAM and DRAM, and which buffer lies in which.
 //
 //     Problem ─▶ which pool ─▶ a problem per pool ─▶ planner ─▶ a plan per pool
 //                    ▲                                  │
@@ -21,7 +21,7 @@
 
 namespace memplan {
 
-struct MemoryPool {
+struct Pool {
   std::string name;
   std::optional<Bytes> capacity = {};
   Bytes alignment = 1;                  // of all that lies in it, besides the buffers' own
@@ -29,7 +29,7 @@ struct MemoryPool {
 };
 
 // A buffer that lies in this pool, at this offset there.
-struct MemoryPin {
+struct PinInPool {
   Index buffer = kNone;
   std::size_t pool = 0;
   Bytes offset = 0;
@@ -37,18 +37,18 @@ struct MemoryPin {
 
 inline constexpr std::int64_t kRefused = -1;  // the cost of a buffer in a pool that does not take it
 
-struct MemoryRequest {
+struct PoolsRequest {
   Problem problem;  // without pins and reserved bytes, which are those of a pool
-  std::vector<MemoryPool> pools;
+  std::vector<Pool> pools;
   std::vector<std::int64_t> cost;  // of buffer i in pool p, >= 0 or kRefused: cost[i * pools.size() + p]
-  std::vector<MemoryPin> pins = {};
+  std::vector<PinInPool> pins = {};
 
   std::int64_t cost_of(Index buffer, std::size_t pool) const { return cost[at(buffer) * pools.size() + pool]; }
 };
 
-struct MemoryPlan {
+struct PlanInPools {
   std::vector<Index> pool;  // per buffer
-  std::vector<Plan> plans;  // per pool, of memory_problem(); verified, within the capacity
+  std::vector<Plan> plans;  // per pool, of problem_in_pool(); verified, within the capacity
   std::int64_t cost = 0;
   std::int64_t cost_bound = 0;  // no plan costs less
   bool interrupted = false;
@@ -57,11 +57,11 @@ struct MemoryPlan {
 
 // The problem of some buffers of a request in a pool: in their order, with the pool's alignment, pins and reserved
 // bytes. Each lies there with all that it lies together with.
-Problem memory_problem(const MemoryRequest& request, const std::vector<Index>& buffers, std::size_t pool);
+Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool);
 
 // Chooses pools and places. The same for any number of threads, unless a time limit or `stop` cuts it short. Throws
 // ProblemError for a request that cannot be, InfeasibleError where no plan fits or none was found, and what solve()
 // throws.
-MemoryPlan solve_memories(const MemoryRequest& request, const ChosenPlanner& planner, const PlanOptions& options = {});
+PlanInPools solve_in_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options = {});
 
 }  // namespace memplan

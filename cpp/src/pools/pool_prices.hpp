@@ -1,4 +1,4 @@
-// Memory prices: a lower bound of the cost by Lagrange multipliers, a price per byte for each section of a pool with a
+// Pool prices: a lower bound of the cost by Lagrange multipliers, a price per byte for each section of a pool with a
 // capacity.
 //
 // At fixed prices each buffer is on its own: it lies where its cost and the price of its bytes are least. The sum over
@@ -12,11 +12,11 @@
 
 #include "base/deadline.hpp"
 #include "pools/demand.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
-struct MemoryPrices {
+struct PoolPrices {
   double bound = 0;             // of the cost; rounding is taken off
   double rounding = 0;          // what was taken off
   std::vector<double> reduced;  // per buffer and pool: cost and price; infinite where it is refused
@@ -24,7 +24,7 @@ struct MemoryPrices {
 };
 
 // `known` is the cost of a plan, or a guess. O(pools (uses + sections)) for a round.
-MemoryPrices memory_prices(const Wholes& wholes, const Demand& demand, double known, int rounds,
-                           const Deadline& deadline);
+PoolPrices pool_prices(const PoolProblems& problems, const Demand& demand, double known, int rounds,
+                       const Deadline& deadline);
 
 }  // namespace memplan
