@@ -115,6 +115,12 @@ def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
     assert not any("_core" in (PACKAGE / f"{name}.py").read_text() for name in checkers)
 
 
+def test_nobody_imports_what_is_unproven() -> None:
+    """Not even `memplan.run`, which imports it when it is asked for."""
+    unproven = "run/cuda_unproven/"
+    assert not [i for i in imports() if i.target.startswith(unproven) and not i.file.startswith(unproven)]
+
+
 def test_importers_of_networks_see_no_plans() -> None:
     for i in imports():
         if part(i.file) == "importers" and i.file not in READ_PLANS:

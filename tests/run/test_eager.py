@@ -377,24 +377,24 @@ def test_the_profiler_sees_what_is_served() -> None:
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler -x")
     with pytest.raises(memplan.MissingDependencyError, match="'no-such-compiler' was not found: install g"):
-        build.built("cpu")
+        build.built()
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(memplan.UnsupportedError, match="Windows"):
-        build.built("cpu")
+        build.built()
 
 
 def test_a_compiler_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "made"))
     monkeypatch.setenv("CXX", "c++ -fno-such-option")
     with pytest.raises(RuntimeError, match=r"(?s)the C.. compiler failed:.*no-such-option"):
-        build.built("cpu")
+        build.built()
     assert not list((tmp_path / "made").iterdir())
 
 
 def test_the_library_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = build.built("cpu")
+    path = build.built()
     monkeypatch.setattr(build, "_compile", lambda command: pytest.fail("it is there"))
-    assert build.built("cpu") == path
+    assert build.built() == path
 
 
 def test_without_torch() -> None:

@@ -17,9 +17,10 @@ torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
 from builders.paths import BENCHMARKS, TESTS  # noqa: E402
+from memplan.run import cuda_unproven  # noqa: E402
+from memplan.run.cuda_unproven import _SOURCE, _runtime  # noqa: E402
 from memplan.run.eager import build  # noqa: E402
-from memplan.run.eager import cuda as gpu  # noqa: E402
-from memplan.run.eager.cuda import _runtime  # noqa: E402
+from memplan.run.eager.library import installed as libraries  # noqa: E402
 
 KiB, MiB = 2**10, 2**20
 SIDE = 7  # a stream
@@ -84,16 +85,15 @@ def installed(runtime: Path) -> Iterator[Gpu]:
         patch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=place["stream"]))
         patch.setattr(torch.cuda.memory, "CUDAPluggableAllocator", Allocator)
         patch.setattr(torch.cuda.memory, "change_current_allocator", made.append)
-        patch.setattr(gpu, "_runtime", lambda version: str(runtime))
-        patch.setattr(gpu, "_installed", None)
-        memplan.run.install_cuda()
-        memplan.run.install_cuda()  # does nothing more
+        patch.setattr(cuda_unproven, "_runtime", lambda version: str(runtime))
+        cuda_unproven.install()
+        cuda_unproven.install()  # does nothing more
         (allocator,) = made
         found = Gpu(allocator, ctypes.CDLL(str(runtime)))
         found.place = place  # type: ignore[attr-defined]
         yield found
         gc.collect()
-        assert gpu.cuda().arenas() == 0
+        assert libraries.pop("cuda").arenas() == 0
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def cuda(installed: Gpu) -> Iterator[Gpu]:
     installed.stub.stub_limit(2**62)
     installed.stub.stub_finish()
     installed.allocator.empty()
-    found = memplan.run.cuda_memory(reset_peaks=True)
+    found = cuda_unproven.memory(reset_peaks=True)
     assert (found.reserved, found.allocated, found.waiting, installed.stub.stub_held()) == (0, 0, 0, 0)
 
 
@@ -129,19 +129,19 @@ def test_a_step_is_recorded_planned_and_served(cuda: Gpu) -> None:
     plan = planned(cuda)
     assert set((plan.offsets % 512).tolist()) == {0}
     assert plan.peak == 3 * MiB
-    before = memplan.run.cuda_memory(reset_peaks=True)
+    before = cuda_unproven.memory(reset_peaks=True)
     arena = memplan.run.arena(plan)
     for _ in range(3):
         with arena:
             step(cuda)
     report = arena.report()
     assert (report.steps, report.served, report.missed, report.outside) == (3, 9, 0, 0)
-    after = memplan.run.cuda_memory()
+    after = cuda_unproven.memory()
     assert before.reserved == 2 * MiB + 20 * MiB
     assert (after.arenas, after.reserved) == (3 * MiB, 2 * MiB + 3 * MiB)  # what the cache kept went back
     assert after.allocated == 512
     del arena
-    assert memplan.run.cuda_memory().arenas == 0
+    assert cuda_unproven.memory().arenas == 0
     cuda.free(kept)
 
 
@@ -153,7 +153,7 @@ def test_a_step_that_differs_comes_from_the_cache(cuda: Gpu) -> None:
     assert found is not None
     assert (found.allocation, found.expected, found.got) == (2, 3000, 5 * MiB)
     assert any("in step" in call or call.endswith(" step") for call in found.stack)
-    assert memplan.run.cuda_memory().allocated_peak >= 5 * MiB
+    assert cuda_unproven.memory().allocated_peak >= 5 * MiB
 
 
 def test_only_the_stream_of_the_step_is_served(cuda: Gpu) -> None:
@@ -171,10 +171,10 @@ def test_memory_that_another_stream_uses_waits(cuda: Gpu) -> None:
     cuda.allocator.record_stream(a, SIDE)
     cuda.free(a)
     b = cuda.tensor(100)
-    assert (a != b, memplan.run.cuda_memory().waiting) == (True, 1)
+    assert (a != b, cuda_unproven.memory().waiting) == (True, 1)
     cuda.stub.stub_finish()
     c = cuda.tensor(100)
-    assert (c == a, memplan.run.cuda_memory().waiting) == (True, 0)
+    assert (c == a, cuda_unproven.memory().waiting) == (True, 0)
     cuda.free(b, c)
 
 
@@ -223,36 +223,36 @@ def test_memory_runs_out_as_torch_has_it(cuda: Gpu) -> None:
 
 
 def test_too_late_or_without_cuda(monkeypatch: pytest.MonkeyPatch, runtime: Path) -> None:
-    monkeypatch.setattr(gpu, "_installed", None)
-    for ask in (memplan.run.cuda_memory, lambda: memplan.record(device="cuda").__enter__()):
-        with pytest.raises(RuntimeError, match=r"call memplan.run.install_cuda\(\) at the beginning"):
+    monkeypatch.delitem(libraries, "cuda", raising=False)
+    for ask in (cuda_unproven.memory, lambda: memplan.record(device="cuda").__enter__()):
+        with pytest.raises(RuntimeError, match=r"call memplan.run.cuda_unproven.install\(\) at the beginning"):
             ask()
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(memplan.UnsupportedError, match="needs a torch that is built with CUDA, got torch 2"):
-        memplan.run.install_cuda()
+        cuda_unproven.install()
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     with pytest.raises(RuntimeError, match="is too late: CUDA has begun"):
-        memplan.run.install_cuda()
+        cuda_unproven.install()
 
 
 def test_a_torch_that_lacks_something(monkeypatch: pytest.MonkeyPatch, installed: Gpu, runtime: Path) -> None:
-    monkeypatch.setattr(gpu, "_installed", None)
+    monkeypatch.delitem(libraries, "cuda", raising=False)
     monkeypatch.delattr(Allocator, "set_reset_fn")
     with pytest.raises(memplan.UnsupportedError, match="needs set_reset_fn of torch's pluggable allocator"):
-        memplan.run.install_cuda()
+        cuda_unproven.install()
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(memplan.MissingDependencyError, match="'no-such-compiler' was not found"):
-        memplan.run.install_cuda()
+        cuda_unproven.install()
 
 
 def test_without_a_runtime(tmp_path: Path) -> None:
     library = tmp_path / "another.so"  # as the first one has its runtime
-    library.write_bytes(build.built("cuda").read_bytes())
+    library.write_bytes(build.built(_SOURCE).read_bytes())
     with pytest.raises(memplan.UnsupportedError, match=r"needs CUDA's runtime, a shared library: .*no-such\.so"):
-        gpu.CudaLibrary(library, "no-such.so", lambda: (0, 0))
+        cuda_unproven.CudaLibrary(library, "no-such.so", lambda: (0, 0))
     with pytest.raises(memplan.UnsupportedError, match=r"libc\.so\.6 has no function cudaMalloc"):
-        gpu.CudaLibrary(library, "libc.so.6", lambda: (0, 0))
+        cuda_unproven.CudaLibrary(library, "libc.so.6", lambda: (0, 0))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")

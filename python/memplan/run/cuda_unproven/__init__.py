@@ -1,4 +1,7 @@
-"""torch's memory on GPUs is given out by memplan: installed before CUDA begins, for recording and for arenas."""
+"""It has run on a stand-in for CUDA's runtime only, never on a GPU: memplan gives out torch's memory on GPUs.
+
+It is installed before CUDA begins, for recording and for arenas. Only who asks for it imports it.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,16 @@ import numpy as np
 
 from ...errors import UnsupportedError
 from ...importers.torch.private import TESTED, require_torch
-from .build import built
-from .library import Library
+from ..eager.build import built
+from ..eager.library import Library, installed, library_of
 
 _FIGURES = (
     *("reserved", "reserved_peak", "allocated", "allocated_peak", "arenas"),
     *("taken", "given_back", "reused", "waiting"),
 )
 _FUNCTIONS = {"set_record_stream_fn": "memplan_cuda_record_stream", "set_reset_fn": "memplan_cuda_empty"}
-_WHAT = "memplan.run.install_cuda()"
-_installed: CudaLibrary | None = None
+_WHAT = "memplan.run.cuda_unproven.install()"
+_SOURCE = Path(__file__).parent / "csrc" / "cuda.cpp"
 
 
 @dataclass(frozen=True)
@@ -111,16 +114,17 @@ class CudaLibrary(Library):
         return str(self._c.memplan_error().decode(errors="replace"))
 
 
-def install_cuda() -> None:
-    """Let memplan give out the memory of GPUs, so that steps on them can be recorded and served from arenas.
+def install() -> None:
+    """It has run on a stand-in for CUDA's runtime only, never on a GPU: let memplan give out the memory of GPUs.
+
+    Then steps on them can be recorded and served from arenas.
 
     Call it before anything is put on a GPU: torch cannot change its allocator later. What no arena serves comes from a
     cache, as with torch's own allocator: memory goes back to the stream that it was allocated in, and if another stream
     was said to use it (``tensor.record_stream``), only when that stream is done. Calling it again does nothing.
 
     The first use builds a small library with the C++ compiler; it needs no CUDA to be built. CUDA graphs cannot be
-    captured, and torch.cuda's statistics of memory are not there: see `cuda_memory`. Experimental: tested on torch 2.13
-    with a stand-in for CUDA's runtime.
+    captured, and torch.cuda's statistics of memory are not there: see `memory`. Tested with torch 2.13.
 
     Raises
     ------
@@ -131,8 +135,7 @@ def install_cuda() -> None:
     RuntimeError
         CUDA has begun already.
     """
-    global _installed
-    if _installed is not None:
+    if "cuda" in installed:
         return
     require_torch(_WHAT)
     import torch
@@ -142,7 +145,7 @@ def install_cuda() -> None:
     cuda: Any = torch.cuda  # of which some is not typed
     if cuda.is_initialized():
         raise RuntimeError(f"{_WHAT} is too late: CUDA has begun. Call it before anything is put on a GPU")
-    path = built("cuda")
+    path = built(_SOURCE)
     library = CudaLibrary(path, _runtime(torch.version.cuda), partial(_current, torch))
     allocator = cuda.memory.CUDAPluggableAllocator(str(path), "memplan_cuda_alloc", "memplan_cuda_free")
     inner = allocator.allocator()
@@ -154,10 +157,10 @@ def install_cuda() -> None:
             )
         getattr(inner, setter)(library.pointer(function))
     cuda.memory.change_current_allocator(allocator)
-    _installed = library
+    installed["cuda"] = library
 
 
-def cuda_memory(device: int | None = None, *, reset_peaks: bool = False) -> CudaMemory:
+def memory(device: int | None = None, *, reset_peaks: bool = False) -> CudaMemory:
     """What memplan's allocator holds of a GPU; `torch.cuda.memory_stats` does not know it.
 
     Parameters
@@ -170,18 +173,11 @@ def cuda_memory(device: int | None = None, *, reset_peaks: bool = False) -> Cuda
     Raises
     ------
     RuntimeError
-        `install_cuda` was not called.
+        `install` was not called.
     """
-    return cuda().memory(device, reset_peaks)
-
-
-def cuda() -> CudaLibrary:
-    """The allocator that was installed."""
-    if _installed is None:
-        raise RuntimeError(
-            "this needs memplan's allocator on the GPU: call memplan.run.install_cuda() at the beginning"
-        )
-    return _installed
+    library = library_of("cuda")
+    assert isinstance(library, CudaLibrary)
+    return library.memory(device, reset_peaks)
 
 
 def _current(torch: Any) -> tuple[int, int]:
