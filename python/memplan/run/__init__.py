@@ -13,7 +13,7 @@ _DOORS: dict[str, str] = {
     "Bound": "program",
     "Checkpoints": "eager.checkpointing",
     "CompiledPlan": "inductor.compiled",
-    "MethodsArena": "methods",
+    "MethodsArena": ".methods.running",
     "Offload": "eager.offloading",
     "Program": "program",
     "Run": "result",
