@@ -208,7 +208,7 @@ def test_two_optimal_plans_are_both_called_optimal() -> None:
     before, after = memplan.plan(problem(a=(4, 0, 2))), memplan.plan(problem(a=(8, 0, 2)))
     text = str(before.diff(after))
     assert text.startswith("The peak rises from 4 B to 8 B (+4 B, +100.0%); both are optimal.")
-    assert "above the best possible" not in text
+    assert "above the optimum" not in text
 
 
 def test_a_page_has_all_changes_and_both_plans(tmp_path: Path) -> None:
