@@ -176,9 +176,7 @@ def test_the_proof_says_what_was_proven() -> None:
     apart = dataclasses.replace(plan, peak=12, optimal=False)
     assert figures(apart)["proof"] == "gap 20.000%, not proven optimal"
     between = dataclasses.replace(plan, peak=12, lower_bound=11, optimal=False)
-    assert (
-        figures(between)["proof"] == "gap 9.091%, not proven optimal: from the proven lower bound of 11 bytes"
-    )
+    assert figures(between)["proof"] == "gap 9.091%, not proven optimal: from the proven lower bound of 11 bytes"
 
 
 def test_the_summary_says_what_is_proven_of_all_orders() -> None:

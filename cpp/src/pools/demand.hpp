@@ -1,8 +1,8 @@
 // Demand: which bytes groups use in which section of time; a section is a moment at which a largest set is in use.
 //
-// Where all offsets in a pool have a common divisor, and all parts of shapes begin at multiples of it in their buffers,
-// whatever lies on a part begins at a multiple too: there it takes its size rounded up, out of a capacity that is
-// rounded up too. So does what is between reserved bytes.
+// If all offsets in a pool are multiples of a number, and so are the begins of all parts, then whatever lies on a part
+// begins at such a multiple. So sizes count rounded up to that number, and so do the capacity and the room between
+// reserved bytes.
 #pragma once
 
 #include <span>

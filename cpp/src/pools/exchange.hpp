@@ -1,5 +1,6 @@
 // Exchange: better pools for all groups, by loads alone: some that are alive at one moment leave their pools, and they
-// and others that would rather lie there go back in another order. What is no dearer is kept, and a little that is.
+// and others that would rather lie there go back in another order. The result is kept if it is no dearer, and now and
+// then if it is a little dearer.
 //
 // Ruin and recreate, after Schrimpf et al. 2000; the order is by what a group loses in its next pool for the worth of
 // the bytes that it takes (pool_prices.hpp), with noise.

@@ -1,6 +1,7 @@
-// Pool problems: a problem per pool, as alignments, pins and reserved bytes differ from pool to pool. Each has all
-// groups as they would lie there. A group is a buffer, or several at fixed distances, as one. Costs say which pools take
-// which groups.
+// Pool problems: a problem per pool, because alignments, pins and reserved bytes differ from pool to pool.
+//
+// A group is a buffer, or several at fixed distances. Each problem has every group, as it would lie in that pool. Costs
+// say which pools take which groups.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace memplan {
 
 class PoolProblems {
  public:
-  // Throws ProblemError, with the name of the pool, for pins and reserved bytes of which a pool has no plan, and for
-  // buffers that no pool takes together; InfeasibleError for a group that fits in no pool by itself.
+  // Throws ProblemError, naming the pool, for pins and reserved bytes that contradict each other, and for a group that no
+  // pool takes as a whole. Throws InfeasibleError for a group that by itself fits in no pool.
   explicit PoolProblems(const PoolsRequest& request);
 
   Index count() const { return folds_.front().problem().count(); }
@@ -24,7 +25,7 @@ class PoolProblems {
   // All groups as they would lie in a pool. Lives, and how many bytes are in use when, are the same in all.
   const Problem& in(std::size_t pool) const { return folds_[pool].problem(); }
   std::optional<Bytes> capacity(std::size_t pool) const { return capacity_[pool]; }
-  // kRefused where it may not lie there, or cannot: for its size, or for what is pinned and reserved.
+  // kRefused if the pool does not take the group, or has no room for it beside what is pinned and reserved.
   std::int64_t cost_of(Index group, std::size_t pool) const { return cost_[at(group) * pools() + pool]; }
 
   const Fold& fold(std::size_t pool) const { return folds_[pool]; }

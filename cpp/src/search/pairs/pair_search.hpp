@@ -3,15 +3,17 @@
 //
 // A state is a table of least differences: least[i][j] bytes at least lie between the offsets of i and j, the ground
 // and the capacity included. It is kept closed, so that least[i][j] is never below least[i][k] + least[k][j]. Then
-//   - a pair keeps the gaps that its differences leave; without any the state is dead, and the outermost raise the
-//   table
-//   - a clique is dead where some of its members have to lie in less room than their bytes, and a small one of
-//   several alignments where its members cannot be stacked in any order
-//   - of a pair that has gaps left on both sides of a forbidden range, one side is tried, then the other
-// A state in which every pair has one gap is a plan: each buffer lies as low as the table allows.
 //
-// Which pair comes next: the one with the least room on either side, and those where the search died before. Runs
-// differ by chance, and are limited; what they learned of where it dies remains.
+//   - A pair keeps the ranges of differences that the table allows. Without any, the state is dead. The outermost ones
+//     raise the table.
+//   - The state is dead if a clique has less room than its bytes, or if a small clique of several alignments cannot be
+//     stacked in any order.
+//   - If a pair has ranges on both sides of a forbidden one, one side is tried, then the other.
+//
+// A state in which every pair has one range is a plan: each buffer lies as low as the table allows.
+//
+// The next pair is one with little room on either side, or one where the search died before. Runs differ by chance, and
+// are limited. Each knows where those before it died.
 //
 // Complexity: exponential; a node O(n^2) for each difference that rises. Guarantee: exact, for all that a Problem has.
 // Source: memplan. Disjunctions of differences, closed: Dechter, Meiri and Pearl 1991. Overloads: Carlier and Pinson
