@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.paths import ROOT
-
+ROOT = Path(__file__).parents[1]
 INCLUDE = ROOT / "cpp" / "include" / "memplan"
 SOURCE = ROOT / "cpp" / "src"
 
@@ -26,7 +25,6 @@ FLOORS = (
     "search/wheel",
     "search/orders",
     "search/ejection",
-    "search/proof",
     "planners",
     "auto",
     "registry",
@@ -220,7 +218,6 @@ def test_the_map_of_contributing_names_what_is_there() -> None:
     for name in named:
         places = (
             ROOT / name,
-            ROOT / "tests" / name,
             package / name,
             package / "run" / name,
             package / "facts" / name,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from builders.pooling import (
+from pooling import (
     CASES,
     Columns,
     Pairs,
@@ -24,7 +24,7 @@ from builders.pooling import (
     problem_of,
     problems,
 )
-from builders.strategies import BOUNDED, columns
+from strategies import BOUNDED, columns
 
 ORDERS = ("birth", "size", "dsatur")
 

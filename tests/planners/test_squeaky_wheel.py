@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import Columns, place, tightest, with_bytes
 
 import memplan
-from builders.paths import DATA
-from builders.strategies import BOUNDED, bounded, columns, shaped_problems
-from oracles.reference import Columns, place, tightest, with_bytes
+from strategies import BOUNDED, bounded, columns, shaped_problems
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def sections(problem: Columns) -> list[set[int]]:

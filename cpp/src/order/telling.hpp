@@ -1,4 +1,4 @@
-// Telling: tells the caller of each better order that a search finds, and of each higher bound.
+// Telling: says what a search for an order has found, each time that this is more than before.
 #pragma once
 
 #include <string>

@@ -44,8 +44,6 @@ class InfeasibleError(ValueError):
         problem.
     """
 
-    __module__ = "memplan"  # where people find it
-
     def __init__(
         self,
         message: str = "",

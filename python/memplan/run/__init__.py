@@ -13,7 +13,8 @@ _DOORS: dict[str, str] = {
     "Bound": "program",
     "Checkpoints": "eager.checkpointing",
     "CompiledPlan": "inductor.compiled",
-    "MethodsArena": ".methods.running",
+    "CudaMemory": "eager.cuda",
+    "MethodsArena": "methods",
     "Offload": "eager.offloading",
     "Program": "program",
     "Run": "result",
@@ -21,10 +22,12 @@ _DOORS: dict[str, str] = {
     "arena": "eager.replaying",
     "checkpoint": "eager.checkpointing",
     "clear_compiled_plans": "inductor.compiled",
+    "cuda_memory": "eager.cuda",
+    "install_cuda": "eager.cuda",
     "offload": "eager.offloading",
     "update_as_you_go": "eager.updating",
 }  # a public name -> the module below that has it
-_RUNTIMES = ("cuda_unproven", "executorch")  # packages below with names of their own
+_RUNTIMES = ("executorch",)  # packages below with names of their own
 
 
 def __getattr__(name: str) -> Any:
