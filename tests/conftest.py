@@ -20,18 +20,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_WORKERS = 8  # each imports torch
 FIRST = (  # files that take longest
-    "09_fit_a_budget",
-    "test_page",
-    "test_inductor",
-    "test_run_inductor",
-    "test_contract",
-    "test_cpp_package",  # if it has to compile
-    "test_searches",
-    "test_cli_plan",
-    "02_compare_planners",
-    "03_from_torch_and_onnx",
-    "07_order",
-    "test_inductor_torch",
+    "notebooks/09_fit_a_budget",
+    "drawing/test_page",
+    "inductor/test_inductor",
+    "run/test_inductor",
+    "planning/test_contract",
+    "tests/test_cpp_package",  # if it has to compile
+    "solving/test_searches",
+    "cli/test_plan",
+    "notebooks/02_compare_planners",
+    "notebooks/03_from_torch_and_onnx",
+    "notebooks/07_order",
+    "inductor/test_torch",
 )
 
 
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in set(slow)]
     rank = {name: k for k, name in enumerate(FIRST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    items.sort(key=lambda item: rank.get("/".join(item.path.with_suffix("").parts[-2:]), len(rank)))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import memplan
+from builders.paths import DATA
 from memplan import generate
 
-DATA = Path(__file__).parent / "data"
 EXAMPLES = ("gpt2_infer", "gpt2_train", "resnet50_infer", "resnet50_train")
 GRAPH: dict[str, Any] = {
     "tensors": [{"name": "x", "bytes": 16, "kind": "input"}, {"name": "y", "bytes": 20}],

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from builders.paths import ROOT
+
 INCLUDE = ROOT / "cpp" / "include" / "memplan"
 SOURCE = ROOT / "cpp" / "src"
 
@@ -25,6 +26,7 @@ FLOORS = (
     "search/wheel",
     "search/orders",
     "search/ejection",
+    "search/proof",
     "planners",
     "auto",
     "registry",
@@ -218,6 +220,7 @@ def test_the_map_of_contributing_names_what_is_there() -> None:
     for name in named:
         places = (
             ROOT / name,
+            ROOT / "tests" / name,
             package / name,
             package / "run" / name,
             package / "facts" / name,

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.paths import BENCHMARKS
 from memplan.generate import tight
-
-BENCHMARKS = Path(__file__).parent / "benchmarks"
 
 
 def test_the_table_of_the_optimiser(tmp_path: Path) -> None:

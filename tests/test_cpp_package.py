@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from builders.paths import ROOT
+
 # One translation unit, not optimised: a fifth of the time.
 QUICKLY = ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
 EXAMPLE = ROOT / "docs" / "cpp_example"

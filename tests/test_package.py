@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from builders.paths import ROOT
+
 PACKAGE = ROOT / "python" / "memplan"
 
 # The floors of the package, from the ground: what is in a module or folder imports from it and from those before it.
@@ -100,16 +101,24 @@ def test_imports_point_to_floors_below() -> None:
 def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
     checkers = {
         "proofs/checker",
-        "proofs/items",
+        "proofs/pair_checker",
+        "proofs/pair_items",
         "proofs/order_checker",
         "proofs/order_model",
     }
     seen = {(i.file, i.target) for i in imports() if i.file in checkers}
     assert seen == {
         ("proofs/order_checker", "proofs/order_model"),
-        ("proofs/items", "proofs/checker"),
+        ("proofs/pair_checker", "proofs/checker"),
+        ("proofs/pair_items", "proofs/pair_checker"),
     }
     assert not any("_core" in (PACKAGE / f"{name}.py").read_text() for name in checkers)
+
+
+def test_nobody_imports_what_is_unproven() -> None:
+    """Not even `memplan.run`, which imports it when it is asked for."""
+    unproven = "run/cuda_unproven/"
+    assert not [i for i in imports() if i.target.startswith(unproven) and not i.file.startswith(unproven)]
 
 
 def test_importers_of_networks_see_no_plans() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import memplan
+from builders.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
 
 

@@ -48,7 +48,7 @@ void bind_planners(py::module_& m) {
   py::class_<PythonPlanner>(
       m, "PythonPlanner",
       "A planner written in Python, as the core runs it. `run` is called with (problem, time_limit,\n"
-      "seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, pools, interrupted).")
+      "seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, objects, interrupted).")
       .def(py::init<std::string, std::string, const std::vector<std::string>&,
                     const std::vector<PythonPlanner::ParameterTuple>&, py::function>(),
            py::arg("name"), py::arg("package"), py::arg("supports"), py::arg("parameters"), py::arg("run"));

@@ -310,7 +310,7 @@ void bind_solve(py::module_& m) {
       .def_readonly("lower_bound", &Plan::lower_bound)
       .def_readonly("optimal", &Plan::optimal)
       .def_readonly("placement_bound", &Plan::placement_bound)
-      .def_readonly("pools", &Plan::pools, "Pools that the planner thought in; 0 when it does not.")
+      .def_readonly("objects", &Plan::objects, "Shared objects that the planner thought in; 0 when it does not.")
       .def_readonly("planner", &Plan::planner)
       .def_readonly("winner", &Plan::winner)
       .def_readonly("interrupted", &Plan::interrupted, "It was asked to end before it was done.")

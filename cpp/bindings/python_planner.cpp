@@ -106,11 +106,11 @@ Placement PythonPlanner::run(const Problem& problem, const PlanOptions& options,
   const py::object tell = watch.listens() ? told.function() : py::none();
   const py::object given =
       run_(problem, options.time_limit, options.seed, options.threads, options.capacity, settings(options), tell);
-  const auto [offsets, lower_bound, pools, interrupted] = given.cast<std::tuple<py::object, Bytes, Index, bool>>();
+  const auto [offsets, lower_bound, objects, interrupted] = given.cast<std::tuple<py::object, Bytes, Index, bool>>();
   Placement placement;
   placement.offsets = int64_column(offsets, "offsets");
   placement.lower_bound = lower_bound;
-  placement.pools = pools;
+  placement.objects = objects;
   placement.interrupted = interrupted;
   return placement;
 }

@@ -18,7 +18,7 @@ class PythonPlanner {
   using ParameterTuple = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::vector<std::string>>;
 
   // `run` is called with (problem, time_limit, seed, threads, capacity, settings, tell) and gives (offsets,
-  // lower_bound, pools, interrupted). `tell`, None where nobody listens, is called with (offsets, lower_bound).
+  // lower_bound, objects, interrupted). `tell`, None where nobody listens, is called with (offsets, lower_bound).
   PythonPlanner(std::string name, std::string package, const std::vector<std::string>& supports,
                 const std::vector<ParameterTuple>& parameters, py::function run);
   PythonPlanner(const PythonPlanner&) = delete;

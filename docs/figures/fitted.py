@@ -1,15 +1,14 @@
-"""A chain of eight ops forwards and backwards, as it is and within 400 bytes, as fit.md has them."""
+"""A training step of a small GPT-2, as it is and within 60 % of that, as fit.md has it."""
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 import memplan
 
-chain = {"tensors": [{"name": "x", "bytes": 100, "kind": "input"}], "ops": [], "outputs": ["g0"]}
-before = "x"
-for way, steps in (("t", range(8)), ("g", reversed(range(8)))):
-    for k in steps:
-        inputs = [before] if way == "t" else [before, f"t{k}"]
-        before = f"{way}{k}"
-        chain["tensors"].append({"name": before, "bytes": 100})
-        chain["ops"].append({"name": f"make_{before}", "inputs": inputs, "outputs": [before], "cost": 1})
-plans = [memplan.plan(chain), memplan.fit(chain, 400)]
-figure = memplan.plot_plans(plans, titles=["as it is", "within 400 bytes"])[0].figure
+config = GPT2Config(vocab_size=1000, n_positions=64, n_embd=128, n_layer=4, n_head=4, bos_token_id=0, eos_token_id=0)
+tokens = torch.zeros(8, 64, dtype=torch.long)
+step = {"kwargs": {"input_ids": tokens, "labels": tokens}, "train": True}
+model = GPT2LMHeadModel(config)
+plans = [memplan.plan(model, **step), memplan.fit(model, "60%", **step)]
+figure = memplan.plot_plans(plans, titles=["as it is", "within 60 %"])[0].figure
 figure.set_size_inches(10, 5)

@@ -17,7 +17,7 @@ __all__: list[str] = [
     "HappensBefore",
     "InvalidPlanError",
     "Layout",
-    "MemoryPlan",
+    "PlanInPools",
     "Op",
     "Order",
     "OrderInfo",
@@ -50,11 +50,12 @@ __all__: list[str] = [
     "orders",
     "peak_of",
     "placed_near",
-    "plan_memories",
+    "plan_pools",
     "planners",
     "positions_of",
     "price_plan",
     "refute",
+    "refute_pairs",
     "reordered",
     "replay",
     "replay_places",
@@ -591,7 +592,7 @@ class PlannerInfo:
 class PythonPlanner:
     """
     A planner written in Python, as the core runs it. `run` is called with (problem, time_limit,
-    seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, pools, interrupted).
+    seed, threads, capacity, settings, tell) and gives (offsets, lower_bound, objects, interrupted).
     """
     def __init__(
         self,
@@ -777,18 +778,18 @@ class Solution:
     @property
     def planner(self) -> str: ...
     @property
-    def pools(self) -> int:
+    def objects(self) -> int:
         """
-        Pools that the planner thought in; 0 when it does not.
+        Shared objects that the planner thought in; 0 when it does not.
         """
     @property
     def seconds(self) -> float: ...
     @property
     def winner(self) -> str: ...
 
-class MemoryPlan:
+class PlanInPools:
     """
-    Which buffer lies in which pool, and a plan per pool; see memories.hpp.
+    Which buffer lies in which pool, and a plan per pool; see pools.hpp.
     """
     @property
     def cost(self) -> int: ...
@@ -1029,7 +1030,7 @@ def placed_near(problem: Problem, wishes: typing.Any) -> numpy.typing.NDArray[nu
     Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.
     """
 
-def plan_memories(
+def plan_pools(
     problem: Problem,
     pools: collections.abc.Sequence[
         tuple[str, typing.SupportsInt | typing.SupportsIndex | None, typing.SupportsInt | typing.SupportsIndex]
@@ -1057,7 +1058,7 @@ def plan_memories(
             typing.SupportsInt | typing.SupportsIndex,
         ]
     ] = [],
-) -> MemoryPlan:
+) -> PlanInPools:
     """
     Plans a problem in several pools: (name, capacity, alignment). `cost` has a number per buffer and pool, one
     buffer after another, and -1 where the pool does not take the buffer. Rows of `pins` are (buffer, pool,
@@ -1096,10 +1097,20 @@ def refute(
     problem: Problem,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     work: typing.SupportsInt | typing.SupportsIndex,
+) -> list[tuple[int, int, int, int]] | None:
+    """
+    The nodes (parent, buffer, height, step) of a proof that no plan fits, -1 for none; or None. The GIL is
+    released; Ctrl-C ends the search.
+    """
+
+def refute_pairs(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    work: typing.SupportsInt | typing.SupportsIndex,
 ) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int, int, list[tuple[int, int, int]]]]] | None:
     """
-    A proof that no plan fits: (buffers, ordered pairs of them, nodes), a node being (parent, lower, upper,
-    difference, clique as (buffer, begin, end)), -1 for none. Or None. The GIL is released; Ctrl-C ends the search.
+    The same by pairs, for every problem: (buffers, ordered pairs of them, nodes), a node being (parent, lower,
+    upper, difference, clique as (buffer, begin, end)).
     """
 
 def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...

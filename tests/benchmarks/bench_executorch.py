@@ -32,7 +32,7 @@ from executorch.exir.passes import MemoryPlanningPass
 from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
-from models import CATALOGUE, Example, inference_inputs
+from builders.models import CATALOGUE, Example, inference_inputs
 
 HEAD = [
     *("network", "tensors", "load, KiB", "ExecuTorch, KiB", "memplan, KiB", "ExecuTorch / load", "memplan / load"),

@@ -34,7 +34,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     import memplan
 
     if mode == "memplan":
-        memplan.run.install_cuda()
+        memplan.run.cuda_unproven.install()
     torch.set_default_device("cuda")
     torch.use_deterministic_algorithms(True, warn_only=True)
     import training
@@ -42,7 +42,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     loop, arena = training.warm(name), None
     if mode == "memplan":
         arena, _ = training.planned(loop, "cuda")
-        memplan.run.cuda_memory(reset_peaks=True)
+        memplan.run.cuda_unproven.memory(reset_peaks=True)
     else:
         for _, batch in dict(loop.batches).items():  # what the others record
             loop.step(batch)
@@ -56,7 +56,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
         return {**found, "reserved": torch.cuda.max_memory_reserved()}
     counts = arena.report()
     figures = {key: getattr(counts, key) for key in ("served", "missed", "arena_bytes")}
-    return {**found, **figures, "reserved": memplan.run.cuda_memory().reserved_peak}
+    return {**found, **figures, "reserved": memplan.run.cuda_unproven.memory().reserved_peak}
 
 
 def run(name: str, mode: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from reporting import show
 import memplan
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from exactness import KINDS, Case, case, fits, fits_by_cp_sat
+from oracles.exactness import KINDS, Case, case, fits, fits_by_cp_sat
 
 LIMIT = 0.05  # seconds of CPU time
 PATIENT = 10.0

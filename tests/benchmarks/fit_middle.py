@@ -16,7 +16,7 @@ from statistics import mean, median
 from reporting import show
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from fit_cases import check_training
+from builders.fit_cases import check_training
 
 WAYS = (["recompute"], ["offload"], ["recompute", "offload"])
 HEADER = (

@@ -1,7 +1,7 @@
 """Small random graphs made to fit a capacity: is the cost that of the best of all schedules, and do bounds hold?
 
 Run: ``python tests/benchmarks/fit_small.py [--graphs 10000] [--ops 10] [--allow recompute offload] [--seed 0]``. Each
-graph is fitted by the exact search, which has to be equal to a search through all schedules (`fit_oracle.py`); and
+graph is fitted by the exact search, which has to be equal to a trial of all schedules (`oracles/schedules.py`); and
 by the heuristic search alone, whose cost may not be below, nor its bound above. Loads have to be within the capacity,
 and the changed graph has to compute the same. There is a row for reruns alone, one for moves alone, and one for both.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from reporting import show
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from fit_cases import check_random
+from builders.fit_cases import check_random
 
 KINDS = ("equal", "above", "not found", "infeasible", "wrong")
 WAYS = (["recompute"], ["offload"], ["recompute", "offload"])

@@ -51,7 +51,7 @@ def main() -> None:
     """Print the table."""
     import onnx
 
-    from models import CATALOGUE, inference_inputs, llama_7b
+    from builders.models import CATALOGUE, inference_inputs, llama_7b
 
     names = ("model", "tensors", "buffers", "in place", "slices", "parts", "naive", "load apart")
     shares = ("in place / apart", "zero copy / apart", "both / apart")

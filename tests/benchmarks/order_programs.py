@@ -77,7 +77,7 @@ def cells_of(row: Row) -> list[str]:
 
 def torch_networks(names: set[str], train: bool) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """Networks of transformers, and small ones whose branches stand in a bad order."""
-    from branching import BRANCHING, branching
+    from builders.branching import BRANCHING, branching
 
     for name in BRANCHING:
         if not names or name in names:
@@ -162,7 +162,7 @@ def onnx(names: set[str]) -> Iterator[Row]:
     import onnx
     import torch
 
-    from branching import BRANCHING, branching
+    from builders.branching import BRANCHING, branching
 
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
@@ -227,8 +227,8 @@ def executorch(names: set[str]) -> Iterator[Row]:
     import bench_executorch as bench
     import torch
 
-    from branching import BRANCHING, branching
-    from models import CATALOGUE, Example
+    from builders.branching import BRANCHING, branching
+    from builders.models import CATALOGUE, Example
 
     def gpt2() -> Example:
         example = CATALOGUE["gpt2"]()

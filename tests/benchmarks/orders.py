@@ -17,7 +17,7 @@ from memplan import _core
 from memplan.importers.graph_dict import graph_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from layered import layers
+from builders.layered import layers
 
 SECTION = "orders"
 HEAD = ("network", "ops", "lpmf", "bfs", "dfs", "list", "best", "bound", "proven", "found by", "CPU seconds")

@@ -20,8 +20,8 @@ from pathlib import Path
 from reporting import show
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import memory_oracle as oracle
-from memory_solving import solve
+from builders.pools import solve
+from oracles import pools as oracle
 
 LIMIT = 0.05  # seconds of CPU time
 SOLVER = 1.0  # for CP-SAT with all pools at once

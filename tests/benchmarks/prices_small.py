@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import memplan
-from price_oracle import instance
+from oracles.prices import instance
 
 _LIMIT = 0.05  # seconds within which a proof is expected
 

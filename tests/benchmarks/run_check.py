@@ -31,8 +31,8 @@ from memplan.importers.torch.fake import map_tensors, tensors_in
 from memplan.run.plans import program_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import models
-from running import random_plan, shortened
+from builders import models
+from builders.running import random_plan, shortened
 
 SECTION = "run check"
 HEAD = ("network", "door", "ops", "copied", "plans", "runs", "wrong", "up to rounding", "lives shortened", "found")
@@ -152,7 +152,7 @@ def of_transformers(name: str, labels: bool) -> Callable[[], tuple[nn.Module, tu
 
 
 def mixtral() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
-    from test_importers_torch_experts import mixtral as make
+    from importers.test_torch_experts import mixtral as make
 
     torch.manual_seed(0)
     return make(), (), {"input_ids": torch.randint(1, 97, (2, 16))}

@@ -28,15 +28,15 @@ import torch
 from reporting import Rows, arguments, report
 
 import memplan
+from builders.models import CATALOGUE, inference_inputs
+from builders.onnx_running import caught, fed, plans_of, same, wanted
+from builders.running import on_streams, random_order
+from importers.test_onnx_models import DATA, LIGHT, RANDOM, operator_cases
+from importers.test_onnx_written import optimised
 from memplan.errors import SourceError
 from memplan.plans.source import Source
 from memplan.run.onnx import program_of
-from models import CATALOGUE, inference_inputs
-from onnx_running import caught, fed, plans_of, same, wanted
-from running import on_streams, random_order
-from test_importers_onnx_models import DATA, LIGHT, RANDOM, operator_cases
-from test_importers_onnx_written import optimised
-from test_run_onnx_models import loop, session_options
+from run.test_onnx_models import loop, session_options
 
 HEAD = ("door", "models", "plans", "wrong", "lives shortened", "found")
 MOST = 40  # lifetimes of a model that are shortened

@@ -241,7 +241,7 @@ SCHEDULED = ("resnet", "convnext", "vit", "gpt2", "t5", "llama", "whisper")
 
 def inductor_scheduled() -> Iterator[str]:
     """The same on the buffers that torch.compile schedules, after it has fused operators (small configurations)."""
-    import test_inductor_torch as harness  # runs torch.compile up to where it plans memory
+    from inductor import test_torch as harness  # runs torch.compile up to where it plans memory
 
     head = ("compiled graph", "buffers", "blocks of torch", "inductor_reuse", "inductor_tree", "auto")
     rows = []

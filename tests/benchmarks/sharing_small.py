@@ -4,7 +4,7 @@
 
 Ops read views, slices and concatenations beside what these are made from, or a tensor twice; they write in place over
 some of what they read, and overwrite. Orders, planners, streams and options are drawn for each graph. Every plan runs
-in the cells of tests/byte_oracle.py, which knows permissions by op, input and output, and shares nothing with the core.
+in the cells of oracles/cells.py, which knows permissions by op, input and output, and shares nothing with the core.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sharing_cases import against_the_least, check
+from builders.sharing_cases import against_the_least, check
 
 
 def main() -> int:

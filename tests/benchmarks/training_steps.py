@@ -70,7 +70,7 @@ def networks() -> Mapping[str, Callable[[], Step]]:
     """By name, with the batch; language models read 128 tokens, unless the name says otherwise."""
     import transformers as tf
 
-    from models import llama_7b
+    from builders.models import llama_7b
 
     swin, t5 = tf.SwinConfig(num_labels=1000), tf.T5Config(decoder_start_token_id=0, pad_token_id=0, use_cache=False)
     resnet, mobilenet = tf.ResNetConfig(num_labels=1000), tf.MobileNetV2Config(num_labels=1000)

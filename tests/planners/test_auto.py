@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
+from builders.paths import DATA
+from builders.strategies import BOUNDED, columns, shaped_problems
 from memplan.generate import layered, tight
-from strategies import BOUNDED, columns, shaped_problems
 
-MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
+MINIMALLOC = DATA / "minimalloc"
 MEMBERS = {"first_fit", "valley", "squeaky_wheel"}
 EFFORT = 8_000_000  # a few rounds
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from reference import Columns, align_up, with_bytes
 
 import memplan
+from builders.strategies import BOUNDED, columns
 from memplan import generate
-from strategies import BOUNDED, columns
+from oracles.reference import Columns, align_up, with_bytes
 
 Way = tuple[int, dict[int, int], dict[int, int]]  # the peak, all offsets, those of what is alive
 

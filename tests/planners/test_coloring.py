@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from pooling import (
+from builders.pooling import (
     CASES,
     Columns,
     Pairs,
@@ -24,7 +24,7 @@ from pooling import (
     problem_of,
     problems,
 )
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
 
 ORDERS = ("birth", "size", "dsatur")
 

@@ -7,21 +7,20 @@ import subprocess
 import sys
 import time
 from itertools import permutations, product
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.paths import DATA
+from builders.strategies import BOUNDED, columns
 
 pytest.importorskip("ortools", reason="the extra memplan[exact] is not installed")
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 Pairs = set[tuple[int, int]]
 Part = tuple[int, int, int, int, int]
-DATA = Path(__file__).parents[1] / "data"
 FEW = settings(BOUNDED, max_examples=60)
 
 # size, first, last, alignment. Two of one byte at even offsets peak at 3.

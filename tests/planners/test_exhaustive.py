@@ -7,10 +7,10 @@ from collections.abc import Collection
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference import Columns, meet
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, meet
 
 Pairs = Collection[tuple[int, int]]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 import memplan
-from pooling import Columns, Pairs, Pools, by_birth, conflict, end_to_end, expect, pools_of, problems
-from strategies import BOUNDED, columns
+from builders.pooling import Columns, Pairs, Pools, by_birth, conflict, end_to_end, expect, pools_of, problems
+from builders.strategies import BOUNDED, columns
 
 MB, KB = 10**6, 10**3
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import peers
 import pytest
 from hypothesis import given
-from reference import Columns, align_up, meet, place, tightest, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns
+from builders import peers
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, align_up, meet, place, tightest, with_bytes
 
 
 def by_breadth(problem: Columns) -> list[int]:

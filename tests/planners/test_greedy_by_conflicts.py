@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import peers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Columns, Gap, align_up, lowest, meet, place, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns
+from builders import peers
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, Gap, align_up, lowest, meet, place, with_bytes
 
 
 def by_conflicts(problem: Columns) -> list[int]:

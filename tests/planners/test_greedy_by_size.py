@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import peers
 import pytest
 
 import memplan
+from builders import peers
 
 
 @pytest.mark.parametrize(

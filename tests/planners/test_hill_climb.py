@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import peers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Columns, lowest, meet, place, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns
+from builders import peers
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, lowest, meet, place, with_bytes
 
 
 class Chance:

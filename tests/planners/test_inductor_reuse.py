@@ -1,6 +1,6 @@
 """inductor_reuse: freed blocks go to requests for exactly as many bytes, the last freed first.
 
-That torch does the same is held by tests/test_inductor_torch.py.
+That torch does the same is held by tests/inductor/test_torch.py.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from pooling import CASES, Columns, Pairs, Pools, by_birth, conflict, expect, expect_valid, pools_of, problems
-from strategies import BOUNDED, columns
+from builders.pooling import CASES, Columns, Pairs, Pools, by_birth, conflict, expect, expect_valid, pools_of, problems
+from builders.strategies import BOUNDED, columns
 
 FEW = (0, 4, 4, 8)
 

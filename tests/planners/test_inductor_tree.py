@@ -13,8 +13,8 @@ import torch
 from hypothesis import given
 
 import memplan
-from instances import others, shipped
-from strategies import BOUNDED, columns
+from builders.instances import others, shipped
+from builders.strategies import BOUNDED, columns
 
 memory_planning: Any = pytest.importorskip("torch._inductor.codegen.memory_planning")
 

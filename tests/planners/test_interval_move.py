@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 

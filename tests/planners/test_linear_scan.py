@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import given
-from reference import Columns, align_up, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, align_up, with_bytes
 
 
 def linear_scan(problem: Columns) -> list[int]:

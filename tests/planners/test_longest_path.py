@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 Pairs = set[tuple[int, int]]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 Part = tuple[int, int, int, int, int]  # buffer, begin, end, first, last

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from pooling import CASES, Columns, Pairs, Pools, conflict, expect, expect_valid, pools_of, problems
-from strategies import BOUNDED, columns
+from builders.pooling import CASES, Columns, Pairs, Pools, conflict, expect, expect_valid, pools_of, problems
+from builders.strategies import BOUNDED, columns
 
 RANGES = (0, 1, 2, 3, 16, 1 << 20)
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from strategies import BOUNDED, columns
+from builders.paths import DATA
+from builders.strategies import BOUNDED, columns
 
 Columns = tuple[list[int], list[int], list[int], list[int]]
 Pairs = set[tuple[int, int]]
-DATA = Path(__file__).parents[1] / "data"
 
 Gap = tuple[int, int]  # begin, and what it has beyond the bytes asked for
 FITS: list[Callable[[Gap], tuple[int, int]]] = [

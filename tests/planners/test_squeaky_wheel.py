@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Columns, place, tightest, with_bytes
 
 import memplan
-from strategies import BOUNDED, bounded, columns, shaped_problems
-
-DATA = Path(__file__).parents[1] / "data"
+from builders.paths import DATA
+from builders.strategies import BOUNDED, bounded, columns, shaped_problems
+from oracles.reference import Columns, place, tightest, with_bytes
 
 
 def sections(problem: Columns) -> list[set[int]]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reference import Columns
 
 import memplan
+from builders.paths import DATA
+from builders.strategies import BOUNDED, bounded, columns
 from memplan.generate import mirrored, shuffled, tight
-from strategies import BOUNDED, bounded, columns
+from oracles.reference import Columns
 
-MINIMALLOC = Path(__file__).parents[1] / "data" / "minimalloc"
+MINIMALLOC = DATA / "minimalloc"
 INFERENCES = ("probe", "waste", "refute", "split", "twins", "vary", "weigh", "stacks")
 CAPACITY = 1_048_576
 GREEDY_FAILS = memplan.Problem([2, 2, 5, 4], [2, 4, 1, 3], [6, 7, 3, 5])  # greedy_by_size leaves 9 where 8 is possible

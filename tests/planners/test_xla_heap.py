@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import peers
 import pytest
 from hypothesis import given
-from reference import Columns, Gap, align_up, lowest, place, with_bytes
 
 import memplan
-from strategies import BOUNDED, columns
+from builders import peers
+from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, Gap, align_up, lowest, place, with_bytes
 
 
 def smallest(gaps: Sequence[Gap], alignment: int) -> int:

@@ -6,9 +6,9 @@
 //            │      └───┘│ 2 │
 //            └───────────┴───┴─▶ step
 //
-// The load is the heaviest clique of those that are alive at one step, and where only lifetimes say what conflicts, of
-// all. Conflicts beyond lifetimes make heavier ones. So do shapes: two ranges of bytes of one buffer are apart wherever
-// they are in use, so one that meets another buffer early and the other that meets it late both count.
+// The load is the heaviest clique whose members are alive at one step. If lifetimes alone say what conflicts, no clique
+// is heavier. Conflicts beyond lifetimes make heavier ones. So do shapes: different bytes of one buffer are always apart.
+// So one range of it may conflict with another buffer early, a second range late, and both count.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct CliqueMember {
   bool operator==(const CliqueMember&) const = default;
 };
 
-// No plan peaks below `bytes`: the sizes of the members. Where the alignments of a plain buffer and of all that it
-// conflicts with have a common divisor, its size counts rounded up to that, but for the member with most padding.
+// No plan peaks below `bytes`: the sizes of the members. If the alignments of a plain buffer and of all that it conflicts
+// with have a common divisor, its size is rounded up to a multiple of that; of the member with most padding, it is not.
 struct Clique {
   Bytes bytes = 0;
   std::vector<CliqueMember> members;  // by buffer, then begin

@@ -15,7 +15,7 @@ struct Placement {
   std::vector<Bytes> offsets;
   std::string_view winner = {};  // for portfolios: the member whose offsets these are
   Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
-  Index pools = 0;               // for planners that think in pools, laid end to end: how many; else 0
+  Index objects = 0;             // for planners that share blocks of memory, laid end to end: how many; else 0
   bool searched = false;         // by a planner that gives its best so far when it is to end
   bool interrupted = false;      // someone asked the planner to end, by a way of its own
 };
@@ -26,7 +26,7 @@ struct Plan {
   Bytes lower_bound = 0;       // none of the problem peaks below it; of a graph, none in its order, whatever is shared
   bool optimal = false;        // proven: peak equals the lower bound
   Bytes placement_bound = 0;   // no plan of the problem peaks below it, what shares bytes in it being decided
-  Index pools = 0;             // for planners that think in pools, laid end to end: how many; else 0
+  Index objects = 0;           // for planners that share blocks of memory, laid end to end: how many; else 0
   bool searched = false;       // by a planner that gives its best so far when it is to end
   std::string planner;         // the planner asked for, with its parameters
   std::string winner;          // the planner whose offsets these are; differs for portfolios

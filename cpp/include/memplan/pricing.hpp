@@ -7,11 +7,11 @@
 //            │ │ a │└───┘
 //            └─┴───┴──────▶ step
 //
-// Without a capacity nothing has to share: the least price is that of what pins and distances put over each other, and
-// a planner looks for the lowest peak of all plans that pay no more. With one, a search takes few buffers out of a plan
-// and puts each back where it costs least (pricing/price_search.hpp). Bounds add up prices of groups that are too large
-// to lie apart (pricing/group_bound.hpp). Where few pairs have a price, implicit hitting sets prove the least price,
-// and the lowest peak (pricing/cores.hpp).
+// Without a capacity, only pairs pay that pins and distances put over each other. A planner then looks for the lowest
+// peak at that price. With a capacity, a search takes a few buffers out of a plan, and puts each back where it costs
+// least (pricing/price_search.hpp). A bound adds up the prices of groups that are too large to lie apart
+// (pricing/group_bound.hpp). If few pairs have a price, implicit hitting sets prove the least price, and the lowest peak
+// (pricing/cores.hpp).
 #pragma once
 
 #include <cstdint>

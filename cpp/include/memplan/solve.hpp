@@ -41,10 +41,9 @@ struct GraphPlan {
 using OnGraphPlan = std::function<void(GraphPlan)>;
 
 // Plans a graph; the plan is verified on the problem and replayed on the graph. Its lower bound, and that of an
-// InfeasibleError, hold for the graph in its order, whatever tensors share bytes. "auto", where it leaves a gap, also
-// plans with nothing sharing bytes by choice, or less, or as chosen for the whole graph, and keeps the best: sharing
-// never makes its peak higher. With a
-// capacity it does so where the first plan does not fit.
+// InfeasibleError, hold for the graph in its order, whatever tensors share bytes. If the plan of "auto" is not optimal,
+// or does not fit the capacity, "auto" plans other choices of sharing too, none at all among them, and keeps the best.
+// So sharing never makes its peak higher.
 GraphPlan solve(const Graph& graph, std::string_view planner = "auto", const StorageOptions& storage = {},
                 const PlanOptions& options = {}, const OnGraphPlan& tell = {});
 

@@ -44,12 +44,13 @@ class Verifier {
   std::unique_ptr<const Rectangles> rectangles_;
 };
 
-// All violations of the plan, at most `limit` of them, in a fixed order: offsets that are negative, or end
-// beyond `capacity`; offsets that are no multiple of the alignment; pinned buffers elsewhere; reserved bytes in use;
-// buffers that do not lie together as they should;
-// pairs alive together, or conflicting whatever their lifetimes, that share bytes; of shaped buffers, each pair of
-// parts that does. A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per
-// buffer.
+// All violations of the plan, at most `limit` of them, in this order:
+//
+//   - offsets that are negative, end beyond `capacity`, or are no multiple of the alignment
+//   - pinned buffers elsewhere, reserved bytes in use, buffers that do not lie together as they should
+//   - pairs that share bytes although they are alive together or conflict; of shaped buffers, each such pair of parts
+//
+// A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per buffer.
 std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
                               std::size_t limit = kAllViolations);
 

@@ -10,7 +10,7 @@
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "problem/fixed_bound.hpp"
-#include "problem/ground.hpp"
+#include "search/proof/ground.hpp"
 
 namespace memplan {
 

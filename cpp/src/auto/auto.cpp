@@ -5,17 +5,13 @@
 //                              squeaky_wheel   an order, repaired
 //                              valley          runs between the bound and the best peak
 //
-// In a round each member works for an equal slice of work, from the best plan at the beginning of the round, and the
-// best of what they find is kept, ties to the first of them. Slices are counted in work, not in time, so what comes out
-// is the same for any number of threads, unless a time limit cuts it short. Slices grow, so that what is easy ends
-// early.
+// In a round, each member gets a slice of work, and begins from the best plan before the round. The best plan that they
+// find is kept; the first member wins ties. Slices are counted in work, not in time, so the result is the same for any
+// number of threads, unless a time limit ends the search. Slices grow, so that easy problems end early.
 //
-// Groups of buffers that conflict with all of the others are planned by a portfolio each (auto/bands.hpp).
-//
-// With conflicts beyond lifetimes and with shapes, it begins with the best of some greedy planners, and a search on
-// pairs comes first, which is exact where buffers are few; then one by ejection, and one by orders where there are no
-// shapes. Conflicts beyond lifetimes are not for the valley search, and where buffers have shapes and are not few it is
-// given plain rectangles, and what it proves of those is not kept.
+// Conflicts beyond lifetimes and shapes have more members: a search on pairs, which is exact if buffers are few, one by
+// ejection, and one by orders. Groups of buffers that conflict with all others have a portfolio each (auto/bands.hpp).
+// docs/optimiser.md says who takes part when.
 //
 // Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below the peak of all it
 // begins with.

@@ -18,8 +18,8 @@ class BandMember : public Member {
     likely,    // anything
   };
 
-  // `problem` outlives it. What is proven of separate bands is proven of the whole, and what is proven of joined ones
-  // where all alignments are the same.
+  // `problem` outlives it. Bounds of separate bands hold for the whole; those of joined bands do if all alignments are
+  // the same.
   BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed, const MakeRounds& make);
 
   bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;

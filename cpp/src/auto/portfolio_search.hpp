@@ -77,11 +77,11 @@ class PortfolioSearch {
   Incumbent best_;
   Bytes bound_;
   std::int64_t effort_;
-  bool given_;          // the effort or the time
+  bool given_;          // whether the caller said how much effort or time it may take
   bool exact_ = false;  // by pairs
   bool began_ = false;
   std::int64_t work_ = 0;
-  std::map<std::string_view, int> lag_;  // of kinds of members that found nothing while another did: halvings of slices
+  std::map<std::string_view, int> lag_;  // how often slices are halved of kinds that found nothing while others did
   std::optional<Problem> plain_;
   std::optional<Sections> sections_;
   std::vector<std::unique_ptr<Member>> members_;

@@ -1,9 +1,8 @@
 // Anneal: a schedule made cheaper by many small moves, through schedules above the capacity too.
 //
-// A move lets a unit run again, with its inputs that are gone; or takes a rerun away, with those that were for it
-// alone; or takes it to another stage. What stages need above the capacity has a price, per byte and stage. It rises at
-// the stages above while no schedule fits, and falls while most do. Simulated annealing (Kirkpatrick, Gelatt, Vecchi
-// 1983).
+// A move adds a rerun with the inputs that it lacks, removes one with those that served it alone, or takes one to
+// another stage. Bytes above the capacity have a price, per stage. It rises at stages that stay above, and falls while
+// most schedules fit. Simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983).
 #pragma once
 
 #include <span>

@@ -1,8 +1,7 @@
 // Candidates: units that would run again at a stage, by what that frees for its cost.
 //
-// An item that is not used between two steps is away from them if its unit runs again right before the later use. What
-// it frees counts at steps above the capacity only. What the unit reads has to be there: if it is not, its own unit
-// runs again too, unless it may just stay a little longer.
+// An item is away between two uses if its unit runs again right before the later one. Its bytes count at steps above
+// the capacity only. If an input of the unit is gone, it stays a little longer, or its own unit runs again too.
 #pragma once
 
 #include <optional>
@@ -15,19 +14,19 @@ namespace memplan {
 struct Leaving {
   Rerun rerun;
   double freed = 0;  // bytes x steps above the capacity, at most what is too much
-  double worth = 0;  // the same, or at the prices that were given
-  double score = 0;  // worth for the cost of the unit alone
+  double worth = 0;  // the same, each byte at the price that its step was given
+  double score = 0;  // worth / cost of the unit, without the units of its inputs
 };
 
 class Candidates {
  public:
   Candidates(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {}
 
-  // Looks at a walk of a schedule; its events are collected. `price`, per op, says what a byte is worth while the op
-  // runs for the first time; without prices, all steps above the capacity are worth the same.
+  // Collects the candidates of a schedule from its walk. `price` says, per op, what a byte is worth while the op runs for
+  // the first time. Without prices, all steps above the capacity are worth the same.
   void look(const Schedule& schedule, const Walk& walk, std::span<const double> price = {});
 
-  // What is above the capacity, and the needs of blocks of steps: what the questions below look at.
+  // Prepares the answers to the questions below: what is above the capacity, and what blocks of steps need.
   void measure(const Walk& walk, std::span<const double> price = {});
 
   // Whether the items of a rerun could stay alive instead, as far as its own bytes are concerned.

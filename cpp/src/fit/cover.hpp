@@ -1,11 +1,10 @@
-// Cover: a relaxation of the problem. At each op of the given order, what is away has to free what is too much.
+// Cover: a simpler problem than that of fit, whose optimum no schedule can beat.
 //
 //     minimise    sum of cost(u) times the reruns of u
 //     such that   at each op k:  bytes of the items that are away at k  >=  need(k) - capacity
 //
-// An item may be away between two uses that follow each other in the given order, if its unit runs again at a stage
-// between them, or it is fetched there. All that a unit reads is taken to be there when it runs again, and what it
-// needs then is not counted. So no schedule adds less than the optimum.
+// An item may be away between two uses that follow each other in the given order. Its unit then runs again, or fetches
+// it, at a stage between them. It is simpler because a rerun finds all its inputs, and needs no bytes itself.
 #pragma once
 
 #include <vector>
@@ -24,7 +23,7 @@ struct Gap {
   Index last = 0;
   Index begin = 0;
   Index end = 0;
-  Bytes written_over = 0;  // what else is freed at op first - 1, which may write over the item
+  Bytes written_over = 0;  // freed at op first - 1, too: bytes of its outputs that may be written over the item
 };
 
 // The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot
@@ -38,11 +37,11 @@ class Cover {
  public:
   Cover(const FitModel& model, Bytes capacity);
 
-  // At least the bytes that an op needs, and the op that needs most so.
+  // The largest such floor, and its op.
   Floor floor() const;
 
-  std::vector<Gap> gaps;        // those of the items that an op makes follow each other, and so do those of an item
-  std::vector<Bytes> too_much;  // per op: need - capacity, however low
+  std::vector<Gap> gaps;        // by the op that makes the item, then by item
+  std::vector<Bytes> too_much;  // per op: need - capacity; negative where it fits
 
  private:
   Bytes capacity_;

@@ -1,8 +1,7 @@
 // LiveSchedule: a schedule and what its stages need, kept up to date while units are added and taken away.
 //
-// A stage is the reruns before an op of the order, and that op. Between two stages that touch an item it is alive if
-// the later one reads it before making it. So a rerun more or less changes the bytes alive between stages for few items
-// only, and what few stages need.
+// A stage is an op of the order, and the reruns before it. Between two stages that touch an item, the item is alive if
+// the later one reads it before making it. So one rerun more or less changes few items, and what few stages need.
 #pragma once
 
 #include <span>

@@ -1,8 +1,7 @@
 // Takeovers: an op that writes bytes comes after all ops that have used them since they were last written.
 //
-//     bytes ▲   0     1     2     3      op 3 writes bytes that op 0 wrote and ops 1 and 2 read: it waits for all
-//     three.
-//           │ write  read  read write    A later writer of the same bytes waits for op 3 alone.
+//     bytes ▲   0     1     2     3      op 3 writes bytes that op 0 wrote, and ops 1 and 2 read.
+//           │ write  read  read write    It waits for all three; a later writer waits for op 3 alone.
 //           └───────────────────────▶ op
 #pragma once
 

@@ -1,8 +1,8 @@
 // Fewest moves: of some wishes, the fewest that have to go for the others to be kept.
 //
-// A core is a set of wishes that cannot all stay. Some wish of each core has to go. So the fewest that hit all known
-// cores go; if the others still cannot all stay, that is a new core, made as small as it gets, and it goes on. Once the
-// others stay, no fewer could go, for none that hit all cores are fewer.
+// A core is a set of wishes that cannot all stay, so at least one wish of each core has to go. The search lets the fewest
+// wishes go that hit all known cores. If the others still cannot all stay, they hold a new core, which is made as small
+// as it gets, and the search goes on. Otherwise the moves are the fewest: any plan has to hit all cores.
 #pragma once
 
 #include <cstdint>

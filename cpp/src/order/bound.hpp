@@ -1,8 +1,7 @@
 // Bound: what every order of the ops needs at least, whatever tensors share bytes.
 //
-//     order  … a b │ v │ c …     v runs after some set of ops; the fewest bytes that any of these sets leaves alive,
-//     and
-//                                what v makes, are a bound
+//     order  … a b │ v │ c …     v runs after some set of ops. The fewest bytes that any such set leaves alive,
+//                                and what v makes, are a bound.
 //
 // Complexity: a minimum cut per op looked at, until the work is done.
 #pragma once

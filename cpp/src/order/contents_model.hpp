@@ -26,21 +26,21 @@ struct Content {
   Index maker = kNone;             // kNone: there from the beginning
   std::vector<Index> users;        // other ops, ascending
   bool kept = false;               // to the end
-  Index kept_from = kNone;         // the op that makes what is kept: its maker, or one that shows it without a copy
+  Index kept_from = kNone;         // the op whose output the caller gets: the maker, or one that shows it by a view
   Index tensor = kNone;            // whose bytes they are, ...
   Bytes begin = 0;                 // ... and the first of them
   std::vector<Index> roots;        // tensors in which it may lie: that one, and others that show it without a copy
   std::vector<Index> spared = {};  // ops that read it by a name over which they may not write; ascending
 };
 
-// An output that may be written over inputs: the items of these, of which it takes the bytes of some that die. Of what
-// the op reads by another name too, some bytes remain as they are, there or in a copy.
+// An output that may be written over inputs. `items` are what these inputs hold; the output takes bytes of the items
+// that die. If the op also reads an input by another name, some of its bytes stay as they are, there or in a copy.
 struct Over {
   Bytes bytes;               // of the output
   std::vector<Index> items;  // ascending
 };
 
-// Whether there is a model: of ops, all on one stream, and few enough bytes for sums of them.
+// Whether the graph has a model: it has ops, all on one stream, and sums of its bytes stay within int64.
 bool has_contents_model(const Graph& graph);
 
 class ContentsModel {
@@ -50,7 +50,7 @@ class ContentsModel {
 
   Index op_count() const { return static_cast<Index>(waits.size()); }
 
-  // Bytes of inputs that an op writes over, at most, where dies(item) says which items it is the last to use.
+  // At most so many bytes of inputs are written over by the op. dies(item): whether the op is the last to use it.
   template <class Dies>
   Bytes written_over(Index op, Dies&& dies) const {
     if (overs[at(op)].empty()) return 0;
@@ -81,14 +81,14 @@ class ContentsModel {
   std::vector<std::vector<Index>> items_of_;  // per tensor
 };
 
-// What runs through an order, op by op.
+// The bytes alive while an order runs, op by op, forwards and back.
 class OrderState {
  public:
   explicit OrderState(const ContentsModel& model);
 
   Bytes alive() const { return alive_; }
   Bytes need(Index op) const;    // bytes while the op runs next
-  Bytes growth(Index op) const;  // of the bytes alive, by the op that runs next
+  Bytes growth(Index op) const;  // by how much the bytes alive grow if the op runs next
   void run(Index op);
   void undo(Index op);  // which ran last
   bool is_last_use(Index item) const { return left_[at(item)] == 1 && !model_.items[at(item)].kept; }

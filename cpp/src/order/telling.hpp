@@ -1,4 +1,4 @@
-// Telling: says what a search for an order has found, each time that this is more than before.
+// Telling: tells the caller of each better order that a search finds, and of each higher bound.
 #pragma once
 
 #include <string>

@@ -18,21 +18,21 @@ constexpr int kPriceRounds = 300;            // of prices
 constexpr Index kMostCompared = 16;          // buffers whose plans of equal cost are compared
 constexpr Index kMostMasked = 64;            // buffers, where sets that cannot be placed are remembered
 constexpr std::size_t kMostRefuted = 1000;   // sets of a pool
-constexpr std::int64_t kExchanged = 20'000;  // of work for each whole
+constexpr std::int64_t kExchanged = 20'000;  // of work for each group
 constexpr int kMostMended = 64;              // plans of the tree
 constexpr int kMostSpared = 16;              // times that bytes are spared
 constexpr Bytes kSparedPart = 64;            // of a capacity
 
 class AssignmentSearch {
  public:
-  AssignmentSearch(const Wholes& wholes, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+  AssignmentSearch(const PoolProblems& problems, const Demand& demand, PoolPlacer& placer, std::int64_t work,
                    const Deadline& deadline)
-      : wholes_(wholes), demand_(demand), placer_(placer), deadline_(deadline), left_(work) {
-    load_.resize(wholes.pools());
+      : problems_(problems), demand_(demand), placer_(placer), deadline_(deadline), left_(work) {
+    load_.resize(problems.pools());
     for (std::size_t p = 0; p < load_.size(); ++p) {
-      if (wholes.capacity(p)) load_[p].assign(at(demand.sections()), 0);
-      for (Index i = 0; i < wholes.count(); ++i)
-        divisor_ = std::gcd(divisor_, std::max<std::int64_t>(wholes.cost_of(i, p), 0));
+      if (problems.capacity(p)) load_[p].assign(at(demand.sections()), 0);
+      for (Index i = 0; i < problems.count(); ++i)
+        divisor_ = std::gcd(divisor_, std::max<std::int64_t>(problems.cost_of(i, p), 0));
     }
     divisor_ = std::max<std::int64_t>(divisor_, 1);
   }
@@ -56,26 +56,26 @@ class AssignmentSearch {
   using Position = std::size_t;  // in order_
 
   void begin() {
-    order_.resize(at(wholes_.count()));
+    order_.resize(at(problems_.count()));
     std::iota(order_.begin(), order_.end(), 0);
     std::vector<double> worth(order_.size());
-    for (Index i = 0; i < wholes_.count(); ++i) {
-      const std::vector<Index> pools = cheapest_pools(wholes_, i);
+    for (Index i = 0; i < problems_.count(); ++i) {
+      const std::vector<Index> pools = cheapest_pools(problems_, i);
       double area = 1;
       for (const SectionUse& use : demand_.of(i))
         area += static_cast<double>(use.bytes) * static_cast<double>(use.last - use.first);
       const bool only = pools.size() < 2;
       worth[at(i)] =
           only ? std::numeric_limits<double>::infinity()
-               : static_cast<double>(wholes_.cost_of(i, at(pools[1])) - wholes_.cost_of(i, at(pools[0]))) / area;
+               : static_cast<double>(problems_.cost_of(i, at(pools[1])) - problems_.cost_of(i, at(pools[0]))) / area;
     }
     sort_by(worth);
-    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
+    offer(insert_in_order(problems_, order_, {}, {}, deadline_));
     deadline_.check();
     const std::vector<Index> by_worth = order_;
     std::stable_sort(order_.begin(), order_.end(),
-                     [&](Index a, Index b) { return wholes_.in(0).size(a) > wholes_.in(0).size(b); });
-    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
+                     [&](Index a, Index b) { return problems_.in(0).size(a) > problems_.in(0).size(b); });
+    offer(insert_in_order(problems_, order_, {}, {}, deadline_));
     order_ = by_worth;
   }
 
@@ -86,23 +86,23 @@ class AssignmentSearch {
 
   void price() {
     double most = 0;
-    for (Index i = 0; i < wholes_.count(); ++i)
-      most += static_cast<double>(wholes_.cost_of(i, at(cheapest_pools(wholes_, i).back())));
+    for (Index i = 0; i < problems_.count(); ++i)
+      most += static_cast<double>(problems_.cost_of(i, at(cheapest_pools(problems_, i).back())));
     const double known = best_.pool.empty() ? most : static_cast<double>(best_.cost);
-    prices_ = memory_prices(wholes_, demand_, std::max(known, 1.0), kPriceRounds, deadline_);
+    prices_ = pool_prices(problems_, demand_, std::max(known, 1.0), kPriceRounds, deadline_);
     bound_ = rounded_up(0);
-    const std::size_t pools = wholes_.pools();
+    const std::size_t pools = problems_.pools();
     std::vector<double> second(order_.size());
     choices_.resize(order_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const double* regret = prices_.regret.data() + i * pools;
-      choices_[i] = cheapest_pools(wholes_, static_cast<Index>(i));
+      choices_[i] = cheapest_pools(problems_, static_cast<Index>(i));
       std::stable_sort(choices_[i].begin(), choices_[i].end(),
                        [&](Index a, Index b) { return regret[at(a)] < regret[at(b)]; });
       second[i] = choices_[i].size() < 2 ? std::numeric_limits<double>::infinity() : regret[at(choices_[i][1])];
     }
     sort_by(second);
-    offer(insert_in_order(wholes_, order_, {}, {}, deadline_));
+    offer(insert_in_order(problems_, order_, {}, {}, deadline_));
   }
 
   // The least cost of a plan whose buffers lose that much.
@@ -125,16 +125,16 @@ class AssignmentSearch {
     if (is_proven()) return;
     const double most = best_.pool.empty() ? std::numeric_limits<double>::infinity()
                                            : static_cast<double>(best_.cost) - prices_.bound + 2 * prices_.rounding;
-    const Sweep found = sweep_pools(wholes_, demand_, prices_, width(), most, deadline_);
+    const Sweep found = sweep_pools(problems_, demand_, prices_, width(), most, deadline_);
     left_ -= found.work;
     raise_bound(found);
     pool_ = found.pool.empty() ? best_.pool : found.pool;
     Spared spared(load_.size(), std::vector<Bytes>(at(demand_.sections()), 0));
     Bytes part = kSparedPart;
     for (int round = 0; round < kMostSpared && !pool_.empty() && !is_proven() && left_ > placer_.work(); ++round) {
-      const std::int64_t given = kExchanged * std::min<Index>(wholes_.count(), 1000);
+      const std::int64_t given = kExchanged * std::min<Index>(problems_.count(), 1000);
       std::int64_t work = given;
-      pool_ = exchange_pools(wholes_, demand_, prices_, spared, std::move(pool_), bound_, work, deadline_);
+      pool_ = exchange_pools(problems_, demand_, prices_, spared, std::move(pool_), bound_, work, deadline_);
       left_ -= given - work;
       if (pool_.empty()) break;
       if (leaf()) {
@@ -155,13 +155,13 @@ class AssignmentSearch {
     return most > 0;
   }
 
-  // More bytes where the wholes live that the last placement left above a capacity.
+  // More bytes where the groups live that the last placement left above a capacity.
   void spare(Spared& spared, Bytes part) const {
     Spared more(spared.size(), std::vector<Bytes>(at(demand_.sections()), 0));
     for (const Index i : above_) {
       const std::size_t p = at(pool_[at(i)]);
       for (const SectionUse& use : demand_.of(i))
-        for (Index s = use.first; s < use.last; ++s) more[p][at(s)] = *wholes_.capacity(p) / part;
+        for (Index s = use.first; s < use.last; ++s) more[p][at(s)] = *problems_.capacity(p) / part;
     }
     for (std::size_t p = 0; p < spared.size(); ++p)
       for (std::size_t s = 0; s < more[p].size(); ++s) spared[p][s] += more[p][s];
@@ -171,10 +171,10 @@ class AssignmentSearch {
   std::size_t width() const {
     constexpr std::int64_t kMost = 1 << 14, kLeast = 16, kPart = 10;
     std::int64_t lives = 0;
-    for (Index i = 0; i < wholes_.count(); ++i)
+    for (Index i = 0; i < problems_.count(); ++i)
       for (const SectionUse& use : demand_.of(i)) lives += use.last - use.first;
     const std::int64_t alive = 4 + lives / std::max<Index>(1, demand_.sections());
-    return at(std::clamp(left_ / (kPart * alive * std::max<Index>(1, wholes_.count())), kLeast, kMost));
+    return at(std::clamp(left_ / (kPart * alive * std::max<Index>(1, problems_.count())), kLeast, kMost));
   }
 
   // Whatever is not found costs what the sweep found, or what it has dropped, or as much as the best plan.
@@ -183,7 +183,7 @@ class AssignmentSearch {
     if (!found.pool.empty()) {
       cost = 0;
       for (std::size_t i = 0; i < found.pool.size(); ++i)
-        cost += wholes_.cost_of(static_cast<Index>(i), at(found.pool[i]));
+        cost += problems_.cost_of(static_cast<Index>(i), at(found.pool[i]));
     }
     if (found.dropped < std::numeric_limits<double>::infinity()) cost = std::min(cost, rounded_up(found.dropped));
     bound_ = std::max(bound_, std::min(cost, best_.cost));
@@ -191,7 +191,7 @@ class AssignmentSearch {
 
   // Puts a buffer into a pool if its load allows it.
   bool put(Index i, std::size_t pool) {
-    if (wholes_.capacity(pool)) {
+    if (problems_.capacity(pool)) {
       bool fits = true;
       for (const SectionUse& use : demand_.of(i))
         for (Index s = use.first; s < use.last; ++s)
@@ -212,7 +212,7 @@ class AssignmentSearch {
   }
 
   void unload(Index i, std::size_t pool) {
-    if (!wholes_.capacity(pool)) return;
+    if (!problems_.capacity(pool)) return;
     for (const SectionUse& use : demand_.of(i))
       for (Index s = use.first; s < use.last; ++s) load_[pool][at(s)] -= demand_.bytes(use, pool);
   }
@@ -235,7 +235,7 @@ class AssignmentSearch {
   void walk() {
     const Position count = order_.size();
     pool_.assign(count, kNone);
-    mask_.assign(wholes_.pools(), 0);
+    mask_.assign(problems_.pools(), 0);
     std::vector<double> regret(count + 1, 0);
     std::vector<std::size_t> next(count + 1, 0);
     for (Position d = 0;;) {
@@ -266,7 +266,7 @@ class AssignmentSearch {
   }
 
   double regret_of(Index i, std::size_t choice) const {
-    return prices_.regret[at(i) * wholes_.pools() + at(choices_[at(i)][choice])];
+    return prices_.regret[at(i) * problems_.pools() + at(choices_[at(i)][choice])];
   }
 
   // Puts the buffer at a depth into the next pool that may give a better plan, if there is one.
@@ -309,7 +309,7 @@ class AssignmentSearch {
   // Remembers a set of buffers that cannot be placed, without those that do not matter.
   void refute(std::size_t pool, std::vector<Index> buffers) {
     if (mask_.empty() || order_.size() > kMostMasked || refuted_[pool].size() >= kMostRefuted) return;
-    const Bytes capacity = *wholes_.capacity(pool);
+    const Bytes capacity = *problems_.capacity(pool);
     for (std::size_t k = buffers.size(); k-- > 0;) {
       std::vector<Index> others = buffers;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
@@ -335,13 +335,13 @@ class AssignmentSearch {
     found.pool = pool_;
     found.offset.assign(pool_.size(), 0);
     found.cost = 0;
-    for (std::size_t i = 0; i < pool_.size(); ++i) found.cost += wholes_.cost_of(static_cast<Index>(i), at(pool_[i]));
+    for (std::size_t i = 0; i < pool_.size(); ++i) found.cost += problems_.cost_of(static_cast<Index>(i), at(pool_[i]));
     if (is_cut(found.cost)) return true;
     std::vector<char> kept(pool_.size(), 0);
     above_.clear();
     bool placed = true, possible = true;
-    for (std::size_t p = 0; p < wholes_.pools() && possible; ++p)
-      if (wholes_.capacity(p)) placed &= place(p, found, kept, possible);
+    for (std::size_t p = 0; p < problems_.pools() && possible; ++p)
+      if (problems_.capacity(p)) placed &= place(p, found, kept, possible);
     if (placed) {
       if (!comparing_ || lower_peaks(found)) best_ = std::move(found);
       return true;
@@ -354,11 +354,11 @@ class AssignmentSearch {
   // Whether what lies in a pool fits; `kept` are those that do.
   bool place(std::size_t p, Assignment& found, std::vector<char>& kept, bool& possible) {
     const std::vector<Index> buffers = members(p);
-    const Bytes capacity = *wholes_.capacity(p);
+    const Bytes capacity = *problems_.capacity(p);
     const PoolAnswer& answer = placer_.place(buffers, p, capacity);
     for (std::size_t k = 0; k < buffers.size(); ++k) {
       found.offset[at(buffers[k])] = answer.offsets[k];
-      kept[at(buffers[k])] = answer.offsets[k] <= capacity - wholes_.in(p).size(buffers[k]);
+      kept[at(buffers[k])] = answer.offsets[k] <= capacity - problems_.in(p).size(buffers[k]);
       if (!kept[at(buffers[k])]) above_.push_back(buffers[k]);
     }
     if (answer.peak <= capacity) return true;
@@ -369,13 +369,13 @@ class AssignmentSearch {
 
   void mend(const Assignment& found, const std::vector<char>& kept) {
     ++mended_;
-    offer(insert_in_order(wholes_, order_, found, kept, deadline_));
+    offer(insert_in_order(problems_, order_, found, kept, deadline_));
   }
 
   // Of the plans of the least cost, one in which the pools without a capacity peak as low as can be.
   void compare() {
     bool limited = true;
-    for (std::size_t p = 0; p < wholes_.pools(); ++p) limited &= wholes_.capacity(p).has_value();
+    for (std::size_t p = 0; p < problems_.pools(); ++p) limited &= problems_.capacity(p).has_value();
     if (order_.size() > kMostCompared || limited) return;
     pool_ = best_.pool;
     Assignment found = best_;
@@ -388,21 +388,21 @@ class AssignmentSearch {
   // Whether the pools without a capacity peak lower than those of the best plan so far.
   bool lower_peaks(Assignment& found) {
     found.peaks = 0;
-    for (std::size_t p = 0; p < wholes_.pools(); ++p) {
-      if (wholes_.capacity(p)) continue;
+    for (std::size_t p = 0; p < problems_.pools(); ++p) {
+      if (problems_.capacity(p)) continue;
       found.peaks += placer_.place(members(p), p, 0).peak;
       if (found.peaks >= best_.peaks) return false;
     }
     return true;
   }
 
-  const Wholes& wholes_;
+  const PoolProblems& problems_;
   const Demand& demand_;
   PoolPlacer& placer_;
   const Deadline& deadline_;
   std::int64_t left_;
   std::int64_t divisor_ = 0;  // of all costs
-  MemoryPrices prices_;
+  PoolPrices prices_;
   std::vector<Index> order_;                                   // of decisions
   std::vector<std::vector<Index>> choices_;                    // per buffer: pools, those with the least regret first
   std::vector<Index> pool_;                                    // per buffer, kNone where it is open
@@ -419,9 +419,9 @@ class AssignmentSearch {
 
 }  // namespace
 
-Assignment search_assignment(const Wholes& wholes, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+Assignment search_assignment(const PoolProblems& problems, const Demand& demand, PoolPlacer& placer, std::int64_t work,
                              const Deadline& deadline) {
-  return AssignmentSearch(wholes, demand, placer, work, deadline).run();
+  return AssignmentSearch(problems, demand, placer, work, deadline).run();
 }
 
 }  // namespace memplan

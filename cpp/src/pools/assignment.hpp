@@ -15,24 +15,24 @@
 
 #include "base/deadline.hpp"
 #include "pools/demand.hpp"
-#include "pools/memory_prices.hpp"
 #include "pools/pool_placer.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_prices.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
 inline constexpr std::int64_t kNoCost = std::numeric_limits<std::int64_t>::max();
 
 struct Assignment {
-  std::vector<Index> pool;    // per whole; empty where none was found
-  std::vector<Bytes> offset;  // per whole, for pools with a capacity
+  std::vector<Index> pool;    // per group; empty where none was found
+  std::vector<Bytes> offset;  // per group, for pools with a capacity
   std::int64_t cost = kNoCost;
   Bytes peaks = kMaxBytes;  // of the pools without a capacity, summed up, where they were compared
   std::int64_t bound = 0;   // no plan costs less; kNoCost: there is none
 };
 
 // The best that is found with so much work.
-Assignment search_assignment(const Wholes& wholes, const Demand& demand, PoolPlacer& placer, std::int64_t work,
+Assignment search_assignment(const PoolProblems& problems, const Demand& demand, PoolPlacer& placer, std::int64_t work,
                              const Deadline& deadline);
 
 }  // namespace memplan

@@ -9,8 +9,8 @@ namespace {
 
 // Births after which something dies before the next birth: at each of them a largest set is in use. What is reserved
 // in a pool with a capacity is in use too.
-std::vector<Step> moments_of(const Wholes& wholes) {
-  const Problem& problem = wholes.in(0);
+std::vector<Step> moments_of(const PoolProblems& problems) {
+  const Problem& problem = problems.in(0);
   std::vector<Step> births, deaths, moments;
   for (Index i = 0; i < problem.count(); ++i)
     if (problem.size(i) > 0)
@@ -18,8 +18,8 @@ std::vector<Step> moments_of(const Wholes& wholes) {
         births.push_back(part.first);
         deaths.push_back(part.last);
       });
-  for (std::size_t p = 0; p < wholes.pools(); ++p)
-    for (const Reserved& range : wholes.in(p).reserved()) {
+  for (std::size_t p = 0; p < problems.pools(); ++p)
+    for (const Reserved& range : problems.in(p).reserved()) {
       births.push_back(range.first);
       deaths.push_back(range.last);
     }
@@ -35,12 +35,12 @@ std::vector<Step> moments_of(const Wholes& wholes) {
 
 // What divides all offsets at which buffers that a pool takes, and parts of them, may begin; 1 where rounding up would
 // be too much for int64.
-Bytes unit_of(const Wholes& wholes, std::size_t pool) {
-  const Problem& problem = wholes.in(pool);
+Bytes unit_of(const PoolProblems& problems, std::size_t pool) {
+  const Problem& problem = problems.in(pool);
   Bytes unit = 0;
   Index taken = 0;
   for (Index i = 0; i < problem.count(); ++i) {
-    if (wholes.cost_of(i, pool) == kRefused || problem.size(i) == 0) continue;
+    if (problems.cost_of(i, pool) == kRefused || problem.size(i) == 0) continue;
     unit = std::gcd(unit, problem.alignment(i));
     problem.for_each_part(i, [&](const Part& part) {
       unit = std::gcd(unit, part.begin);
@@ -55,9 +55,10 @@ Bytes unit_of(const Wholes& wholes, std::size_t pool) {
 Bytes rounded_up(Bytes bytes, Bytes unit) { return bytes > kMaxBytes - unit ? bytes : align_up(bytes, unit); }
 
 // Bytes of a pool that are not reserved at these moments, each run of them from a multiple of the unit to another.
-std::vector<Bytes> room_at(const Wholes& wholes, std::size_t pool, const std::vector<Step>& moments, Bytes unit) {
-  const Bytes capacity = wholes.capacity(pool).value_or(0);
-  const auto rows = wholes.in(pool).reserved();
+std::vector<Bytes> room_at(const PoolProblems& problems, std::size_t pool, const std::vector<Step>& moments,
+                           Bytes unit) {
+  const Bytes capacity = problems.capacity(pool).value_or(0);
+  const auto rows = problems.in(pool).reserved();
   std::vector<Reserved> reserved(rows.begin(), rows.end());
   std::sort(reserved.begin(), reserved.end(), [](const Reserved& a, const Reserved& b) { return a.begin < b.begin; });
   std::vector<Bytes> room(moments.size(), reserved.empty() ? rounded_up(capacity, unit) : 0);
@@ -78,9 +79,9 @@ std::vector<Bytes> room_at(const Wholes& wholes, std::size_t pool, const std::ve
 
 }  // namespace
 
-Demand::Demand(const Wholes& wholes) {
-  const Problem& problem = wholes.in(0);
-  const std::vector<Step> moments = moments_of(wholes);
+Demand::Demand(const PoolProblems& problems) {
+  const Problem& problem = problems.in(0);
+  const std::vector<Step> moments = moments_of(problems);
   sections_ = static_cast<Index>(moments.size());
   const auto section = [&](Step step) {
     return static_cast<Index>(std::lower_bound(moments.begin(), moments.end(), step) - moments.begin());
@@ -93,9 +94,9 @@ Demand::Demand(const Wholes& wholes) {
       });
     start_.push_back(uses_.size());
   }
-  for (std::size_t p = 0; p < wholes.pools(); ++p) {
-    unit_.push_back(unit_of(wholes, p));
-    capacity_.push_back(room_at(wholes, p, moments, unit_[p]));
+  for (std::size_t p = 0; p < problems.pools(); ++p) {
+    unit_.push_back(unit_of(problems, p));
+    capacity_.push_back(room_at(problems, p, moments, unit_[p]));
   }
 }
 

@@ -1,18 +1,18 @@
-// Demand: which bytes wholes use in which section of time; a section is a moment at which a largest set is in use.
+// Demand: which bytes groups use in which section of time; a section is a moment at which a largest set is in use.
 //
-// Where all offsets in a pool have a common divisor, and all parts of shapes begin at multiples of it in their buffers,
-// whatever lies on a part begins at a multiple too: there it takes its size rounded up, out of a capacity that is
-// rounded up too. So does what is between reserved bytes.
+// If all offsets in a pool are multiples of a number, and so are the begins of all parts, then whatever lies on a part
+// begins at such a multiple. So sizes count rounded up to that number, and so do the capacity and the room between
+// reserved bytes.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "pools/wholes.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
-// A part of a whole is in use in the sections [first, last).
+// A part of a group is in use in the sections [first, last).
 struct SectionUse {
   Index first;
   Index last;
@@ -21,11 +21,11 @@ struct SectionUse {
 
 class Demand {
  public:
-  explicit Demand(const Wholes& wholes);  // O(n log n), and sections times what is reserved
+  explicit Demand(const PoolProblems& problems);  // O(n log n), and sections times what is reserved
 
   Index sections() const { return sections_; }
-  std::span<const SectionUse> of(Index whole) const {
-    return std::span(uses_).subspan(start_[at(whole)], start_[at(whole) + 1] - start_[at(whole)]);
+  std::span<const SectionUse> of(Index group) const {
+    return std::span(uses_).subspan(start_[at(group)], start_[at(group) + 1] - start_[at(group)]);
   }
 
   Bytes bytes(const SectionUse& use, std::size_t pool) const { return align_up(use.bytes, unit_[pool]); }
@@ -35,7 +35,7 @@ class Demand {
  private:
   Index sections_ = 0;
   std::vector<SectionUse> uses_;
-  std::vector<std::size_t> start_;            // per whole, and one more
+  std::vector<std::size_t> start_;            // per group, and one more
   std::vector<Bytes> unit_;                   // per pool: divides all offsets in it
   std::vector<std::vector<Bytes>> capacity_;  // per pool and section
 };

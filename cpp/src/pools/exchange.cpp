@@ -11,32 +11,32 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMostTaken = 12;    // wholes that leave at once
+constexpr std::size_t kMostTaken = 12;    // groups that leave at once
 constexpr std::size_t kMostMoments = 3;   // besides the first, at which others are looked for
-constexpr std::size_t kMostOffered = 60;  // wholes that go back
+constexpr std::size_t kMostOffered = 60;  // groups that go back
 constexpr double kOrderNoise = 0.7;       // of the order
 constexpr double kWorse = 0.002;          // that is kept, at most
 
 class PoolExchange {
  public:
-  PoolExchange(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, const Spared& spared,
+  PoolExchange(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices, const Spared& spared,
                std::vector<Index> start)
-      : wholes_(wholes), demand_(demand), pool_(std::move(start)), alive_(at(demand.sections())) {
-    const std::size_t pools = wholes.pools();
+      : problems_(problems), demand_(demand), pool_(std::move(start)), alive_(at(demand.sections())) {
+    const std::size_t pools = problems.pools();
     free_.resize(pools);
     for (std::size_t p = 0; p < pools; ++p)
-      for (Index s = 0; wholes.capacity(p) && s < demand.sections(); ++s)
+      for (Index s = 0; problems.capacity(p) && s < demand.sections(); ++s)
         free_[p].push_back(demand.capacity(p, s) - spared[p][at(s)]);
-    for (Index i = 0; i < wholes.count(); ++i) {
-      choices_.push_back(cheapest_pools(wholes, i));
+    for (Index i = 0; i < problems.count(); ++i) {
+      choices_.push_back(cheapest_pools(problems, i));
       const std::vector<Index>& choices = choices_.back();
-      cost_ += wholes.cost_of(i, at(pool_[at(i)]));
+      cost_ += problems.cost_of(i, at(pool_[at(i)]));
       change(i, at(pool_[at(i)]), -1);
       worth_.push_back(0);
       if (choices.size() < 2) continue;
       const std::size_t first = at(i) * pools + at(choices[0]);
-      const auto lost = static_cast<double>(wholes.cost_of(i, at(choices[1])) - wholes.cost_of(i, at(choices[0])));
-      const double taken = prices.reduced[first] - static_cast<double>(wholes.cost_of(i, at(choices[0])));
+      const auto lost = static_cast<double>(problems.cost_of(i, at(choices[1])) - problems.cost_of(i, at(choices[0])));
+      const double taken = prices.reduced[first] - static_cast<double>(problems.cost_of(i, at(choices[0])));
       worth_.back() = lost / (std::max(taken, 0.0) + 1e-9 * lost + 1e-300);
       for (const SectionUse& use : demand.of(i))
         for (Index s = use.first; s < use.last; ++s) alive_[at(s)].push_back(i);
@@ -45,7 +45,7 @@ class PoolExchange {
       if (alive_[at(s)].size() > 1) moments_.push_back(s);
   }
 
-  // Where loads do not fit, the wholes that lose least go elsewhere. False where one cannot.
+  // Where loads do not fit, the groups that lose least go elsewhere. False where one cannot.
   bool make_fit() {
     for (std::size_t p = 0; p < free_.size(); ++p)
       for (std::size_t s = 0; s < free_[p].size(); ++s) {
@@ -91,7 +91,7 @@ class PoolExchange {
 
  private:
   void change(Index i, std::size_t pool, Bytes sign) {
-    if (!wholes_.capacity(pool)) return;
+    if (!problems_.capacity(pool)) return;
     for (const SectionUse& use : demand_.of(i)) {
       const Bytes bytes = sign * demand_.bytes(use, pool);
       for (Index s = use.first; s < use.last; ++s) free_[pool][at(s)] += bytes;
@@ -100,7 +100,7 @@ class PoolExchange {
   }
 
   bool has_room(Index i, std::size_t pool) {
-    if (!wholes_.capacity(pool)) return true;
+    if (!problems_.capacity(pool)) return true;
     for (const SectionUse& use : demand_.of(i)) {
       const Bytes bytes = demand_.bytes(use, pool);
       for (Index s = use.first; s < use.last; ++s) {
@@ -119,12 +119,12 @@ class PoolExchange {
   void put(Index i, Index pool) {
     if (pool_[at(i)] != kNone) {
       change(i, at(pool_[at(i)]), 1);
-      cost_ -= wholes_.cost_of(i, at(pool_[at(i)]));
+      cost_ -= problems_.cost_of(i, at(pool_[at(i)]));
     }
     pool_[at(i)] = pool;
     if (pool == kNone) return;
     change(i, at(pool), -1);
-    cost_ += wholes_.cost_of(i, at(pool));
+    cost_ += problems_.cost_of(i, at(pool));
   }
 
   void undo() {
@@ -140,7 +140,7 @@ class PoolExchange {
     Index begin = moment, end = moment + 1;
     for (std::size_t k = 0; k < count; ++k) {
       const Index i = alive[chance_.below(alive.size())];
-      if (pool_[at(i)] == kNone || !wholes_.capacity(at(pool_[at(i)]))) continue;
+      if (pool_[at(i)] == kNone || !problems_.capacity(at(pool_[at(i)]))) continue;
       move(i, kNone);
       offered_.push_back(i);
       for (const SectionUse& use : demand_.of(i)) {
@@ -183,27 +183,27 @@ class PoolExchange {
     return false;
   }
 
-  const Wholes& wholes_;
+  const PoolProblems& problems_;
   const Demand& demand_;
   std::vector<Index> pool_;
-  std::vector<std::vector<Index>> choices_;       // per whole, the cheapest first
-  std::vector<double> worth_;                     // per whole
-  std::vector<std::vector<Index>> alive_;         // per section: wholes with a choice
+  std::vector<std::vector<Index>> choices_;       // per group, the cheapest first
+  std::vector<double> worth_;                     // per group
+  std::vector<std::vector<Index>> alive_;         // per section: groups with a choice
   std::vector<Index> moments_;                    // sections with some
   std::vector<std::vector<Bytes>> free_;          // per pool and section
   std::vector<Index> offered_;                    // what goes back
   std::vector<std::pair<double, Index>> order_;   // in this order
-  std::vector<std::pair<Index, Index>> changed_;  // a whole, and the pool in which it was
+  std::vector<std::pair<Index, Index>> changed_;  // a group, and the pool in which it was
   std::int64_t cost_ = 0, work_ = 0;
   Chance chance_{1};
 };
 
 }  // namespace
 
-std::vector<Index> exchange_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
+std::vector<Index> exchange_pools(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices,
                                   const Spared& spared, std::vector<Index> start, std::int64_t enough,
                                   std::int64_t& work, const Deadline& deadline) {
-  PoolExchange exchange(wholes, demand, prices, spared, std::move(start));
+  PoolExchange exchange(problems, demand, prices, spared, std::move(start));
   if (!exchange.make_fit()) return {};
   return exchange.run(enough, work, deadline);
 }

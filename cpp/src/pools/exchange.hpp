@@ -1,16 +1,17 @@
-// Exchange: better pools for all wholes, by loads alone: some that are alive at one moment leave their pools, and they
-// and others that would rather lie there go back in another order. What is no dearer is kept, and a little that is.
+// Exchange: better pools for all groups, by loads alone: some that are alive at one moment leave their pools, and they
+// and others that would rather lie there go back in another order. The result is kept if it is no dearer, and now and
+// then if it is a little dearer.
 //
-// Ruin and recreate, after Schrimpf et al. 2000; the order is by what a whole loses in its next pool for the worth of
-// the bytes that it takes (memory_prices.hpp), with noise.
+// Ruin and recreate, after Schrimpf et al. 2000; the order is by what a group loses in its next pool for the worth of
+// the bytes that it takes (pool_prices.hpp), with noise.
 #pragma once
 
 #include <vector>
 
 #include "base/deadline.hpp"
 #include "pools/demand.hpp"
-#include "pools/memory_prices.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_prices.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
@@ -20,7 +21,7 @@ using Spared = std::vector<std::vector<Bytes>>;
 // The cheapest pools that are found from `start`, whose loads fit beside what is spared; none where `start` does not,
 // and what is too much has nowhere else to go. `work` is what may be done, and then what is left. Ends early at a cost
 // of `enough`.
-std::vector<Index> exchange_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices,
+std::vector<Index> exchange_pools(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices,
                                   const Spared& spared, std::vector<Index> start, std::int64_t enough,
                                   std::int64_t& work, const Deadline& deadline);
 

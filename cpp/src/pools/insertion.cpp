@@ -7,44 +7,44 @@
 
 namespace memplan {
 
-std::vector<Index> cheapest_pools(const Wholes& wholes, Index whole) {
+std::vector<Index> cheapest_pools(const PoolProblems& problems, Index group) {
   std::vector<Index> pools;
-  for (std::size_t p = 0; p < wholes.pools(); ++p)
-    if (wholes.cost_of(whole, p) != kRefused) pools.push_back(static_cast<Index>(p));
+  for (std::size_t p = 0; p < problems.pools(); ++p)
+    if (problems.cost_of(group, p) != kRefused) pools.push_back(static_cast<Index>(p));
   std::stable_sort(pools.begin(), pools.end(),
-                   [&](Index a, Index b) { return wholes.cost_of(whole, at(a)) < wholes.cost_of(whole, at(b)); });
+                   [&](Index a, Index b) { return problems.cost_of(group, at(a)) < problems.cost_of(group, at(b)); });
   return pools;
 }
 
-Assignment insert_in_order(const Wholes& wholes, const std::vector<Index>& order, const Assignment& start,
+Assignment insert_in_order(const PoolProblems& problems, const std::vector<Index>& order, const Assignment& start,
                            const std::vector<char>& kept, const Deadline& deadline) {
-  std::vector<std::unique_ptr<Placed>> placed(wholes.pools());
+  std::vector<std::unique_ptr<Placed>> placed(problems.pools());
   bool ended = false;  // then a pool with a capacity has no room any more
   try {
     for (std::size_t p = 0; p < placed.size(); ++p)
-      if (wholes.capacity(p)) placed[p] = std::make_unique<Placed>(wholes.in(p), deadline);
+      if (problems.capacity(p)) placed[p] = std::make_unique<Placed>(problems.in(p), deadline);
   } catch (const EndedError&) {
     ended = true;
   }
   Assignment found;
   found.cost = 0;
-  found.pool.assign(at(wholes.count()), kNone);
-  found.offset.assign(at(wholes.count()), 0);
+  found.pool.assign(at(problems.count()), kNone);
+  found.offset.assign(at(problems.count()), 0);
   const auto put = [&](Index i, std::size_t pool, Bytes offset) {
     found.pool[at(i)] = static_cast<Index>(pool);
     found.offset[at(i)] = offset;
-    found.cost += wholes.cost_of(i, pool);
-    if (placed[pool] && wholes.in(pool).pin(i) == kNowhere) placed[pool]->add(i, offset);
+    found.cost += problems.cost_of(i, pool);
+    if (placed[pool] && problems.in(pool).pin(i) == kNowhere) placed[pool]->add(i, offset);
   };
-  for (Index i = 0; i < wholes.count(); ++i)
+  for (Index i = 0; i < problems.count(); ++i)
     if (!kept.empty() && kept[at(i)]) put(i, at(start.pool[at(i)]), start.offset[at(i)]);
   for (Index i : order) {
     if (found.pool[at(i)] != kNone) continue;
-    for (const Index pool : cheapest_pools(wholes, i)) {
+    for (const Index pool : cheapest_pools(problems, i)) {
       const std::size_t p = at(pool);
-      const Problem& problem = wholes.in(p);
+      const Problem& problem = problems.in(p);
       Bytes offset = std::max<Bytes>(problem.pin(i), 0);
-      if (wholes.capacity(p) && problem.size(i) > 0 && problem.pin(i) == kNowhere) {
+      if (problems.capacity(p) && problem.size(i) > 0 && problem.pin(i) == kNowhere) {
         if (ended) continue;
         try {
           offset = lowest_fit(placed[p]->room(i), problem.alignment(i));
@@ -52,7 +52,7 @@ Assignment insert_in_order(const Wholes& wholes, const std::vector<Index>& order
           ended = true;
           continue;
         }
-        if (offset > *wholes.capacity(p) - problem.size(i)) continue;
+        if (offset > *problems.capacity(p) - problem.size(i)) continue;
       }
       put(i, p, offset);
       break;

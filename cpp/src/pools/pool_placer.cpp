@@ -14,9 +14,9 @@ constexpr std::size_t kMostKnown = 10'000;
 
 }  // namespace
 
-PoolPlacer::PoolPlacer(const Wholes& wholes, const ChosenPlanner& planner, const PlanOptions& options,
+PoolPlacer::PoolPlacer(const PoolProblems& problems, const ChosenPlanner& planner, const PlanOptions& options,
                        std::int64_t effort, const Deadline& deadline)
-    : wholes_(wholes), planner_(planner), options_(options), effort_(effort), deadline_(deadline) {}
+    : problems_(problems), planner_(planner), options_(options), effort_(effort), deadline_(deadline) {}
 
 const PoolAnswer& PoolPlacer::place(const std::vector<Index>& members, std::size_t pool, Bytes enough) {
   if (known_.size() > kMostKnown) known_.clear();
@@ -38,7 +38,7 @@ PoolAnswer PoolPlacer::placed(const std::vector<Index>& members, std::size_t poo
   deadline_.check();
   PoolAnswer answer;
   if (members.empty()) return answer;
-  const Problem problem = selection_of(wholes_.in(pool), members);
+  const Problem problem = selection_of(problems_.in(pool), members);
   answer.bound = std::max(load(problem), end_of_pins(problem));
   answer.asked = enough;
   PlanOptions options = options_;

@@ -1,4 +1,4 @@
-// Pool placer: whether some wholes can be placed in a pool, by a planner; and how, or that none can.
+// Pool placer: whether some groups can be placed in a pool, by a planner; and how, or that none can.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
@@ -21,10 +21,10 @@ struct PoolAnswer {
 class PoolPlacer {
  public:
   // All outlive it. `effort` is the work of a search that the planner is allowed, unless it was asked for another.
-  PoolPlacer(const Wholes& wholes, const ChosenPlanner& planner, const PlanOptions& options, std::int64_t effort,
-             const Deadline& deadline);
+  PoolPlacer(const PoolProblems& problems, const ChosenPlanner& planner, const PlanOptions& options,
+             std::int64_t effort, const Deadline& deadline);
 
-  // Places wholes, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
+  // Places groups, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
   // remembered, where they are few.
   const PoolAnswer& place(const std::vector<Index>& members, std::size_t pool, Bytes enough);
 
@@ -33,7 +33,7 @@ class PoolPlacer {
  private:
   PoolAnswer placed(const std::vector<Index>& members, std::size_t pool, Bytes enough);
 
-  const Wholes& wholes_;
+  const PoolProblems& problems_;
   const ChosenPlanner& planner_;
   const PlanOptions& options_;
   const std::int64_t effort_;

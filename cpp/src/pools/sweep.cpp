@@ -21,15 +21,15 @@ struct PoolChoice {
 
 class Sweeping {
  public:
-  Sweeping(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width, double most,
+  Sweeping(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices, std::size_t width, double most,
            const Deadline& deadline)
-      : wholes_(wholes), demand_(demand), prices_(prices), width_(width), most_(most), deadline_(deadline) {
+      : problems_(problems), demand_(demand), prices_(prices), width_(width), most_(most), deadline_(deadline) {
     found_.dropped = std::numeric_limits<double>::infinity();
   }
 
   Sweep run() {
-    const std::size_t count = at(wholes_.count());
-    if (wholes_.pools() > std::numeric_limits<std::uint8_t>::max()) return found_;
+    const std::size_t count = at(problems_.count());
+    if (problems_.pools() > std::numeric_limits<std::uint8_t>::max()) return found_;
     std::vector<Index> order;
     for (std::size_t i = 0; i < count; ++i)
       if (!demand_.of(static_cast<Index>(i)).empty()) order.push_back(static_cast<Index>(i));
@@ -108,7 +108,7 @@ class Sweeping {
 
   // Each state with the buffer in each pool that has room.
   void branch(Index i) {
-    const std::size_t pools = wholes_.pools();
+    const std::size_t pools = problems_.pools();
     std::vector<Bytes> bytes(alive_.size() * pools), own(pools);
     for (std::size_t p = 0; p < pools; ++p) {
       own[p] = used(i, first(i), p);
@@ -124,13 +124,13 @@ class Sweeping {
         load[p] += bytes[k * pools + p];
       }
       for (std::size_t p = 0; p < pools; ++p) {
-        if (wholes_.cost_of(i, p) == kRefused) continue;
-        if (wholes_.capacity(p) && load[p] + own[p] > demand_.capacity(p, first(i))) continue;
+        if (problems_.cost_of(i, p) == kRefused) continue;
+        if (problems_.capacity(p) && load[p] + own[p] > demand_.capacity(p, first(i))) continue;
         const double lost = regret(state) + prices_.regret[at(i) * pools + p];
         if (lost >= most_) continue;
         next.push_back({state.pools, static_cast<Index>(kept_.size())});
         next.back().pools.push_back(static_cast<char>(p));
-        kept_.push_back({cost(state) + wholes_.cost_of(i, p), lost, state.kept, static_cast<std::uint8_t>(p)});
+        kept_.push_back({cost(state) + problems_.cost_of(i, p), lost, state.kept, static_cast<std::uint8_t>(p)});
       }
     }
     states_ = std::move(next);
@@ -139,7 +139,7 @@ class Sweeping {
 
   // Of a section in which nothing is born: there may be less room than before, for what is reserved.
   void keep_what_fits(Index section) {
-    const std::size_t pools = wholes_.pools();
+    const std::size_t pools = problems_.pools();
     std::vector<Bytes> bytes(alive_.size() * pools), load(pools);
     for (std::size_t k = 0; k < alive_.size(); ++k)
       for (std::size_t p = 0; p < pools; ++p) bytes[k * pools + p] = used(alive_[k], section, p);
@@ -150,7 +150,7 @@ class Sweeping {
       for (std::size_t k = 0; k < alive_.size(); ++k) {
         const std::size_t p = static_cast<unsigned char>(state.pools[k]);
         load[p] += bytes[k * pools + p];
-        if (wholes_.capacity(p)) fits &= load[p] <= demand_.capacity(p, section);
+        if (problems_.capacity(p)) fits &= load[p] <= demand_.capacity(p, section);
       }
       return !fits;
     });
@@ -171,17 +171,17 @@ class Sweeping {
     const auto best = std::min_element(states_.begin(), states_.end(), [&](const SweepState& a, const SweepState& b) {
       return cost(a) != cost(b) ? cost(a) < cost(b) : a.kept < b.kept;
     });
-    found_.pool.resize(at(wholes_.count()));
-    for (Index i = 0; i < wholes_.count(); ++i)  // what has no bytes lies anywhere
-      found_.pool[at(i)] = cheapest_pools(wholes_, i).front();
+    found_.pool.resize(at(problems_.count()));
+    for (Index i = 0; i < problems_.count(); ++i)  // what has no bytes lies anywhere
+      found_.pool[at(i)] = cheapest_pools(problems_, i).front();
     Index kept = best->kept;
     for (std::size_t k = order.size(); k-- > 0; kept = kept_[at(kept)].parent)
       found_.pool[at(order[k])] = kept_[at(kept)].pool;
   }
 
-  const Wholes& wholes_;
+  const PoolProblems& problems_;
   const Demand& demand_;
-  const MemoryPrices& prices_;
+  const PoolPrices& prices_;
   const std::size_t width_;
   const double most_;
   const Deadline& deadline_;
@@ -193,9 +193,9 @@ class Sweeping {
 
 }  // namespace
 
-Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width,
+Sweep sweep_pools(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices, std::size_t width,
                   double most, const Deadline& deadline) {
-  return Sweeping(wholes, demand, prices, width, most, deadline).run();
+  return Sweeping(problems, demand, prices, width, most, deadline).run();
 }
 
 }  // namespace memplan

@@ -1,4 +1,4 @@
-// Sweep: pools for all wholes in the order of their births, so that loads fit and the cost is the least.
+// Sweep: pools for all groups in the order of their births, so that loads fit and the cost is the least.
 //
 // What happens after a moment depends on the buffers alive then, and on where these lie. So of all choices that agree
 // on them, the cheapest is kept. Where few buffers are alive at once, as in most networks without a backward pass, that
@@ -10,8 +10,8 @@
 
 #include "base/deadline.hpp"
 #include "pools/demand.hpp"
-#include "pools/memory_prices.hpp"
-#include "pools/wholes.hpp"
+#include "pools/pool_prices.hpp"
+#include "pools/pool_problems.hpp"
 
 namespace memplan {
 
@@ -23,7 +23,7 @@ struct Sweep {
 
 // At most `width` choices at a time, and none that loses `most` or more.
 // O(buffers width alive).
-Sweep sweep_pools(const Wholes& wholes, const Demand& demand, const MemoryPrices& prices, std::size_t width,
+Sweep sweep_pools(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices, std::size_t width,
                   double most, const Deadline& deadline);
 
 }  // namespace memplan

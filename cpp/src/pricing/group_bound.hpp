@@ -6,18 +6,18 @@
 //              │ │    │└────┘
 //              └─┴────┴─────▶
 //
-// Go through a group by its offsets: what each has in common with those before it, it has in common with the one of
-// them that reaches highest. So pairs that share, and that form a forest, have all bytes in common that are too many,
-// each pair no more than its smaller buffer.
+// Go through a group by offset. A buffer overlaps those before it by as many bytes as it overlaps the one of them that
+// reaches highest. Take that pair for each buffer. These pairs form a forest, and overlap by all the bytes that are too
+// many. A pair overlaps by no more bytes than its smaller buffer has.
 //
-// That is a linear program: x is 1 for pairs that share, f for those of the forest of a group.
+// That is a linear program: x is 1 for pairs that share bytes, f is 1 for those in the forest of a group.
 //
 //     least  sum of price x   where  f <= x  and  sum of bytes f >= size of the group - capacity,  for each group
 //
 // Any multipliers y of the last rows and u of the others give a bound: the sum of y (size - capacity), less the
 // heaviest forest of each group by weights y bytes - u, less what the u of a pair exceed its price. A subgradient
-// method makes it large, for all groups at once. Fractions that numbers may lose are taken off, and what is left is
-// rounded up.
+// method makes it large, for all groups at once. What rounding of floating-point numbers may have added is taken off.
+// The rest is rounded up.
 //
 // O(groups of pairs log pairs) for a round. Guarantee: a bound, however it ends.
 #pragma once

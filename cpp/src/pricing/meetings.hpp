@@ -1,9 +1,9 @@
 // Meetings: at which differences of their offsets two buffers collide, or pay.
 //
-//     offset ▲   ┌─────┐             i and j share bytes if the offset of i less that of j is between -size of i and
-//            │ ┌─┴─┐ j │             size of j, both excluded. Alive together, that is forbidden; else it may have a
-//            │ │ i ├───┘             price. Shapes forbid it for parts that meet, and what lies together pays for its
-//            └─┴───┴────▶ step       members, so that a pair may have several such ranges.
+//     offset ▲   ┌─────┐             i and j share bytes if the offset of i less that of j is in a range: between
+//            │ ┌─┴─┐ j │             -size of i and size of j, both excluded. If both are alive at a step, the range
+//            │ │ i ├───┘             is forbidden. Otherwise it may have a price. A pair has several ranges if a buffer
+//            └─┴───┴────▶ step       has a shape, or stands for several that lie together.
 //
 // Lives, shapes, conflicts, reserved bytes and prices are all in these ranges. What is reserved is one more buffer, the
 // ground, which lies at 0.
@@ -21,14 +21,14 @@
 
 namespace memplan {
 
-// The offset of a less that of b is between `after` and `before`, both excluded: that costs so much.
+// It costs `price` if the offset of a less that of b is between `after` and `before`, both excluded.
 struct PricedPair {
   Index a, b;
   Bytes after, before;
   std::int64_t price;
 };
 
-// The same of one buffer and another one; without a price it is forbidden.
+// A range of the differences between a buffer and another one; one without a price is forbidden.
 struct Meeting {
   Index other;
   Bytes after, before;
@@ -37,15 +37,15 @@ struct Meeting {
 
 class Meetings {
  public:
-  // `problem`, without branches and distances, outlives it; pairs have two different buffers.
+  // `problem` outlives it, and has no branches and distances. The two buffers of a pair are different.
   Meetings(const Problem& problem, std::vector<PricedPair> pairs);
 
   std::span<const PricedPair> pairs() const { return pairs_; }
   // Where buffer i pays, and to whom.
   std::span<const Meeting> priced(Index i) const;
-  // What is forbidden to buffer i, which has bytes, by others that have some; valid until the next call.
+  // The ranges that others forbid to buffer i, which has bytes; valid until the next call.
   std::span<const Meeting> forbidden(Index i);
-  // What lies at 0.
+  // The buffer that stands for what is reserved.
   Index ground() const { return problem_.count(); }
   // Buffers by birth, and where in there each is.
   std::span<const Index> by_birth() const { return by_birth_; }

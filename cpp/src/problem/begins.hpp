@@ -1,8 +1,8 @@
 // Begins: events at which buffers begin, in chains. Of a chain, each event happens before the next.
 //
-//     chain 0   ──b──────b───b──▶     what ends at e takes the bytes of no buffer that begins before e; of those that
-//                   e ╲               begin later, it is apart from the ones that come before the first of their chain
-//     chain 1   ──b────╲─b───b──▶     which e happens before
+//     chain 0   ──b──────b───b──▶     A buffer ends at e. In each chain, e happens before some begin, and before all
+//                   e ╲               after that: these buffers may take its bytes. The buffer is apart from those
+//     chain 1   ──b────╲─b───b──▶     that begin sooner in the chain, but later than e by number.
 //
 // So the buffers that are apart from one lie side by side in each chain, and are found without a look at the others.
 #pragma once

@@ -1,12 +1,12 @@
 // What no plan of a problem goes below because of what is pinned and reserved.
 //
-//     offset ▲ ┌────┐    A gap between what is fixed at a step takes no more than it has bytes, and of what is alive
-//            │ │####│    then only what is no larger than it. What all gaps do not take is above them.
+//     offset ▲ ┌────┐    Look at one step. A gap between fixed bytes takes buffers that are no larger than it, and
+//            │ │####│    together no more bytes than it has. What the gaps do not take lies above them.
 //            │ └────┘ ◀─ a gap
 //            │ │####│
 //            └─┴────┴─▶ step
 //
-// The bound is the highest, over all steps, of the lowest address below which the gaps take what is alive then.
+// So each step has a least address below which all that is alive then may have room. The bound is the highest of these.
 #pragma once
 
 #include "memplan/problem.hpp"

@@ -1,8 +1,8 @@
 // Sections: a problem as the search by valleys sees it. Time is cut as in problem/section_lives.hpp. An item is a
 // buffer that has bytes.
 //
-// Where the alignments of all that an item may meet have a common divisor, whatever lies on it begins at a multiple of
-// that: its size is rounded up, by its padding, which only the item at the very top does not need.
+// If the alignments of an item and of all that it may meet have a common divisor, whatever lies on it begins at a multiple
+// of that. So its size is rounded up, by its *padding*. Only the item at the very top does not need it.
 //
 // Shapes and conflicts beyond lifetimes are not seen here.
 #pragma once

@@ -147,7 +147,7 @@ Plan Judge::plan_of(Placement placement, double seconds) const {
                        std::to_string(plan.peak));
   plan.lower_bound = plan.placement_bound = std::max(lower_bound_, placement.lower_bound);
   plan.optimal = plan.peak == plan.lower_bound;
-  plan.pools = placement.pools;
+  plan.objects = placement.objects;
   plan.searched = placement.searched;
   plan.planner = planner_.asked;
   plan.winner = placement.winner.empty() ? planner_.asked : placement.winner;

@@ -64,7 +64,7 @@ class Progress:
         self._order = found
 
     def __str__(self) -> str:
-        from ..printing.units import format_bytes
+        from ..printing.units import format_bytes, percent
 
         seconds = f"{time.monotonic() - self._begin:.0f} s"
         if self._best is None and self._order is not None:
@@ -73,7 +73,7 @@ class Progress:
         if self._best is None:
             return f"planning: {seconds}"
         peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)
-        return f"planning: peak {peak}, bound {bound}, gap {self._best.gap:.3%}, {seconds}"
+        return f"planning: peak {peak}, bound {bound}, gap {percent(self._best.gap)}, {seconds}"
 
     def __rich__(self) -> Text:
         from rich.text import Text

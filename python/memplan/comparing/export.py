@@ -10,35 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..files import replacing
+from .row import COLUMNS, ComparisonRow
 
 if TYPE_CHECKING:
     from .comparison import Comparison
-    from .row import ComparisonRow
     from .sweep import Sweep
 
 FORMAT = "memplan.comparison"
 SWEEP_FORMAT = "memplan.sweep"
 VERSION = 1
-FIGURES = (
-    "planner",
-    "order",
-    "peak",
-    "lower_bound",
-    "load",
-    "naive",
-    "bound",
-    "gap",
-    "saved",
-    "optimal",
-    "order_bound",
-    "order_optimal",
-    "seconds",
-    "pools",
-    "winner",
-    "interrupted",
-    "error",
-    "reason",
-)
+FIGURES = tuple(column.name for column in COLUMNS if column.exported)
 
 
 def figures(row: ComparisonRow) -> dict[str, Any]:

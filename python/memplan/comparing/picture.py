@@ -15,13 +15,13 @@ from ..files import replacing
 from ..printing.tables import Table
 from ..printing.units import format_bytes, percent, unit_of
 from ..text import printable
+from .row import COLUMNS, ComparisonRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from .comparison import Comparison
-    from .row import ComparisonRow
 
 PLAIN, PROVEN = PALETTE[0], PALETTE[2]
 SIDE_BY_SIDE = 3  # plans drawn unless told otherwise
@@ -31,44 +31,17 @@ _BAR, _LAYOUT = 0.26, 3.6  # inches
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """A row per planner and order; columns that say the same for all are left out."""
+    """A row per planner and order; columns that say nothing more are left out."""
     rows = comparison.rows
-    several = len(comparison.orders) > 1
-    columns: list[tuple[str, bool, list[str]]] = [
-        ("planner", False, [row.planner for row in rows]),
-        *([("order", False, [row.order for row in rows])] if several else []),
-        ("peak", True, [size(row.peak) for row in rows]),
-        ("gap", True, [gap(row) for row in rows]),
-        *([("gap in any order", True, [order_gap(row) for row in rows])] if comparison.order_bound is not None else []),
-        ("saved", True, ["" if row.saved is None else f"{row.saved:.1%}" for row in rows]),
-        ("seconds", True, ["" if row.seconds is None else f"{row.seconds:,.5f}" for row in rows]),
-    ]
-    if any((row.lower_bound or 0) > (row.load or 0) for row in rows):
-        columns.insert(2 + several, ("lower bound", True, [size(row.lower_bound) for row in rows]))
-    if any(row.pools for row in rows):
-        columns.append(("pools", True, [f"{row.pools:,}" if row.pools else "" for row in rows]))
-    if any(map(_note, rows)):
-        columns.append(("note", False, [_note(row) for row in rows]))
-    titles, _, cells = zip(*columns, strict=True)
-    numbers = frozenset(title for title, is_number, _ in columns if is_number)
+    cells = {column: [column.text(row) for row in rows] for column in COLUMNS if column.title and column.shown(rows)}
+    shown = [column for column, said in cells.items() if any(said)]
     return Table(
-        _title(comparison), titles, tuple(zip(*cells, strict=True)), numbers, most={"planner": None, "order": None}
+        _title(comparison),
+        tuple(column.title for column in shown),
+        tuple(zip(*(cells[column] for column in shown), strict=True)),
+        frozenset(column.title for column in shown if column.right),
+        most={"planner": None, "order": None},
     )
-
-
-def size(count: int | None) -> str:
-    """Bytes, or nothing where there are none."""
-    return "" if count is None else format_bytes(count)
-
-
-def gap(row: ComparisonRow) -> str:
-    """The gap of a row, or that its peak is proven optimal in its order; nothing where there is no plan."""
-    return "optimal" if row.optimal else percent(row.gap)
-
-
-def order_gap(row: ComparisonRow) -> str:
-    """The gap of a row to the bound of all orders, or that no order does better; nothing where there is no plan."""
-    return "optimal" if row.order_optimal else percent(row.order_gap)
 
 
 def label(row: ComparisonRow, orders: Sequence[str]) -> str:
@@ -92,18 +65,6 @@ def _title(comparison: Comparison) -> str:
 def _load(comparison: Comparison, order: str) -> int | None:
     """The load in an order, in the row where it is least."""
     return min((row.load for row in comparison if row.order == order and row.load is not None), default=None)
-
-
-def _note(row: ComparisonRow) -> str:
-    winner = f"from {row.winner}" if row.winner not in ("", row.planner) else ""
-    interrupted = "interrupted" if row.interrupted else ""
-    return ", ".join(filter(None, (winner, interrupted, reason_of(row))))
-
-
-def reason_of(row: ComparisonRow) -> str:
-    """Why there is no plan, without the planner's name."""
-    name = row.planner.partition(":")[0]
-    return row.reason.removeprefix(f"planner '{name}' ")
 
 
 def plot_comparison(
@@ -283,7 +244,7 @@ def _break(ax: Axes, places: Sequence[int], most: float) -> None:
 
 def _bar_label(row: ComparisonRow, scale: int, unit: str) -> str:
     if row.peak is None:
-        why = reason_of(row)
+        why = row.why
         return why if len(why) <= 100 else why[:99] + "…"
     figure = f"{row.peak:,} {unit}" if scale == 1 else f"{row.peak / scale:,.2f} {unit}"
     state = "optimal" if row.optimal else f"+{percent(row.gap)}"

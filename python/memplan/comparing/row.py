@@ -1,12 +1,14 @@
-"""A row of a comparison: what one planner makes of a source in one order of its ops."""
+"""A row of a comparison: what one planner makes of a source in one order of its ops. `COLUMNS` declares its figures."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ..printing.units import format_bytes, percent, seconds
 
 if TYPE_CHECKING:
     from ..plans.plan import Plan
@@ -94,6 +96,98 @@ class ComparisonRow:
     def order_optimal(self) -> bool:
         """Whether it is proven that no plan of the graph peaks lower, in any order of its ops."""
         return self.peak is not None and self.peak == self.order_bound
+
+    @property
+    def why(self) -> str:
+        """Why there is no plan, without the planner's name."""
+        return self.reason.removeprefix(f"planner '{self.planner.partition(':')[0]}' ")
+
+    @property
+    def note(self) -> str:
+        """Which planner won, whether it was interrupted, and why there is no plan."""
+        winner = f"from {self.winner}" if self.winner not in ("", self.planner) else ""
+        return ", ".join(filter(None, (winner, "interrupted" * self.interrupted, self.why)))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of a row, as all tables, files and pictures have it.
+
+    Attributes
+    ----------
+    name : str
+        The attribute of `ComparisonRow`, and the name in files of CSV and JSON.
+    kind : type or None
+        What a sweep reads back from its file; None for what follows from other figures or rows.
+    title : str
+        In tables; empty for what is in files alone.
+    text : callable
+        What people read of a row. A column in which all rows are empty is left out.
+    right : bool
+        A number, which tables align to the right.
+    shown : callable
+        Whether a table of these rows has the column.
+    exported : bool
+        Whether files have it.
+    """
+
+    name: str
+    kind: Callable[[str], Any] | None = None
+    title: str = ""
+    text: Callable[[ComparisonRow], str] = lambda row: ""
+    right: bool = True
+    shown: Callable[[Sequence[ComparisonRow]], bool] = lambda rows: True
+    exported: bool = True
+
+
+def gap(row: ComparisonRow) -> str:
+    """The gap of a row, or that its peak is proven optimal in its order; nothing where there is no plan."""
+    return "optimal" if row.optimal else percent(row.gap)
+
+
+def order_gap(row: ComparisonRow) -> str:
+    """The gap of a row to the bound of all orders, or that no order does better; nothing where there is no plan."""
+    return "optimal" if row.order_optimal else percent(row.order_gap)
+
+
+def _size(count: int | None) -> str:
+    return "" if count is None else format_bytes(count)
+
+
+def _above_load(rows: Sequence[ComparisonRow]) -> bool:
+    return any((row.lower_bound or 0) > (row.load or 0) for row in rows)
+
+
+COLUMNS = (
+    Column("planner", str, "planner", lambda row: row.planner, right=False),
+    Column(
+        "order",
+        str,
+        "order",
+        lambda row: row.order,
+        right=False,
+        shown=lambda rows: len({row.order for row in rows}) > 1,
+    ),
+    Column("peak", int, "peak", lambda row: _size(row.peak)),
+    Column("lower_bound", int, "lower bound", lambda row: _size(row.lower_bound), shown=_above_load),
+    Column("load", int),
+    Column("naive", int),
+    Column("bound"),
+    Column("gap", None, "gap", gap),
+    Column("order_gap", None, "gap in any order", order_gap),
+    Column("saved", None, "saved", lambda row: "" if row.saved is None else f"{row.saved:.1%}"),
+    Column("optimal"),
+    Column("order_bound", int),
+    Column("order_optimal"),
+    Column("seconds", float, "time", lambda row: seconds(row.seconds)),
+    Column("pools", int, "pools", lambda row: f"{row.pools:,}" if row.pools else ""),
+    Column("winner", str),
+    Column("interrupted"),
+    Column("error", str),
+    Column("reason", str),
+    Column("problem", str, exported=False),
+    Column("note", None, "note", lambda row: row.note, right=False, exported=False),
+)
 
 
 def row_of(result: Plan, planner: str) -> ComparisonRow:

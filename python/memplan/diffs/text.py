@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..draw.gantt import plans_picture
 from ..plans.pools import exact, number
 from ..plans.pools_text import cost_text
+from ..plans.verdict import above
 from ..printing.tables import (
     Report,
     Table,
@@ -17,7 +18,6 @@ from ..printing.units import (
     counted,
     format_bytes,
     op_label,
-    percent,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def _state(figures: Figures) -> str:
     """How good the peak is."""
     if figures.peak == figures.lower_bound:
         return _OPTIMAL
-    above = figures.peak / figures.lower_bound - 1 if figures.lower_bound else 0.0
-    return f"at most {percent(above)} above the best possible"
+    return above(figures.peak / figures.lower_bound - 1 if figures.lower_bound else 0.0)
 
 
 def _loads(diff: PlanDiff) -> str:

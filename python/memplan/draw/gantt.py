@@ -16,7 +16,7 @@ from ..files import replacing
 from ..plans.moved_ops import moved_ops
 from ..plans.pools_text import cost_text
 from ..plans.returns import returns_of
-from ..plans.verdict import changes_text, enough, optimal, planned_by
+from ..plans.verdict import above, changes_text, enough, optimal, planned_by
 from ..printing.units import counted, format_bytes
 from .away import height
 from .bands import scale_bands, spaced
@@ -242,7 +242,7 @@ def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
 
 
 def _title(plan: Plan, separator: str) -> str:
-    state = optimal(plan) if plan.optimal else enough(plan) or f"at most {plan.gap:.3%} above the optimum"
+    state = optimal(plan) if plan.optimal else enough(plan) or above(plan.gap)
     if plan.memories is not None:
         state = cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)

@@ -15,9 +15,9 @@ from ..plans.buffer_info import tenants_of
 from ..plans.changes_text import asked_text, least_text
 from ..plans.pools_text import cost_text
 from ..plans.usage import parts_by_buffer, step_of_peak
-from ..plans.verdict import SHARES, changes_text, enough, optimal
+from ..plans.verdict import SHARES, above, changes_text, enough, optimal
 from ..printing.tables import WIDTH, printed
-from ..printing.units import counted, format_bytes, shortened
+from ..printing.units import counted, format_bytes, percent, shortened
 from ..text import printable
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _memories(plan: Plan) -> list[tuple[str, str]]:
     rows = []
     for pool in plan.memories.values():
         room = "" if pool.capacity is None else f" of {format_bytes(pool.capacity)}"
-        state = "optimal for what lies in it" if pool.optimal else f"gap {pool.gap:.3%} at most"
+        state = "optimal for what lies in it" if pool.optimal else f"gap {percent(pool.gap)}"
         rows.append((pool.name, f"{format_bytes(pool.peak)}{room} ({state}), {counted(pool.buffers, 'buffers')}"))
     return [*rows, ("accesses", cost_text(plan.memories))]
 
@@ -214,7 +214,7 @@ def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
-    text = f"{enough(plan) or f'gap {plan.gap:.3%} at most'}, not proven optimal"
+    text = f"{enough(plan) or f'gap {percent(plan.gap)}'}, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
@@ -232,7 +232,7 @@ def _order(plan: Plan) -> str:
 
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
-    state = optimal(plan) if plan.optimal else enough(plan) or f"at most {plan.gap:.3%} above the best possible"
+    state = optimal(plan) if plan.optimal else enough(plan) or above(plan.gap)
     if plan.memories is not None:
         state = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"

@@ -22,7 +22,7 @@ from ..plans.pools_text import cost_text, memories_table
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
 from ..plans.verdict import changes_text, enough, optimal
-from ..printing.units import format_bytes
+from ..printing.units import format_bytes, percent
 from ..text import printable
 from .away import KINDS, height
 from .bands import spaced
@@ -268,7 +268,7 @@ def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
     of_one = plan.memories is None  # arena: what only that has
-    gap = f"none: proven {optimal(plan)}" if plan.optimal else enough(plan) or f"{plan.gap:.3%} at most"
+    gap = f"none: proven {optimal(plan)}" if plan.optimal else enough(plan) or percent(plan.gap)
     return [
         ("planner", winner, ""),
         *([("order", plan.ordered_by, "")] if orders else []),

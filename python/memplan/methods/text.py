@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..draw.gantt import plot_plan
 from ..draw.labels import ending, letters_in
 from ..plans.usage import Ints
+from ..plans.verdict import above
 from ..printing.tables import Table
 from ..printing.units import format_bytes, shortened
 from ..text import printable
@@ -42,7 +43,7 @@ def methods_table(plan: MethodsPlan) -> Table:
         f"stays between methods: {format_bytes(stays)}: {names}" if plan.shared else "nothing stays between methods",
         f"an arena for each method: at least {format_bytes(plan.separate)}",
     )
-    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    state = "optimal" if plan.optimal else above(plan.gap)
     title = f"{len(plan)} methods in one arena of {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
     return Table(title, header, rows, frozenset(header[1:]), notes, {"method": None})
 
@@ -92,7 +93,7 @@ def _raise(ax: Axes) -> None:
 
 
 def _title(plan: MethodsPlan) -> str:
-    state = "optimal" if plan.optimal else f"at most {plan.gap:.3%} above the optimum"
+    state = "optimal" if plan.optimal else above(plan.gap)
     return f"{len(plan)} methods in {format_bytes(plan.peak)}, {state}; at least {format_bytes(plan.separate)} apart"
 
 

@@ -159,7 +159,7 @@ def solve_problem(
     return _core.solve_problem(problem, planner, *options, _in_python(planner), start)
 
 
-def plan_memories(
+def plan_pools(
     problem: _core.Problem,
     pools: Sequence[tuple[str, int | None, int]],
     cost: npt.NDArray[np.int64],
@@ -169,14 +169,14 @@ def plan_memories(
     threads: int = 1,
     pins: Sequence[tuple[int, int, int]] = (),
     reserved: Sequence[tuple[int, int, int, int, int]] = (),
-) -> _core.MemoryPlan:
+) -> _core.PlanInPools:
     """Plans a problem in several pools, each a name, a capacity and an alignment; see `solve_problem`.
 
     `cost` has a number per buffer and pool, one buffer after another, and -1 where the pool does not take the buffer.
     Rows of `pins` are (buffer, pool, offset there), those of `reserved` (pool, begin, end, first, last).
     """
     options = (planner, time_limit, seed, threads, True, _in_python(planner), pins, reserved)
-    return _core.plan_memories(problem, pools, cost, *options)
+    return _core.plan_pools(problem, pools, cost, *options)
 
 
 def solve_graph(

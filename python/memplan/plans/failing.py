@@ -44,6 +44,8 @@ class InfeasibleError(ValueError):
         problem.
     """
 
+    __module__ = "memplan"  # where people find it
+
     def __init__(
         self,
         message: str = "",

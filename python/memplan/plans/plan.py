@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from ..printing.units import percent
 from .changes import Change, Fitting
 from .failing import LISTED, invalid_plan
 from .later import later
@@ -172,7 +173,7 @@ class Plan:
             planner=solution.planner,
             winner=solution.winner,
             seconds=solution.seconds,
-            pools=solution.pools,
+            pools=solution.objects,
             graph=graph,
             buffers=buffers,
             interrupted=solution.interrupted,
@@ -702,7 +703,7 @@ class Plan:
         return line_text(self)
 
     def __repr__(self) -> str:
-        state = "optimal" if self.optimal else f"gap {self.gap:.3%}"
+        state = "optimal" if self.optimal else f"gap {percent(self.gap)}"
         state += ", interrupted" if self.interrupted else ""
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner {self.planner!r}>"
 

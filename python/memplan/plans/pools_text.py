@@ -22,7 +22,7 @@ def memories_table(memories: Memories) -> Table:
             pool.name,
             "" if pool.capacity is None else format_bytes(pool.capacity),
             format_bytes(pool.peak),
-            "optimal" if pool.optimal else f"{pool.gap:.3%}",
+            "optimal" if pool.optimal else percent(pool.gap),
             f"{pool.buffers:,}",
             format_bytes(pool.accessed),
             f"{pool.cost:,}",

@@ -18,7 +18,7 @@ def ranged_table(ranged: Ranged) -> Table:
             *(f"{size:,}" for size in sizes),
             format_bytes(row.lower_bound),
             format_bytes(row.peak),
-            percent(row.gap),
+            percent(row.gap) if row.gap else "optimal",
             ", ".join(map(str, row.like)),
             format_bytes(row.fixed),
         )

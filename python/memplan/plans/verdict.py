@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..printing.units import counted, format_bytes
+from ..printing.units import counted, format_bytes, percent
 
 if TYPE_CHECKING:
     from .changes import Fitting
@@ -25,6 +25,11 @@ def optimal(plan: Plan) -> str:
     if not plan.order:
         return "optimal"
     return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
+
+
+def above(gap: float) -> str:
+    """How much lower another plan might peak, if this one is not proven optimal."""
+    return f"at most {percent(gap)} above the optimum"
 
 
 def enough(plan: Plan) -> str:

@@ -12,10 +12,17 @@ from ..text import printable
 
 
 def percent(share: float | None) -> str:
-    """A share with three digits; what is above 0 is never written as 0."""
+    """A gap with three digits; what is above 0 is never written as 0. Empty where there is none."""
     if share is None:
         return ""
     return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
+
+
+def seconds(count: float | None) -> str:
+    """Seconds with three digits: "0.0123 s", "1,234 s". Empty where there are none."""
+    if count is None:
+        return ""
+    return f"{count:.3g} s" if count < 999.5 else f"{count:,.0f} s"
 
 
 def tick(span: float) -> float:

@@ -13,8 +13,7 @@ _DOORS: dict[str, str] = {
     "Bound": "program",
     "Checkpoints": "eager.checkpointing",
     "CompiledPlan": "inductor.compiled",
-    "CudaMemory": "eager.cuda",
-    "MethodsArena": "methods",
+    "MethodsArena": ".methods.running",
     "Offload": "eager.offloading",
     "Program": "program",
     "Run": "result",
@@ -22,12 +21,10 @@ _DOORS: dict[str, str] = {
     "arena": "eager.replaying",
     "checkpoint": "eager.checkpointing",
     "clear_compiled_plans": "inductor.compiled",
-    "cuda_memory": "eager.cuda",
-    "install_cuda": "eager.cuda",
     "offload": "eager.offloading",
     "update_as_you_go": "eager.updating",
 }  # a public name -> the module below that has it
-_RUNTIMES = ("executorch",)  # packages below with names of their own
+_RUNTIMES = ("cuda_unproven", "executorch")  # packages below with names of their own
 
 
 def __getattr__(name: str) -> Any:

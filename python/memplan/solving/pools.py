@@ -17,7 +17,7 @@ from ..inplace_ops import matches
 from ..kinds import KINDS, kind_of
 from ..options.accesses import accessed_of, counts_of_problem
 from ..options.layouts import Asked, layout_of_problem, left_of, problem_with, workspace_name
-from ..planning.registry import plan_memories
+from ..planning.registry import plan_pools
 from ..plans.failing import invalid_plan
 from ..plans.plan import Plan
 from ..plans.pools import (
@@ -144,7 +144,7 @@ class Pools:
         table = _table(problem, accessed, takes, [int(cost * parts) for cost in costs])
         rows = [(pool.name, _capacity(pool), int(pool.alignment)) for pool in self.pools]
         options = (solver.time_limit, solver.seed, solver.threads, fixed.pins, fixed.reserved)
-        found = plan_memories(problem, rows, table, solver.planner, *options)
+        found = plan_pools(problem, rows, table, solver.planner, *options)
         memories, offsets = _stacked(self, problem, found, accessed, takes, Fraction(found.cost_bound, parts), fixed)
         peak, bound = int((offsets + problem.size).max(initial=0)), problem.load
         plan = Plan(
@@ -216,7 +216,7 @@ def _table(
 def _stacked(
     asked: Pools,
     problem: _core.Problem,
-    found: _core.MemoryPlan,
+    found: _core.PlanInPools,
     accessed: list[int],
     takes: npt.NDArray[np.bool_],
     bound: Fraction,

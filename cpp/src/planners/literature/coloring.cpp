@@ -1,4 +1,4 @@
-// coloring: a graph of which buffers conflict, coloured greedily: buffers of one colour share a pool as large as the
+// coloring: a graph of which buffers conflict, coloured greedily: buffers of one colour share an object as large as the
 // largest of them.
 //
 //     0 ─── 1        0 and 1, 1 and 2 are alive together: 1 needs a colour of its own,
@@ -8,13 +8,13 @@
 // Each buffer in turn takes the lowest colour that none of its neighbours has. The orders:
 //   birth   by birth. On lifetimes this uses as few colours as there can be, as many as the largest clique: at a birth
 //           every colour below the one taken belongs to a neighbour that is alive then.
-//   size    the largest first, ties by birth: pools hold what is of like size, at times at the price of a pool more.
+//   size    the largest first, ties by birth: objects hold what is of like size, at times at the price of an object more.
 //   dsatur  the one with the most colours among its neighbours first, ties by the most neighbours without a colour.
-// Ties end at the index. The fewest pools are not the fewest bytes: a colour may join a large buffer with small ones.
+// Ties end at the index. The fewest objects are not the fewest bytes: a colour may join a large buffer with small ones.
 //
 // Complexity: O(n log n + p), with dsatur O(n^2 + p), 8 p bytes of memory; refuses more than 250,000,000 pairs, and
 // more than 100,000 buffers with dsatur.
-// Guarantee: order=birth uses the fewest pools, unless there are conflicts beyond lifetimes.
+// Guarantee: order=birth uses the fewest objects, unless there are conflicts beyond lifetimes.
 // Source: MXNet, optimizing memory consumption in deep learning; GE memory reuse, 4.1; Brelaz 1979 for dsatur.
 #include <algorithm>
 #include <bit>
@@ -24,7 +24,7 @@
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "placing/neighbours.hpp"
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -135,14 +135,14 @@ class Dsatur {
   std::vector<ColorSet> seen_;         // per buffer: the colors of its neighbours
 };
 
-Placement pool_by_color(const Problem& problem, const std::vector<Index>& buffers, const Colors& color) {
-  Pools pools(problem);
+Placement objects_by_color(const Problem& problem, const std::vector<Index>& buffers, const Colors& color) {
+  SharedObjects objects(problem);
   for (Index i : buffers) {
     const Index c = color[at(i)];
-    while (pools.count() <= c) pools.open();
-    pools.put(c, i);
+    while (objects.count() <= c) objects.open();
+    objects.put(c, i);
   }
-  return pools.end_to_end();
+  return objects.end_to_end();
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ Placement coloring(const Problem& problem, const PlanOptions& options) {
   const std::size_t count = problem.size().size();
   const Colors color = chosen == kDsatur ? Dsatur(order, neighbours, count).run(deadline)
                                          : color_in_order(order, neighbours, count, deadline);
-  return pool_by_color(problem, order, color);
+  return objects_by_color(problem, order, color);
 }
 
 }  // namespace memplan

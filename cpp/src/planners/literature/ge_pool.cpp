@@ -15,7 +15,7 @@
 // Guarantee: none; pools are as many as the largest clique when all sizes are equal, more when they ascend.
 // Source: GE memory reuse, 4.2, allocate_memory_pools.
 #include "base/max_tree.hpp"
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -23,7 +23,7 @@ namespace memplan {
 Placement ge_pool(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
   const std::vector<Index> births = by_birth(problem);
-  Pools pools(problem);
+  SharedObjects objects(problem);
   std::vector<Index> pool_of(problem.size().size(), kNone);
   std::vector<Bytes> capacity;                         // per pool
   MaxTree free(std::vector<Bytes>(births.size(), 0));  // per pool that may come to be: its size while it is free
@@ -38,19 +38,19 @@ Placement ge_pool(const Problem& problem, const PlanOptions& options) {
   };
   const auto born = [&](Index i) {
     std::size_t found = free.first_at_least(0, problem.size(i));
-    while (found < free.size() && !pools.may_hold(static_cast<Index>(found), i))
+    while (found < free.size() && !objects.may_hold(static_cast<Index>(found), i))
       found = free.first_at_least(found + 1, problem.size(i));
     if (found < free.size()) {
       change(static_cast<Index>(found), -capacity[found]);
     } else {
-      found = at(pools.open());
+      found = at(objects.open());
       capacity.push_back(problem.size(i));
     }
     pool_of[at(i)] = static_cast<Index>(found);
-    pools.put(static_cast<Index>(found), i);
+    objects.put(static_cast<Index>(found), i);
   };
   live_through(problem, births, deadline, dead, born);
-  return pools.end_to_end();
+  return objects.end_to_end();
 }
 
 }  // namespace memplan

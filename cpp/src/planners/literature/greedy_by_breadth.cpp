@@ -8,7 +8,7 @@
 //                    1 2 3 4
 //
 // share=offsets: each buffer takes the tightest gap between those placed so far, as greedy_by_size does.
-// share=objects: each takes a shared object (a pool) that is free throughout its life: the smallest that is large
+// share=objects: each takes a shared object that is free throughout its life: the smallest that is large
 // enough, else the largest, which grows; else a new one. Objects are laid end to end; alignments of which neither
 // divides the other stay apart.
 //
@@ -139,7 +139,7 @@ class SharedObjects {
     }
     Placement placement;
     for (Index object : object_of_) placement.offsets.push_back(object == kNone ? 0 : begin[at(object)]);
-    placement.pools = count();
+    placement.objects = count();
     return placement;
   }
 

@@ -30,7 +30,7 @@
 
 #include "base/max_tree.hpp"
 #include "memplan/bounds.hpp"
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -64,20 +64,20 @@ class WaitingLoad {
 class Reuse {
  public:
   Reuse(const Problem& problem, bool below_peak)
-      : problem_(problem), pools_(problem), block_of_(problem.size().size(), kNone) {
+      : problem_(problem), objects_(problem), block_of_(problem.size().size(), kNone) {
     if (below_peak) load_.emplace(problem);
   }
 
   void allocate(Index i) {
     Index block = take_over(i);
-    if (block == kNone) block = pools_.open();
-    pools_.put(block, i);
+    if (block == kNone) block = objects_.open();
+    objects_.put(block, i);
     block_of_[at(i)] = block;
   }
 
   void free(Index i) { free_[problem_.size(i)].push_back({block_of_[at(i)], problem_.last(i)}); }
 
-  Placement end_to_end() const { return pools_.end_to_end(); }
+  Placement end_to_end() const { return objects_.end_to_end(); }
 
  private:
   struct Freed {
@@ -88,7 +88,7 @@ class Reuse {
   Index take_over(Index i) {
     std::vector<Freed>& same_size = free_[problem_.size(i)];
     const auto last = std::find_if(same_size.rbegin(), same_size.rend(),
-                                   [&](const Freed& freed) { return pools_.may_hold(freed.block, i); });
+                                   [&](const Freed& freed) { return objects_.may_hold(freed.block, i); });
     if (last == same_size.rend() || !may_wait(*last, i)) return kNone;
     const Index block = last->block;
     same_size.erase(std::next(last).base());
@@ -103,7 +103,7 @@ class Reuse {
   }
 
   const Problem& problem_;
-  Pools pools_;
+  SharedObjects objects_;
   std::vector<Index> block_of_;               // per buffer
   std::map<Bytes, std::vector<Freed>> free_;  // blocks by size, the last freed at the back
   std::optional<WaitingLoad> load_;

@@ -9,7 +9,7 @@
 //
 // A chain is longest by its number of buffers, then by its bytes; ties go to the lowest index, from its end backwards.
 // A buffer of the chain that conflicts with an earlier one, though not with the one before it, waits for a later
-// colour; conflicts that come from what precedes what never do that. A colour is a pool as large as its largest
+// colour; conflicts that come from what precedes what never do that. A colour is an object as large as its largest
 // member.
 //
 // Complexity: O(n c) for c colours after sorting; with conflicts O((n log n + pairs) c) for the pairs that conflict.
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/sorting.hpp"
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -128,7 +128,7 @@ class Chains {
 
 Placement longest_path(const Problem& problem, const PlanOptions& options) {
   const Deadline deadline(options);
-  Pools colours(problem);
+  SharedObjects colours(problem);
   for (Chains chains(problem, deadline); !chains.done();) {
     const Index colour = colours.open();
     for (Index i : chains.take()) colours.put(colour, i);

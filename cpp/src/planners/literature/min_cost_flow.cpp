@@ -6,7 +6,7 @@
 //        └───────────────────────── size(j) ──────────────────────────────▲
 //
 // The cost only estimates the bytes of an object that shrinks and grows again, so the least cost is not always the
-// fewest bytes. An object is a pool as large as its largest buffer.
+// fewest bytes. An object is an object as large as its largest buffer.
 //
 // Buffers are matched in the order of their birth, each by the cheapest path of hand-overs undone and done, with
 // prices on both sides that keep all costs of a path >= 0 (the Hungarian method). Among equals the path ends in an
@@ -21,7 +21,7 @@
 
 #include "base/sorting.hpp"
 #include "memplan/errors.hpp"
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -62,8 +62,8 @@ class Matching {
   }
 
   // The objects, in the order of their first buffers' births.
-  Pools objects() const {
-    Pools objects(problem_);
+  SharedObjects objects() const {
+    SharedObjects objects(problem_);
     std::vector<Index> object_of(problem_.size().size());
     for (Row row = 0; row < births_.size(); ++row) {
       const Column column = taken_from_[row];

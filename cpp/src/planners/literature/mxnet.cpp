@@ -19,7 +19,7 @@
 // Guarantee: none. Source: MXNet, optimizing memory consumption in deep learning; plan_memory.cc of NNVM and MXNet.
 #include <map>
 
-#include "placing/pools.hpp"
+#include "placing/shared_objects.hpp"
 #include "planners/planners.hpp"
 
 namespace memplan {
@@ -29,29 +29,29 @@ namespace {
 class Simulation {
  public:
   Simulation(const Problem& problem, Bytes range)
-      : problem_(problem), range_(range), pools_(problem), pool_of_(problem.size().size(), kNone) {}
+      : problem_(problem), range_(range), objects_(problem), object_of_(problem.size().size(), kNone) {}
 
   void request(Index i) {
-    Index pool = take_free(i);
-    if (pool == kNone) {
-      pool = pools_.open();
+    Index object = take_free(i);
+    if (object == kNone) {
+      object = objects_.open();
       largest_.push_back(0);
     }
-    Bytes& largest = largest_[at(pool)];
+    Bytes& largest = largest_[at(object)];
     largest = std::max(largest, problem_.size(i));
-    pools_.put(pool, i);
-    pool_of_[at(i)] = pool;
+    objects_.put(object, i);
+    object_of_[at(i)] = object;
   }
 
   void release(Index i) {
-    const Index pool = pool_of_[at(i)];
-    free_.emplace(largest_[at(pool)], pool);
+    const Index object = object_of_[at(i)];
+    free_.emplace(largest_[at(object)], object);
   }
 
-  Placement end_to_end() const { return pools_.end_to_end(); }
+  Placement end_to_end() const { return objects_.end_to_end(); }
 
  private:
-  using Free = std::multimap<Bytes, Index>;  // pools by size, the oldest release first among equals
+  using Free = std::multimap<Bytes, Index>;  // objects by size, the oldest release first among equals
 
   Index take_free(Index i) {
     if (range_ == 0) return kNone;
@@ -59,23 +59,23 @@ class Simulation {
     const Bytes most = size > kMaxBytes / range_ ? kMaxBytes : size * range_;
     const auto middle = free_.lower_bound(size);
     for (auto it = middle; it != free_.end() && it->first <= most; ++it)
-      if (pools_.may_hold(it->second, i)) return take(it);
+      if (objects_.may_hold(it->second, i)) return take(it);
     for (auto it = middle; it != free_.begin() && std::prev(it)->first >= size / range_;)
-      if (pools_.may_hold((--it)->second, i)) return take(it);
+      if (objects_.may_hold((--it)->second, i)) return take(it);
     return kNone;
   }
 
   Index take(Free::iterator it) {
-    const Index pool = it->second;
+    const Index object = it->second;
     free_.erase(it);
-    return pool;
+    return object;
   }
 
   const Problem& problem_;
   Bytes range_;
-  Pools pools_;
-  std::vector<Index> pool_of_;  // per buffer
-  std::vector<Bytes> largest_;  // per pool
+  SharedObjects objects_;
+  std::vector<Index> object_of_;  // per buffer
+  std::vector<Bytes> largest_;    // per object
   Free free_;
 };
 

@@ -119,7 +119,7 @@ class Solver {
       const Bytes offset = place_in_pools(i, fit, pools, placement.offsets);
       placement.offsets[at(i)] = offset;
     }
-    placement.pools = static_cast<Index>(pools.size() + throughout_.size());
+    placement.objects = static_cast<Index>(pools.size() + throughout_.size());
     add_throughout(placement);
     return placement;
   }

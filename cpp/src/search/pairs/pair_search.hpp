@@ -3,15 +3,17 @@
 //
 // A state is a table of least differences: least[i][j] bytes at least lie between the offsets of i and j, the ground
 // and the capacity included. It is kept closed, so that least[i][j] is never below least[i][k] + least[k][j]. Then
-//   - a pair keeps the gaps that its differences leave; without any the state is dead, and the outermost raise the
-//   table
-//   - a clique is dead where some of its members have to lie in less room than their bytes, and a small one of
-//   several alignments where its members cannot be stacked in any order
-//   - of a pair that has gaps left on both sides of a forbidden range, one side is tried, then the other
-// A state in which every pair has one gap is a plan: each buffer lies as low as the table allows.
 //
-// Which pair comes next: the one with the least room on either side, and those where the search died before. Runs
-// differ by chance, and are limited; what they learned of where it dies remains.
+//   - A pair keeps the ranges of differences that the table allows. Without any, the state is dead. The outermost ones
+//     raise the table.
+//   - The state is dead if a clique has less room than its bytes, or if a small clique of several alignments cannot be
+//     stacked in any order.
+//   - If a pair has ranges on both sides of a forbidden one, one side is tried, then the other.
+//
+// A state in which every pair has one range is a plan: each buffer lies as low as the table allows.
+//
+// The next pair is one with little room on either side, or one where the search died before. Runs differ by chance, and
+// are limited. Each knows where those before it died.
 //
 // Complexity: exponential; a node O(n^2) for each difference that rises. Guarantee: exact, for all that a Problem has.
 // Source: memplan. Disjunctions of differences, closed: Dechter, Meiri and Pearl 1991. Overloads: Carlier and Pinson
@@ -27,8 +29,8 @@
 #include "base/chance.hpp"
 #include "base/deadline.hpp"
 #include "memplan/clique.hpp"
+#include "search/pairs/pair_record.hpp"
 #include "search/pairs/pairs.hpp"
-#include "search/pairs/proof_tree.hpp"
 
 namespace memplan {
 
@@ -36,10 +38,10 @@ class PairSearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  // Both outlive it. `cliques` are of the problem's buffers. `tree` is that of the last run, which then does not use that
-  // plans may be turned upside down.
+  // Both outlive it. `cliques` are of the problem's buffers. What is recorded is the last run, which then does not use
+  // that plans may be turned upside down.
   PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques, std::uint64_t seed,
-             ProofTree* tree = nullptr);
+             PairRecord* record = nullptr);
 
   // One run, with a plan within the capacity, a proof that there is none, or undecided after so many nodes or so much
   // work in all.
@@ -90,7 +92,7 @@ class PairSearch {
   Bytes highest(const Table& table, const Member& m) const { return -table[cell(m.item, ground())] + m.end; }
 
   const Pairs& pairs_;
-  ProofTree* const tree_;
+  PairRecord* const record_;
   const std::size_t side_;   // of a table
   std::vector<Bytes> step_;  // per cell: the difference is a multiple of it; 0: it is 0
   bool plain_steps_ = true;  // all are 1

@@ -1,26 +1,25 @@
 // Stack search: is there a plan within a capacity, where every section is full or nearly so?
 //
-//     section  s   s+1      no byte is free in either. What stays keeps its place; so where d lies, something that is
-//            ┌───┬───┐      born lies. The bytes that are freed fall apart into ranges, and each is filled again: what
-//            │ a │ a │      dies in it lay on one another there and has the bytes of what is born in it.
+//     section  s   s+1      No byte is free in either section. What stays keeps its place, so what is born fills the
+//            ┌───┬───┐      bytes of what dies. These fall apart into ranges between what stays. In each range, the
+//            │ a │ a │      buffers that die are neighbours, and have as many bytes as those that are born there.
 //            │ d │   │
-//            │ e │ f │      Where no part of what dies has the bytes of a part of what is born, there is one range. A
-//            │ b │ b │      stack tree keeps all orders in which it is one, exactly, and nothing has to be tried.
+//            │ e │ f │      If no part of what dies has as many bytes as a part of what is born, there is one range.
+//            │ b │ b │      Then nothing has to be tried: a stack tree keeps all orders in which d and e are neighbours.
 //            └───┴───┘
 //
-// Where parts have the same bytes, as by chance, or because several ranges change in one moment, each way to divide
-// what dies and what is born into groups of the same bytes is tried, small groups first, depth first. At the end
-// any order of the last tree is a plan: read backward, it says in what order what was exchanged had lain.
+// If parts have the same bytes, by chance or because several ranges change at once, the search tries each way to divide
+// what dies and what is born into groups of the same bytes, small groups first, depth first. At the end any order of the
+// last tree is a plan. Read backward, it tells the orders of what was exchanged.
 //
-// Where a few units of bytes are free, each is a gap: an item like others, which may stay, or be in a group that dies,
-// and is born again in any group that is left with bytes. Which ones do is tried in the same way.
+// If a few units of bytes are free, each is a gap: an item that may stay, or die in a group, and be born again in any
+// group that has bytes left. The search tries these ways too.
 //
 // A run has a limited length. Every second one goes from the last section to the first. All but the first two draw
 // noise. The same seed and the same number of the run give the same search.
 //
-// Complexity: O(items · width), for so many alive at once, where there is one way at each section; exponential in the
-// ways that there are.
-// Guarantee: exact where all ways are tried: a plan, or the proof that there is none.
+// Complexity: O(items · width) for `width` items alive at once, if there is one way at each section; exponential in the
+// number of ways. Guarantee: exact if all ways are tried: a plan, or the proof that there is none.
 // Source: memplan, on the trees of Booth and Lueker 1976.
 #pragma once
 

@@ -1,5 +1,5 @@
-// SqueakySearch: the search of the planner squeaky_wheel, which explains it, piece by piece, for whoever shares time
-// among several.
+// SqueakySearch: the search of the planner squeaky_wheel, in steps, so that it can take turns with other searches.
+// planners/own/squeaky_wheel.cpp explains it.
 #pragma once
 
 #include <array>

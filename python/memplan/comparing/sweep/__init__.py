@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import nullcontext
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...options.early import check_early
 from ..comparison import CAPTURING, Comparison, checked_planners, time_limits
 from ..ordered import checked_orders
 from ..row import NOT_RUN, ComparisonRow, not_run
-from .given import options_as_json, read_sources
-from .log import Cell, SweepLog
+from .cells import Cell, Source, planned_cell
+from .log import SweepLog
 from .result import Sweep
-from .workers import check_executor, run_cells
+from .sources import options_as_json, read_sources
 
 __all__ = ["Sweep", "sweep"]
 
@@ -51,7 +53,7 @@ def sweep(
         As in `compare`. With orders, what are no graphs have rows that say so.
     csv
         A file that gets each row as soon as it is done. Rows that it has already are not computed again. You may add
-        sources, planners and orders. Rows that were interrupted, or that lacked a package or memory, are not kept.
+        sources, planners and orders. Rows that lacked a package or memory are not kept.
     progress
         Show a bar on stderr, if that is a terminal.
     time_limit
@@ -63,8 +65,9 @@ def sweep(
     Returns
     -------
     Sweep
-        A Comparison per source. Its rows have no plans. A source that cannot be read has rows that say why. After
-        Ctrl-C, rows that were not run say so. The sweep waits for a worker that the interrupt does not reach.
+        A Comparison per source. Its rows have no plans. A source that cannot be read has rows that say why. Ctrl-C
+        keeps the rows that are done; the others say that they were not run. The sweep's own processes end with it. If
+        it does not reach them, the sweep waits for what they plan.
 
     Raises
     ------
@@ -78,27 +81,24 @@ def sweep(
         Ctrl-C, where there is no plan yet.
     """
     names, orders = checked_planners(planners), checked_orders(orders)
-    check_executor(executor)
+    _check_executor(executor)
     check_early({"time_limit": time_limit})
     asked = options_as_json(options)
     models = read_sources(sources, {name: value for name, value in options.items() if name in CAPTURING})
     limits = time_limits(planners, names, time_limit)
     work = {
-        Cell(name, fingerprint, planner, limit, asked, order): source
+        Cell(name, fingerprint, planner, order, limit, asked): source
         for name, source, fingerprint in models
         for order in orders
         for planner, limit in zip(names, limits, strict=True)
     }
-    with nullcontext() if csv is None else SweepLog(csv, list(work)) as log:
-        done = {} if log is None else dict(log.rows)
-        rows = {cell: done[cell.key] for cell in work if cell.key in done}
-
-        def keep(cell: Cell, row: ComparisonRow) -> None:
+    log = None if csv is None else SweepLog(csv, list(work))
+    rows = {} if log is None else {cell: log.rows[cell.key] for cell in work if cell.key in log.rows}
+    with suppress(KeyboardInterrupt):
+        for cell, row in _rows({cell: source for cell, source in work.items() if cell not in rows}, executor, progress):
             rows[cell] = row
             if log is not None and not row.interrupted and row.error not in _PASSING:
                 log.append(cell, row)
-
-        run_cells({cell: source for cell, source in work.items() if cell not in rows}, executor, keep, progress)
     by_source: dict[str, list[ComparisonRow]] = {}
     for cell in work:
         by_source.setdefault(cell.source, []).append(rows.get(cell) or not_run(cell.planner, cell.order))
@@ -106,3 +106,53 @@ def sweep(
     if result.interrupted and all(row.peak is None for comparison in result for row in comparison):
         raise KeyboardInterrupt
     return result
+
+
+def _check_executor(executor: Any) -> None:
+    """Refuse what is neither an executor nor a number of processes."""
+    if executor is None or isinstance(executor, Executor):
+        return
+    if isinstance(executor, bool) or not isinstance(executor, int):
+        kind = type(executor).__name__
+        raise TypeError(f"executor must be a concurrent.futures.Executor or a number of processes, got a {kind}")
+    if executor < 1:
+        raise ValueError(f"executor must be >= 1 processes, got {executor}")
+
+
+def _rows(
+    work: Mapping[Cell, Source], executor: Executor | int | None, progress: bool
+) -> Iterator[tuple[Cell, ComparisonRow]]:
+    """The rows of all work, as they are done."""
+    if not work:
+        return
+    if isinstance(executor, Executor):
+        workers = executor
+    else:  # Ctrl-C ends its processes, whatever they do
+        workers = ProcessPoolExecutor(executor, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+    futures = {workers.submit(planned_cell, source, cell): cell for cell, source in work.items()}
+    try:
+        with _bar(len(futures), progress) as advance:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+                advance(futures[future])
+    finally:
+        for future in futures:
+            future.cancel()
+        if workers is not executor:
+            workers.shutdown()
+
+
+@contextmanager
+def _bar(total: int, shown: bool) -> Iterator[Callable[[Cell], None]]:
+    """A bar on stderr that is told of each cell that is done."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda cell: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (MofNCompleteColumn(), BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda cell: bar.update(task, advance=1, description=escape(f"{cell.source}, {cell.planner}"))

@@ -11,30 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...files import replacing
-from ...printing.tables import (
-    WIDTH,
-    Table,
-    html,
-    html_image,
-    html_page,
-    text,
-)
+from ...printing.tables import WIDTH, Table, html, html_image, html_page, text
 from ...printing.units import percent
 from ...text import printable
-from ..picture import (
-    PROVEN,
-    comparison_table,
-    gap,
-    label,
-    order_gap,
-    reason_of,
-)
+from ..picture import PROVEN, comparison_table, label
+from ..row import ComparisonRow, gap, order_gap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..row import ComparisonRow
     from . import Sweep
 
 TITLE = "gap to the best proven bound"
@@ -109,7 +95,7 @@ def _notes(sweep: Sweep) -> tuple[str, ...]:
         for row in comparison:
             if row.reason:
                 who = label(row, sweep.orders)
-                refusals.setdefault((who, row.error), []).append((comparison.source, reason_of(row)))
+                refusals.setdefault((who, row.error), []).append((comparison.source, row.why))
     for (planner, _), where in refusals.items():
         source, why = where[0]
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""

@@ -1,4 +1,4 @@
-"""Allocators in C++, built when they are first used; ``python -m memplan.run.eager.build cpu cuda`` builds ahead."""
+"""Allocators in C++, built when they are first used; ``python -m memplan.run.eager.build`` builds the CPU's ahead."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ...errors import MissingDependencyError, UnsupportedError
 from ...files import replacing
 
 SOURCES = Path(__file__).parent / "csrc"
+CPU = SOURCES / "cpu.cpp"
 
 
-def built(name: str) -> Path:
-    """The shared library of ``csrc/<name>.cpp``, built unless it was built before.
+def built(source: Path = CPU) -> Path:
+    """The shared library of a file in C++, which may include `csrc/`, built unless it was built before.
 
     It lies where torch keeps extensions that are built on the fly: $TORCH_EXTENSIONS_DIR, or the user's cache.
 
@@ -42,26 +43,34 @@ def built(name: str) -> Path:
             f"this needs a C++20 compiler, and {compiler[0]!r} was not found: install g++ or clang++, or name one in "
             "the variable CXX"
         )
-    library = _cache() / f"memplan_{name}_{_key(name, torch.__version__, [*compiler, *flags])}.so"
+    library = _cache() / f"memplan_{source.stem}_{_key(source, torch.__version__, [*compiler, *flags])}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
         with replacing(library) as beside:
-            _compile([*compiler, str(SOURCES / f"{name}.cpp"), "-o", str(beside), *flags])
+            _compile([*compiler, str(source), "-o", str(beside), *flags])
     return library
 
 
 def _flags(torch: Path, new_abi: bool) -> list[str]:
-    flags = ["-std=c++20", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={new_abi:d}"]
+    flags = [
+        "-std=c++20",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-fvisibility=hidden",
+        f"-I{SOURCES}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={new_abi:d}",
+    ]
     flags += ["-isystem", str(torch / "include"), f"-L{torch / 'lib'}", "-lc10", f"-Wl,-rpath,{torch / 'lib'}"]
     return [*flags, "-pthread"]
 
 
-def _key(name: str, version: str, command: list[str]) -> str:
+def _key(source: Path, version: str, command: list[str]) -> str:
     """What the library is made of: another of these, another library."""
     parts = [
         version,
         *command,
-        *(path.read_text() for path in [*sorted(SOURCES.glob("*.hpp")), SOURCES / f"{name}.cpp"]),
+        *(path.read_text() for path in [*sorted({*SOURCES.glob("*.hpp"), *source.parent.glob("*.hpp")}), source]),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -82,5 +91,4 @@ def _compile(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["cpu"]:
-        print(built(name))
+    print(built())

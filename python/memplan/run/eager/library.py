@@ -1,4 +1,4 @@
-"""The C functions of an allocator, as `csrc/exports.hpp` has them."""
+"""The allocators by device, and their C functions, as `csrc/exports.hpp` has them."""
 
 from __future__ import annotations
 
@@ -103,4 +103,16 @@ def _pointer(column: _Column) -> Any:
 @cache
 def cpu() -> Library:
     """The allocator of the CPU."""
-    return Library(built("cpu"))
+    return Library(built())
+
+
+installed: dict[str, Library] = {}  # by other packages, for other devices
+
+
+def library_of(device: str) -> Library:
+    """The allocator of "cpu", or of a device for which one was installed."""
+    if device != "cpu" and device not in installed:
+        raise RuntimeError(
+            "this needs memplan's allocator on the GPU: call memplan.run.cuda_unproven.install() at the beginning"
+        )
+    return cpu() if device == "cpu" else installed[device]

@@ -23,7 +23,7 @@ def record(*, stacks: bool = False, device: str = "cpu") -> Iterator[Tape]:
     stacks
         Keep where in the program each allocation was made. This makes the recorded step slow.
     device
-        "cpu", or "cuda" for the current GPU: of its current stream. That needs `memplan.run.install_cuda`.
+        "cpu", or "cuda" for the current GPU: of its current stream. That needs `memplan.run.cuda_unproven.install`.
 
     Yields
     ------
@@ -39,7 +39,7 @@ def record(*, stacks: bool = False, device: str = "cpu") -> Iterator[Tape]:
     ValueError
         Another device.
     """
-    from .devices import library_of
+    from .library import library_of
     from .stacks import stack
     from .steps import keep_one_step
 

@@ -140,9 +140,9 @@ def arena(plan: Plan | Sequence[Plan] | Mapping[str, Plan], *, stacks: bool = Fa
         Not the plan of a tape, or one whose offsets are not aligned (to 64 bytes, on GPUs to 512), or plans for several
         devices.
     RuntimeError
-        Another allocator is in torch's place; or the memory of GPUs is not memplan's: see `install_cuda`.
+        Another allocator is in torch's place; or the memory of GPUs is not memplan's: see `cuda_unproven.install`.
     """
-    from .devices import library_of
+    from .library import library_of
 
     plans = _named(plan)
     devices = {name: _tape(name, plan).device for name, plan in plans.items()}

@@ -1,0 +1,30 @@
+// Pool prices: a lower bound of the cost by Lagrange multipliers, a price per byte for each section of a pool with a
+// capacity.
+//
+// At fixed prices each buffer is on its own: it lies where its cost and the price of its bytes are least. The sum over
+// all buffers, less the worth of the capacities, is a lower bound for any prices >= 0: that of the linear program in
+// which buffers may be cut. Of buffers larger than a k-th of a pool, fewer than k lie there at once: that has prices
+// too, by sizes rounded down (Gomory 1958). A subgradient method looks for good prices (Polyak 1969).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "pools/demand.hpp"
+#include "pools/pool_problems.hpp"
+
+namespace memplan {
+
+struct PoolPrices {
+  double bound = 0;             // of the cost; rounding is taken off
+  double rounding = 0;          // what was taken off
+  std::vector<double> reduced;  // per buffer and pool: cost and price; infinite where it is refused
+  std::vector<double> regret;   // per buffer and pool: reduced, less the least of the buffer
+};
+
+// `known` is the cost of a plan, or a guess. O(pools (uses + sections)) for a round.
+PoolPrices pool_prices(const PoolProblems& problems, const Demand& demand, double known, int rounds,
+                       const Deadline& deadline);
+
+}  // namespace memplan

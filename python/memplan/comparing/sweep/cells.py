@@ -1,0 +1,63 @@
+"""One cell of a sweep, a source and a planner in one order, and what a worker makes of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ... import _core
+from ...api import capture
+from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
+from ..comparison import CAPTURING, planned_row
+from ..ordered import Ordered, in_order
+from ..row import ComparisonRow, refused
+
+Source: TypeAlias = "str | _core.Graph | _core.Problem"  # a path, or what was captured
+_UNREADABLE = (SourceError, GraphError, ProblemError, UnsupportedError, MissingDependencyError)
+_last: dict[tuple[str, str, str], Ordered] = {}  # what this worker has read and ordered last
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One source and one planner, in one order of the ops.
+
+    Attributes
+    ----------
+    source, fingerprint : str
+        What the source is called, and a digest of what it holds.
+    planner, order : str
+    time_limit : float or None
+        Seconds.
+    options : str
+        All other options, as JSON.
+    """
+
+    source: str
+    fingerprint: str
+    planner: str
+    order: str
+    time_limit: float | None
+    options: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from the other cells of a sweep."""
+        return self.source, self.planner, self.order
+
+
+def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
+    """What a worker does: plans one source with one planner. The row comes without its plan."""
+    options = json.loads(cell.options)
+    capturing = {name: options.pop(name) for name in CAPTURING if name in options}
+    key = cell.fingerprint, cell.order, cell.options
+    if (ordered := _last.get(key)) is None:  # many cells ask for the same, one after the other
+        try:
+            captured = capture(source, **capturing) if isinstance(source, str) else source
+        except _UNREADABLE as error:
+            return refused(cell.planner, cell.order, error)
+        ordered = in_order(captured, cell.order, options)
+        _last.clear()
+        if not ordered.interrupted:
+            _last[key] = ordered
+    return replace(planned_row(ordered, cell.planner, time_limit=cell.time_limit, **options), plan=None)

@@ -1,0 +1,42 @@
+"""Tensors that are moved out of the arena and fetched again: where in the order that happens."""
+
+from __future__ import annotations
+
+import memplan
+from builders.fit_cases import Dict, fitted
+from memplan import _core
+from memplan.fitting.again import again_of
+from memplan.fitting.costs import costs_of
+
+
+def test_what_is_changed_moves_out_after_the_change() -> None:
+    size = {"x": 100, "x_": 100, "b": 200, "c": 200, "z": 1}
+    view = [{"output": "x_", "input": "x", "offset": 0}]
+    graph: Dict = {
+        "tensors": [{"name": "i", "bytes": 1, "kind": "input"}, *({"name": n, "bytes": s} for n, s in size.items())],
+        "ops": [
+            {"name": "make", "inputs": ["i"], "outputs": ["x"], "cost": 9},
+            {"name": "relu_", "type": "aten.relu_", "inputs": ["x"], "outputs": ["x_"], "alias": view, "cost": 9},
+            {"name": "f_b", "inputs": ["i"], "outputs": ["b"], "cost": 9},
+            {"name": "f_c", "inputs": ["b"], "outputs": ["c"], "cost": 9},
+            {"name": "f_z", "inputs": ["c", "x_"], "outputs": ["z"], "cost": 9},
+        ],
+        "outputs": ["z"],
+    }
+    ops = {op.name: op for op in fitted(graph, 410, transfer=0.01).graph.ops}
+    assert list(ops["x~out"].inputs) == ["x"]
+    assert list(ops["x~out"].after) == ["relu_"]
+    assert list(ops["x~in"].after) == ["x~out"]
+
+
+def test_more_freedom_costs_no_more() -> None:
+    """Of a real network, what the search finds with moves costs no more than what it finds without."""
+    graph = memplan.capture("example:resnet50_train")
+    assert isinstance(graph, _core.Graph)
+    sharing = _core.StorageOptions()
+    capacity = _core.buffers_of(graph, sharing).problem.load * 8 // 10
+    facts = costs_of(graph, "bytes"), [again_of(op) for op in graph.ops]
+    without, moves = (
+        _core.fit_graph(graph, *facts, sharing, capacity, transfer=transfer, work=10**8) for transfer in (None, 2.0)
+    )
+    assert moves.added_cost <= without.added_cost

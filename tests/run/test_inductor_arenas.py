@@ -1,0 +1,299 @@
+"""Which buffers share an arena, against a trial of all cuts; and wrapper code, checked by its text alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memplan
+from builders.strategies import BOUNDED
+from memplan.inductor.wrapper import Block
+from memplan.run.inductor.arenas import arenas_on, held
+from memplan.run.inductor.settings import Settings
+from memplan.run.inductor.waists import split
+
+numbers = itertools.count()
+
+
+def block(size: int, first: int, last: int, escapes: bool = False) -> Block:
+    return Block([f"{size}@{first} #{next(numbers)}"], size, first, last, "wrapper", escapes)
+
+
+blocks = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(0, 7), st.integers(1, 4)).map(lambda b: block(b[0], b[1], b[1] + b[2])),
+    min_size=1,
+    max_size=8,
+)
+
+
+def load(found: list[Block]) -> int:
+    return held([], found)
+
+
+def held_with(groups: list[list[Block]], placed: list[Block], others: list[Block]) -> int:
+    """Step by step, if each group is in an arena of its load, and all else alone."""
+    inside = {id(b) for group in groups for b in group}
+    alone = [*others, *(b for b in placed if id(b) not in inside)]
+    lives = [(load(g), min(b.first for b in g), max(b.last for b in g)) for g in groups]
+    lives += [(b.bytes, b.first, b.last) for b in alone]
+    return max(sum(size for size, first, last in lives if first <= t < last) for t in range(20))
+
+
+def groups_of(placed: list[Block], cuts: tuple[int, ...]) -> list[list[Block]]:
+    ends = [0, *cuts, 20]
+    found = [[b for b in placed if low <= b.first and b.last <= high] for low, high in itertools.pairwise(ends)]
+    return [group for group in found if group]
+
+
+@given(placed=blocks, others=blocks)
+@BOUNDED
+def test_no_choice_of_cuts_holds_less(placed: list[Block], others: list[Block]) -> None:
+    last = max(b.last for b in placed)
+    chosen = itertools.chain.from_iterable(itertools.combinations(range(1, last), k) for k in range(last))
+    trials = {cuts: held_with(groups_of(placed, cuts), placed, others) for cuts in chosen}
+    found = split(placed, others, 100)
+    assert held_with(found, placed, others) == min(trials.values())
+
+    def cost(groups: list[list[Block]]) -> tuple[int, int]:
+        several = [group for group in groups if len(group) > 1]
+        return len(placed) - sum(map(len, several)), len(several)  # blocks alone, arenas
+
+    assert all(len(group) > 1 for group in found)
+    assert cost(found) == min(cost(groups_of(placed, c)) for c, peak in trials.items() if peak == min(trials.values()))
+
+
+def test_few_cuts_are_those_that_the_fewest_bytes_live_across() -> None:
+    placed = [block(4, t, t + 2) for t in (0, 1, 4, 5)]
+    assert split(placed, [block(4, 3, 4)], 1) == [placed[:2], placed[2:]]
+
+
+def test_one_arena_where_it_holds_no_more() -> None:
+    placed = [block(64, 0, 2), block(64, 2, 4)]
+    (arena,) = arenas_on("cpu", placed, [], Settings())
+    assert (arena.bytes, arena.first, arena.last) == (64, 0, 4)
+
+
+def test_several_where_one_would_hold_more() -> None:
+    placed = [block(640, 0, 2), block(64, 1, 2), block(64, 2, 4), block(64, 3, 4)]
+    others = [block(640, 2, 4)]
+    assert [arena.bytes for arena in arenas_on("cpu", placed, others, Settings())] == [704, 128]
+    assert [arena.bytes for arena in arenas_on("cpu", placed, others, Settings(split=False))] == [704]
+    placed.append(block(64, 3, 5, escapes=True))
+    assert len(arenas_on("cpu", placed, others, Settings())) == 1
+
+
+@pytest.mark.parametrize(("device", "alignment"), [("cpu", 64), ("cuda:1", 512)])
+def test_alignment_of_a_device(device: str, alignment: int) -> None:
+    (arena,) = arenas_on(device, [block(4, 0, 2), block(4, 1, 2)], [], Settings())
+    assert sorted(arena.plan.offsets.tolist()) == [0, alignment]
+    assert arena.bytes == 2 * alignment
+
+
+def test_planners_of_ones_own_are_told_apart_by_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memplan.planning import registry
+
+    def low(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
+        return memplan.Placement([0])
+
+    def high(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
+        return memplan.Placement([64])
+
+    def key_with(run: Any) -> str:
+        memplan.register(memplan.PlannerInfo("mine", "mine", False, (), "", "", run=run))
+        return Settings(planner="mine").key
+
+    monkeypatch.setattr(registry, "_registered", {})
+    assert key_with(low) == key_with(low) != key_with(high)
+    without_source = eval("lambda problem, options: None")
+    assert key_with(without_source) != key_with(without_source)
+    assert Settings().key == Settings().key != Settings(planner="cp_sat").key
+
+
+# The text of a wrapper
+
+ARENA = re.compile(r"(arena\d+)_(\w+) = empty_strided_cpu\(\((\d+), \), \(1, \), torch\.(\w+)\)")
+CUT = re.compile(r"(\w+) = reinterpret_tensor\((arena\d+)_(\w+), \((.*?)\), \((.*?)\), (\d+)\)$")
+TAKEN = re.compile(r"(\w+) = (?:reinterpret_tensor\()?(\w+)\b.*; del (\w+)  # reuse")
+FREED = re.compile(r"del (.*)$")
+
+
+class Text:
+    """Walks the lines of `call`: what is cut from arenas lies inside them, and nothing there is cut twice at a time."""
+
+    def __init__(self, code: str) -> None:
+        body = re.search(r"def call\(.*?\n(.*?)\n\s+return \(", code, re.DOTALL)
+        assert body
+        self.size: dict[str, int] = {}  # of arenas
+        self.alive: dict[str, tuple[str, int, int]] = {}  # buffers: arena, begin and end in bytes
+        self.cuts = 0
+        for line in map(str.strip, body[1].splitlines()):
+            self.read(line)
+
+    def read(self, line: str) -> None:
+        import torch
+
+        if found := ARENA.match(line):
+            self.size[found[1]] = int(found[3]) * getattr(torch, found[4]).itemsize
+        elif found := CUT.match(line):
+            width = getattr(torch, found[3]).itemsize
+            shape, stride = ([int(n) for n in found[k].replace(" ", "").split(",") if n] for k in (4, 5))
+            begin = int(found[6]) * width
+            end = begin + width * (1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)))
+            assert begin % 64 == 0
+            assert end <= self.size[found[2]]
+            for name, (arena, low, high) in self.alive.items():
+                assert arena != found[2] or end <= low or high <= begin, f"{found[1]} lies in {name}"
+            self.alive[found[1]] = found[2], begin, end
+            self.cuts += 1
+        elif found := TAKEN.match(line):
+            if found[2] in self.alive:
+                self.alive[found[1]] = self.alive.pop(found[2])
+        elif found := FREED.match(line):
+            for name in found[1].split(", "):
+                self.alive.pop(name, None)
+
+
+@pytest.fixture
+def codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[list[str]]:
+    """The code of all wrappers; no kernel is compiled: where a graph would run, its operators do, one by one."""
+    torch = pytest.importorskip("torch")
+    from types import SimpleNamespace
+
+    from torch._inductor.graph import GraphLowering
+
+    from memplan.inductor.compiled import _eagerly
+
+    found: list[str] = []
+
+    def compile_to_module(graph: Any) -> Any:
+        code, _ = graph.codegen()
+        found.append(code.value)
+        return SimpleNamespace(call=_eagerly(graph.module), __file__=None)
+
+    monkeypatch.setattr(GraphLowering, "compile_to_module", compile_to_module)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch._dynamo.reset()
+    with torch._inductor.config.patch({"force_disable_caches": True, "cpp.simdlen": 1}):
+        yield found
+    torch._dynamo.reset()
+
+
+def check(codes: list[str]) -> None:
+    texts = [Text(code) for code in codes]
+    assert sum(text.cuts for text in texts) > 0
+    for code, text in zip(codes, texts, strict=True):
+        said = re.findall(r"_memplan_loaded\('(.*)'\)", code)
+        assert text.cuts == sum(len(arena["names"]) for line in said for arena in json.loads(line)["arenas"])
+
+
+def run(model: Any, inputs: dict[str, Any], train: bool, **options: Any) -> None:
+    import torch
+
+    with torch.set_grad_enabled(train):
+        result = torch.compile(model, backend=memplan.run.inductor.backend, dynamic=False, options=options)(**inputs)
+        if train:
+            result[0].sum().backward()
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("place", [["intermediate"], ["intermediate", "output"]], ids=["inner", "outputs"])
+def test_the_text_of_dtypes_views_and_concatenations(train: bool, place: list[str], codes: list[str]) -> None:
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(24, 24) for _ in range(4)])
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            for layer in self.layers:
+                y = layer(x)
+                best = (y @ y.mT).softmax(-1).argmax(-1).cumsum(0)
+                turned = torch.view_as_real(torch.view_as_complex(y.view(-1, 12, 2)) * 1j).flatten(1)
+                x = torch.cat([turned[:, :12], (y > 0).double().float()[:, 12:]], -1) @ y.mT @ y + best[:, None]
+            return x, best, x.mT
+
+    torch.manual_seed(0)
+    run(Net(), {"x": torch.randn(8, 24)}, train, place=place)
+    check(codes)
+
+
+def said(codes: list[str]) -> dict[str, Any]:
+    """What forward and backward say of themselves."""
+    found = [json.loads(line) for code in codes for line in re.findall(r"_memplan_loaded\('(.*)'\)", code)]
+    return {graph["name"].split()[0]: graph for graph in found}
+
+
+def test_backward_counts_what_forward_leaves(codes: list[str]) -> None:
+    """A convolution copies what it is given into another layout, and saves the copy under the name of the input."""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(8, 16, 4, stride=4), nn.Linear(16, 4)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            y = self.conv(x).flatten(2).mT
+            return self.head(y.sigmoid()).square(), y
+
+    x = torch.randn(4, 8, 32, 32)
+    run(Net(), {"x": x}, True)
+    forward, backward = said(codes)["forward"], said(codes)["backward"]
+    left = forward["left"]
+    copies = [row for row in left if row["bytes"] == x.nbytes]
+    assert [row["names"] for row in copies] == [[name] for row in copies for name in row["names"]]
+    assert all(name.startswith("primals") for row in copies for name in row["names"])
+    assert copies
+    assert [row["seen"] for row in left].count(True) == 2
+    assert backward["figures"]["cpu"]["planned"] >= sum(row["bytes"] for row in left)
+
+
+def test_the_figures_of_a_graph_in_which_nothing_is_placed(codes: list[str]) -> None:
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (x.sin(),)
+
+    x = torch.randn(64, requires_grad=True)
+    run(Net(), {"x": x}, True)
+    for graph in said(codes).values():
+        assert not graph["arenas"]
+        assert graph["figures"]["cpu"]["planned"] >= x.nbytes
+
+
+def test_an_input_is_held_while_the_last_kernel_that_reads_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from torch._inductor import ir
+    from torch._inductor.codegen import wrapper
+
+    from memplan.inductor.lines import Ledger
+
+    layout = ir.FixedLayout(torch.device("cpu"), torch.float32, [2], [1])
+    free = {name: wrapper.FreeLine(None, ir.InputBuffer(name=name, layout=layout)) for name in "wxyz"}
+    memory, kernel = wrapper.MemoryPlanningLine(None), wrapper.CommentLine("kernel")
+    monkeypatch.setattr(Ledger, "_bytes", lambda self, node: 8)
+    lines = [kernel, free["w"], memory, kernel, free["x"], free["y"], kernel, memory, free["z"], kernel]
+    assert [(block.name, block.last) for block in Ledger(lines).given] == [("w", 1), ("x", 2), ("y", 2), ("z", 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
+@pytest.mark.parametrize("name", ["resnet", "convnext", "swin", "vit", "gpt2", "t5", "llama", "whisper"])
+def test_the_text_of_networks(name: str, train: bool, codes: list[str]) -> None:
+    from builders import models
+
+    example = models.CATALOGUE[name]()
+    inputs = dict(example.inputs) if train else models.inference_inputs(example)
+    run(example.model.train(train), {**inputs, "return_dict": False}, train)
+    check(codes)

@@ -1,0 +1,316 @@
+"""`torch.compile(model, backend="memplan", options={"budget": ...})`: what forward saves is chosen within a budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+
+import memplan  # noqa: E402
+from estimating.test_estimate import peak  # noqa: E402
+from memplan.run.inductor import holding, joint  # noqa: E402
+from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
+from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
+from memplan.run.inductor.copies import AGAIN  # noqa: E402
+from memplan.run.inductor.holding import held  # noqa: E402
+from memplan.run.inductor.settings import settings_of  # noqa: E402
+from run.test_checkpoint import squares, transformer  # noqa: E402
+
+WITHOUT = 10**12
+
+
+def compiled(model: Any, budget: int, found: list[int], backwards: list[Any] | None = None) -> Any:
+    """A model whose graphs run op by op, partitioned within a budget; the bytes that a step holds, the backwards."""
+
+    class Noted(WithinBudget):
+        def __call__(self, gm: Any, joint_inputs: Any, **kwargs: Any) -> Any:
+            graphs = super().__call__(gm, joint_inputs, **kwargs)
+            found.append(held(*graphs, kwargs["num_fwd_outputs"]))
+            if backwards is not None:
+                backwards.append(graphs[1])
+            return graphs
+
+    def as_it_is(graph: Any, inputs: Any) -> Any:
+        graph.graph.set_codegen(torch.fx.graph._BoxedCodeGen())  # frees what it is given, as Inductor does
+        graph.recompile()
+
+        def run(args: Any) -> Any:
+            return graph.forward(args)
+
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    torch._dynamo.reset()
+    return torch.compile(model, backend=aot_autograd(fw_compiler=as_it_is, partition_fn=Noted(budget)))
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each op writes its result: nothing is fused."""
+    for module in (holding, joint):
+        monkeypatch.setattr(module, "in_registers", lambda node: False)
+
+
+def step(model: Any, module: Any, x: Any) -> tuple[int, list[Any]]:
+    """The peak of a second step of a model without chance, and its gradients."""
+    squares(model(x)).backward()
+    module.zero_grad()
+    real = peak(lambda: squares(model(x)).backward())
+    gradients = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad()
+    return real, gradients
+
+
+def test_forward_and_backward_are_within_the_budget_and_gradients_equal(apart: None) -> None:
+    module, x = transformer()
+    module.eval()
+    found: list[int] = []
+    _, gradients = step(compiled(module, WITHOUT, found), module, x)
+    budget = found[0] * 6 // 10
+    real, again = step(compiled(module, budget, found), module, x)
+    assert found[1] <= budget < found[0]
+    assert all(map(torch.equal, gradients, again))
+    assert real <= budget
+
+
+class Residual(torch.nn.Module):
+    """Sums that each need the one before, views of them, and an op with several results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(8)])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            first, second = x.var(-1, keepdim=True), x.view(-1, 2, 64).transpose(0, 1).contiguous().view(-1, 64)
+            x = x + torch.tanh(layer(second)) / (1 + first)
+        return x
+
+
+def test_an_op_may_run_again_more_than_once(apart: None) -> None:
+    torch.manual_seed(0)
+    module, x = Residual(), torch.randn(512, 64)
+    found: list[int] = []
+    backwards: list[Any] = []
+    _, gradients = step(compiled(module, WITHOUT, found), module, x)
+    budget = found[0] * 3 // 10
+    real, again = step(compiled(module, budget, found, backwards), module, x)
+    assert found[1] <= budget
+    assert real <= budget + x.nbytes  # the loss is not in the graphs
+    assert all(map(torch.equal, gradients, again))
+    copies = [node for node in backwards[0].graph.nodes if AGAIN in node.meta]
+    assert sum(node.target == torch.ops.aten.tanh.default for node in copies) > len(module.layers)
+
+
+def test_too_small_a_budget_says_what_is_needed() -> None:
+    module, x = transformer()
+    with pytest.raises(Exception, match=r"no partition of the graph was found that fits 1,000 bytes; the least found"):
+        squares(compiled(module, 1000, [])(x)).backward()
+
+
+class Known:
+    """Partitions by capacity: what they hold, and cost; None where there is none."""
+
+    def __init__(self, usual: int, of_capacity: Any) -> None:
+        self._usual, self._of, self.asked = usual, of_capacity, list[int]()
+
+    def by_torch(self) -> Any:
+        return Partition(None, self._usual, 0.0)  # type: ignore[arg-type]
+
+    def within(self, capacity: int) -> Any:
+        self.asked.append(capacity)
+        peak = self._of(capacity)
+        if peak is None:
+            raise memplan.InfeasibleError("none")
+        return Partition(None, peak, 1000.0 - capacity)  # type: ignore[arg-type]
+
+
+def test_less_is_asked_for_until_the_partition_fits() -> None:
+    known = Known(1000, lambda capacity: capacity + 70)
+    assert within(known, 1000).peak == 1000
+    assert not known.asked
+    assert within(known, 600).peak == 600
+    assert known.asked == [600, 530]
+
+
+def test_steps_double_where_less_is_not_enough() -> None:
+    """Between 550 and 600 nothing changes, so that what is found at 600 is above the budget, however often."""
+    known = Known(1000, lambda capacity: 610 if capacity > 550 else 540)
+    assert within(known, 600).peak == 540
+    assert len(known.asked) <= 10
+
+
+def test_of_what_is_within_the_budget_the_cheapest_is_taken() -> None:
+    known = Known(1000, lambda capacity: 610 if capacity > 505 else capacity)
+    found = within(known, 600)
+    assert 500 < found.peak <= 505
+
+
+def test_the_error_says_the_least_that_works() -> None:
+    known = Known(1000, lambda capacity: capacity + 10 if capacity >= 400 else None)
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 300 bytes; the least found holds 4") as caught:
+        within(known, 300)
+    assert within(Known(1000, known._of), caught.value.peak).peak <= caught.value.peak
+
+
+def test_what_forward_saves_counts_until_backward_has_used_it(apart: None) -> None:
+    """Three layers keep three tensors, and the gradients come while the last of them are there."""
+    module = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(8)])
+    x = torch.randn(1024, 64)
+    found: list[int] = []
+    usual, _ = step(compiled(module, WITHOUT, found), module, x)
+    assert abs(usual - found[0]) <= x.nbytes  # the loss is not in the graphs
+    assert found[0] >= 8 * x.nbytes
+
+
+def test_what_draws_random_numbers_is_saved() -> None:
+    module, x = transformer()
+    found: list[int] = []
+    results = []
+    for budget in (WITHOUT, 10**6):
+        run = compiled(module, budget, found)
+        torch.manual_seed(3)
+        squares(run(x)).backward()
+        results.append([p.grad.clone() for p in module.parameters()])
+        module.zero_grad()
+    assert found[1] < found[0]
+    assert all(map(torch.equal, *results))
+
+
+def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inductor puts its seeds in place of dropout before the graph is cut in two."""
+    layers = [torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Dropout(0.5)]
+    module = torch.nn.Sequential(*layers, *layers, torch.nn.Linear(64, 64)).train()
+    x = torch.randn(256, 64)
+    seen: list[joint.Joint] = []
+    saved = joint.Joint.saved
+    monkeypatch.setattr(joint.Joint, "saved", lambda self, order: (seen.append(self), saved(self, order))[1])
+    found = []
+    for options in ({}, {"budget": 460_000}):
+        torch._dynamo.reset()
+        model = torch.compile(module, backend="memplan", options=options)
+        torch.manual_seed(1)
+        with torch.compiler.config.patch(force_disable_caches=True):
+            squares(model(x)).backward()
+        found.append([p.grad.clone() for p in module.parameters()])
+        module.zero_grad()
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert seen
+    for made in seen:
+        again = dict(zip((op.type for op in made.graph.ops), made.again, strict=True))
+        assert again["prims.inductor_seeds.default"] == "never"
+        assert "same" in again.values()
+
+
+def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
+    small, large = (settings_of({"budget": size}, {}, set())[0] for size in ("1MiB", "2MiB"))
+    assert small.budget == 2**20
+    assert small.key != large.key
+    assert WithinBudget(1).uuid() != WithinBudget(2).uuid()
+    with pytest.raises(ValueError, match="budget"):
+        settings_of({"budget": "much"}, {}, set())
+
+
+def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled holds 600 bytes more than the partitioner thinks; what is not run is forgotten."""
+    from memplan.run.inductor import compiling
+
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        target = patches["custom_partitioner_fn"]._budget
+        if target < 3000:
+            raise memplan.InfeasibleError("less is not to be had", peak=3000)
+        asked.append(target)
+        for name in ("forward", "backward"):
+            loaded(Loaded(name, {"cpu": {"planned": target + 600}}, []).to_text())
+        return target
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    before = times_loaded()
+    assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
+    assert asked == [4000, 3400]
+    assert len(loaded_since(before)) == 2
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 3,200 bytes as Inductor fuses it; .* holds 3,650 at once"):
+        compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 3200)
+    assert len(loaded_since(before)) == 2
+
+
+def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memplan.run.inductor import compiling
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        target = patches["custom_partitioner_fn"]._budget if patches else 10_000
+        for name in ("forward", "backward"):
+            loaded(Loaded(name, {"cpu": {"planned": target}}, []).to_text())
+        return target
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    graph, before = torch.fx.symbolic_trace(torch.nn.Identity()), times_loaded()
+    settings, _ = settings_of({"budget": "60%"}, {}, set())
+    assert compiling.compiled(graph, (), settings, {}) == 6000
+    assert len(loaded_since(before)) == 2  # what was compiled to know the whole is forgotten
+    assert settings.key != settings_of({"budget": "70%"}, {}, set())[0].key
+
+
+def test_a_graph_whose_buffers_cannot_be_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.graph import GraphLowering
+
+    from memplan.errors import UnsupportedError
+    from memplan.run.inductor import compiling
+
+    def fail(*_: Any) -> Any:
+        raise UnsupportedError("its wrapper is another")
+
+    def stop(*_: Any) -> Any:
+        raise RuntimeError("no code")
+
+    monkeypatch.setattr(compiling, "rewritten", fail)
+    monkeypatch.setattr(GraphLowering, "_compile_to_module_lines", stop)
+    torch._dynamo.reset()
+    run = torch.compile(lambda x: x.sin(), backend="memplan", options={"budget": "1GiB"})
+    what = "its wrapper is another; it may hold more than the budget, which only the sizes of its tensors are within"
+    with pytest.warns(RuntimeWarning, match=what), pytest.raises(Exception, match="no code"):
+        run(torch.ones(4, requires_grad=True))
+
+
+@pytest.mark.slow
+def test_what_is_planned_is_held() -> None:
+    """Copies that convolutions save, and results of forward that the caller keeps, count as much as all else."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(8, 32, 4, stride=4), torch.nn.Flatten(2), torch.nn.GELU(), torch.nn.Linear(256, 64)]
+    module, x = torch.nn.Sequential(*layers), torch.randn(8, 8, 64, 64)
+    torch._dynamo.reset()
+    before = times_loaded()
+    run = torch.compile(module, backend="memplan")
+
+    def kept() -> Any:
+        out = run(x)
+        squares(out).backward()
+        return out
+
+    kept()
+    module.zero_grad()
+    real = peak(kept)
+    planned = max(most for graph in loaded_since(before) for most in graph.planned)
+    assert abs(real - planned) <= 64
+
+
+@pytest.mark.slow
+def test_kernels_of_inductor_stay_within_the_budget() -> None:
+    module, _ = transformer()
+    x = torch.randn(2048, 32)
+    module.eval()
+    torch._dynamo.reset()
+    usual, gradients = step(torch.compile(module, backend="memplan"), module, x)
+    torch._dynamo.reset()
+    budget = usual * 6 // 10
+    real, again = step(torch.compile(module, backend="memplan", options={"budget": budget}), module, x)
+    assert real <= budget
+    assert all(map(torch.equal, gradients, again))
