@@ -211,7 +211,7 @@ def test_axes_and_title(plan: memplan.Plan, ax: Axes) -> None:
 
 def test_title_of_a_plan_with_a_gap(ax: Axes) -> None:
     memplan.plan(memplan.Problem([10, 6, 8], [0, 1, 3], [2, 4, 5], [1, 8, 1]), "first_fit").plot(ax)
-    assert "at most 37.500% above the optimum" in "".join(ax.get_title(loc=loc) for loc in ("left", "center"))
+    assert "gap 37.500%" in "".join(ax.get_title(loc=loc) for loc in ("left", "center"))
 
 
 def test_names_where_they_fit(plan: memplan.Plan, ax: Axes) -> None:

@@ -17,7 +17,6 @@ from matplotlib.transforms import Bbox
 import memplan
 from memplan import Pool
 from memplan.draw.labels import ending
-from memplan.draw.notebook import plan_html
 
 KIB = 1024
 
@@ -131,12 +130,6 @@ def test_many_boxes_are_bright() -> None:
     height = pixels.shape[0]
     inside = pixels[height - int(area.y0) - 100 : height - int(area.y0) - 2, int(area.x0) + 20 : int(area.x1) - 40]
     assert np.mean(inside.max(axis=2) < 90) < 0.01
-
-
-def test_small_pictures_have_finer_borders_too() -> None:
-    thin = memplan.plan(memplan.Problem([1 << 20, 1, 1 << 20], [0, 0, 1], [1, 4, 4]), "naive")
-    html = plan_html(thin)
-    assert html.count('stroke="none"') == 1
 
 
 # Several methods

@@ -115,7 +115,7 @@ def test_two_planners() -> None:
     assert {c.kinds for c in d.changes} == {("moved",)}
     assert d.at_load == ()
     text = " ".join(str(d).split())
-    assert text.startswith("The peak falls from 10 B to 8 B (-2 B, -20.0%); it was at most 25.000% above")
+    assert text.startswith("The peak falls from 10 B to 8 B (-2 B, -20.0%); gap 25.000% before, optimal now")
     assert "The load stays at 8 B, at step 4." in text
     assert f"{len(d.changes)} moved, {d.same} are the same." in text
 
@@ -208,7 +208,7 @@ def test_two_optimal_plans_are_both_called_optimal() -> None:
     before, after = memplan.plan(problem(a=(4, 0, 2))), memplan.plan(problem(a=(8, 0, 2)))
     text = str(before.diff(after))
     assert text.startswith("The peak rises from 4 B to 8 B (+4 B, +100.0%); both are optimal.")
-    assert "above the optimum" not in text
+    assert "gap" not in text
 
 
 def test_a_page_has_all_changes_and_both_plans(tmp_path: Path) -> None:

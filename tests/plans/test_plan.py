@@ -329,7 +329,7 @@ def test_summary(plan: memplan.Plan) -> None:
 
 
 def test_str_is_one_line(plan: memplan.Plan) -> None:
-    start = "peak 22 B (22 bytes), at most 37.500% above the optimum: 3 buffers, first_fit, "
+    start = "peak 22 B (22 bytes), gap 37.500%: 3 buffers, first_fit, "
     assert str(plan).startswith(start)
     assert str(plan).endswith(" s")
     optimal = dataclasses.replace(memplan.plan(([4], [0], [1])), seconds=0.25, interrupted=True)

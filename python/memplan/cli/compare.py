@@ -169,7 +169,9 @@ class _Progress:
         self._done += 1
 
     def __str__(self) -> str:
-        return f"comparing: {self._done} of {self._total} plans, {time.monotonic() - self._begin:.0f} s"
+        from ..printing.units import seconds
+
+        return f"comparing: {self._done} of {self._total} plans, {seconds(int(time.monotonic() - self._begin))}"
 
     def __rich__(self) -> Text:
         from rich.text import Text

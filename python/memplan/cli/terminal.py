@@ -64,16 +64,16 @@ class Progress:
         self._order = found
 
     def __str__(self) -> str:
-        from ..printing.units import format_bytes, percent
+        from ..printing.units import format_bytes, gap_text, seconds
 
-        seconds = f"{time.monotonic() - self._begin:.0f} s"
+        spent = seconds(int(time.monotonic() - self._begin))
         if self._best is None and self._order is not None:
             needed, bound = format_bytes(self._order.needed), format_bytes(self._order.bound)
-            return f"ordering: load {needed}, bound of all orders {bound}, {seconds}"
+            return f"ordering: load {needed}, bound of all orders {bound}, {spent}"
         if self._best is None:
-            return f"planning: {seconds}"
+            return f"planning: {spent}"
         peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)
-        return f"planning: peak {peak}, bound {bound}, gap {percent(self._best.gap)}, {seconds}"
+        return f"planning: peak {peak}, bound {bound}, {gap_text(self._best.peak, self._best.lower_bound)}, {spent}"
 
     def __rich__(self) -> Text:
         from rich.text import Text

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from ..draw.colours import PALETTE, colourings
+from ..draw.figures import ink, new_figure, png, save
 from ..draw.gantt import plot_coloured
 from ..draw.highlight import steps_of
-from ..draw.ink import ink
-from ..files import replacing
 from ..printing.tables import Table
 from ..printing.units import format_bytes, percent, unit_of
 from ..text import printable
@@ -113,25 +111,17 @@ def plot_comparison(
 
 def save_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """Draw a comparison into a file; its suffix says the format (png, svg, pdf)."""
-    figure = _figure(comparison)
-    with replacing(path) as beside:
-        figure.savefig(beside, dpi=150)
+    save(_figure(comparison), path)
 
 
 def picture(comparison: Comparison) -> bytes:
     """The drawing as a PNG."""
-    buffer = BytesIO()
-    _figure(comparison).savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+    return png(_figure(comparison))
 
 
 def _figure(comparison: Comparison) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     chosen = _chosen(comparison, None)
-    figure = Figure(figsize=_inches(comparison, chosen), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_inches(comparison, chosen))
     _draw(figure, comparison, chosen, None)
     return figure
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ..draw.gantt import plans_picture
 from ..plans.pools import exact, number
 from ..plans.pools_text import cost_text
-from ..plans.verdict import above
 from ..printing.tables import (
     Report,
     Table,
@@ -17,6 +16,7 @@ from ..printing.tables import (
 from ..printing.units import (
     counted,
     format_bytes,
+    gap_text,
     op_label,
 )
 
@@ -63,14 +63,12 @@ def _peaks(diff: PlanDiff) -> str:
     was, now = _state(diff.before), _state(diff.after)
     if was == now == _OPTIMAL:
         return f"{text}; both are optimal{', each in its order' if diff.moved_ops else ''}."
-    return f"{text}; it was {was}, and is {now}."
+    return f"{text}; {was} before, {now} now."
 
 
 def _state(figures: Figures) -> str:
     """How good the peak is."""
-    if figures.peak == figures.lower_bound:
-        return _OPTIMAL
-    return above(figures.peak / figures.lower_bound - 1 if figures.lower_bound else 0.0)
+    return gap_text(figures.peak, figures.lower_bound)
 
 
 def _loads(diff: PlanDiff) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plans.returns import Return
-from ..printing.units import counted, tick, unit_of
+from ..printing.units import counted
 from .colours import OTHERS, buffers_by_name
+from .figures import scale_bytes
 from .labels import label_rectangles
 
 if TYPE_CHECKING:
@@ -112,15 +113,10 @@ def _sample(kind: str, count: int) -> Patch:
 
 
 def _scale(highest: int, steps: Steps, ax: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MultipleLocator
-
-    scale, unit = unit_of(highest)
     ax.set_xlim(*steps)
     ax.set_ylim(0, highest * 1.03)
-    ax.yaxis.set_major_locator(MultipleLocator(2 * tick(highest / scale) * scale))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.tick_params(labelleft=True)
-    ax.set_ylabel(f"away ({unit})")
+    ax.set_ylabel(f"away ({scale_bytes(ax.yaxis, highest, 2)})")
 
 
 def spans(returns: Sequence[Return]) -> list[tuple[int, int]]:

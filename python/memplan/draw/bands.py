@@ -16,7 +16,7 @@ from ..printing.units import (
     unit_of,
 )
 from .colours import PALETTE
-from .ink import ink
+from .figures import ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

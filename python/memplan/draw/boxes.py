@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from ..plans.returns import returns_of
 from ..plans.usage import Part, parts_by_buffer, step_of_peak
-from ..printing.units import format_bytes, tick, unit_of
+from ..printing.units import format_bytes, unit_of
 from .away import colours_of, draw_arrows, draw_away
 from .bands import draw_bands
-from .borders import borders
 from .colours import OTHERS, Colouring, faded
-from .curve import load_shown
+from .curve import draw_load
+from .figures import ink, scale_bytes
 from .highlight import Mark, Steps
-from .ink import ink
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
 
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
 
     from ..plans.plan import Plan
 
-_LOAD = "#5B6B7B"
+_BARE = 1.5  # points; a thinner box has no border: a line of any width darkens the pixels that it shares
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
-_STAIRS = 1500  # of the load that can be seen apart
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def draw(
     for mark in found:
         if not mark.whole:
             _draw_inside(mark, colours.colours[mark.buffer], ax)
-    _draw_load(plan, ax if strip is None else strip, steps, filled=strip is not None)
+    draw_load(problem, ax if strip is None else strip, steps, filled=strip is not None)
     if returns := returns_of(plan):
         marked = {name for mark in found for name in (mark.slot.name, problem.name(mark.buffer))}
         draw_arrows([one for one in returns if not found or {one.left.name, one.back.name} & marked], steps, ax)
@@ -129,13 +127,13 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
 
 
 def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
-    """Points."""
+    """How wide, in points: finer where boxes are thin, and none where they would be much of what is seen."""
     problem, window = plan.problem, ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
     width, height = window.width * points, window.height * points
     life = np.minimum(problem.last[shown], steps[1]) - np.maximum(problem.first[shown], steps[0])
     thickness = np.minimum(life * (width / (steps[1] - steps[0])), problem.size[shown] * (height / top))
-    return borders(thickness)
+    return np.where(thickness < _BARE, 0.0, np.minimum(thickness / 8, 0.6))
 
 
 def _outline(parts: Sequence[Part], offset: int) -> Path:
@@ -146,15 +144,6 @@ def _outline(parts: Sequence[Part], offset: int) -> Path:
     corners = [(x, offset + y) for loop in loops for x, y in (*loop, loop[0])]
     codes = [code for loop in loops for code in (Path.MOVETO, *[Path.LINETO] * (len(loop) - 1), Path.CLOSEPOLY)]
     return Path(np.array(corners, dtype=np.float64), codes)
-
-
-def _draw_load(plan: Plan, ax: Axes, steps: Steps, filled: bool) -> None:
-    """The load as a staircase, behind all that is in these axes."""
-    step, load = load_shown(plan.problem, *steps, _STAIRS)
-    if filled:
-        ax.fill_between(step, load, step="post", color=_LOAD, alpha=0.35, linewidth=0)
-    label = f"load, at most {format_bytes(plan.load)}"
-    ax.step(step, load, where="post", color=_LOAD, linewidth=1, label=label, zorder=0.5)
 
 
 def _draw_peak(plan: Plan, ax: Axes) -> None:
@@ -188,13 +177,10 @@ def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
 
 
 def _scale(steps: Steps, highest: int, ax: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+    from matplotlib.ticker import MaxNLocator
 
     ax.set_xlim(*steps)
     ax.set_ylim(0, highest * 1.03)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    scale, unit = unit_of(highest)
-    ax.yaxis.set_major_locator(MultipleLocator(tick(highest / scale) * scale))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
-    ax.set_ylabel(f"address ({unit})")
+    ax.set_ylabel(f"address ({scale_bytes(ax.yaxis, highest)})")

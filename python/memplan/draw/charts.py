@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from ..plans.pools_text import cost_text
 from ..plans.returns import Return
-from ..plans.verdict import enough, optimal, planned_by
-from ..printing.units import counted, format_bytes, percent
+from ..plans.verdict import planned_by, state
+from ..printing.units import counted, format_bytes
 from ..text import printable
 from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
@@ -212,8 +212,7 @@ def title_of(plan: Plan) -> str:
     who = planned_by(plan.planner, plan.ordered_by)
     if plan.memories is not None:
         return f"{who}: {counted(len(plan.memories), 'pools')}, {cost_text(plan.memories)}"
-    state = optimal(plan) if plan.optimal else enough(plan) or f"gap {percent(plan.gap)}"
-    return f"{who}: peak {format_bytes(plan.peak)}, {state}"
+    return f"{who}: peak {format_bytes(plan.peak)}, {state(plan)}"
 
 
 def _frame(axes: Axes) -> dict[str, Any]:

@@ -6,23 +6,21 @@ The load is drawn where it hides no box: in a strip below the boxes, or behind t
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from ..files import replacing
 from ..plans.moved_ops import moved_ops
 from ..plans.pools_text import cost_text
 from ..plans.returns import returns_of
-from ..plans.verdict import above, changes_text, enough, optimal, planned_by
+from ..plans.verdict import changes_text, planned_by, state
 from ..printing.units import counted, format_bytes
 from .away import height
 from .bands import scale_bands, spaced
 from .boxes import Panels, draw
+from .checks import checked_plans, checked_titles
 from .colours import OTHERS, Colouring, buffers_by_name, colouring
-from .given import checked_plans, checked_titles
+from .figures import new_figure, png, save
 from .highlight import Steps, marks, window
 from .legend import legend
 
@@ -31,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..plans.plan import Plan
+
+_SMALL = (9, 5)  # inches
 
 
 def plot_plan(
@@ -154,15 +154,9 @@ def plot_plans(
 
 def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
     """Plans side by side, as a PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_inches(len(plans)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_inches(len(plans)))
     _plot_side_by_side(lambda: figure, plans, titles)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=100)
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _plot_side_by_side(
@@ -208,15 +202,18 @@ def check_options(
 
 def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
     """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    save(_figure(plan, _inches(1), **options), path)
 
-    figure = Figure(figsize=_inches(1), layout="constrained")
-    FigureCanvasAgg(figure)
+
+def plan_picture(plan: Plan) -> bytes:
+    """A plan as a small PNG without a title."""
+    return png(_figure(plan, _SMALL, title=""))
+
+
+def _figure(plan: Plan, inches: tuple[float, float], **options: Any) -> Figure:
+    figure = new_figure(inches)
     _plot(plan, lambda: _panels_in(figure, [plan])[0], **options)
-    with replacing(path) as beside, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(beside, dpi=150)
+    return figure
 
 
 def _new_figure(count: int) -> Figure:
@@ -242,12 +239,10 @@ def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
 
 
 def _title(plan: Plan, separator: str) -> str:
-    state = optimal(plan) if plan.optimal else enough(plan) or above(plan.gap)
-    if plan.memories is not None:
-        state = cost_text(plan.memories)
+    good = state(plan) if plan.memories is None else cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)
     where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
-    return f"{who}: {len(plan):,} buffers in {where}{separator}{state}"
+    return f"{who}: {len(plan):,} buffers in {where}{separator}{good}"
 
 
 def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:

@@ -15,9 +15,9 @@ from ..plans.buffer_info import tenants_of
 from ..plans.changes_text import asked_text, least_text
 from ..plans.pools_text import cost_text
 from ..plans.usage import parts_by_buffer, step_of_peak
-from ..plans.verdict import SHARES, above, changes_text, enough, optimal
+from ..plans.verdict import SHARES, changes_text, optimal, state
 from ..printing.tables import WIDTH, printed
-from ..printing.units import counted, format_bytes, percent, shortened
+from ..printing.units import counted, format_bytes, gap_text, seconds, shortened, with_bytes
 from ..text import printable
 
 if TYPE_CHECKING:
@@ -129,13 +129,13 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
     winner = plan.planner
     if plan.winner != plan.planner:
-        winner += f" ({plan.winner} won after {plan.found_after:.3g} s)"
+        winner += f" ({plan.winner} won after {seconds(plan.found_after)})"
     rows = [
         ("buffers", f"{len(plan):,}"),
         ("shared", _shared(plan)),
-        ("naive", f"{format_bytes(plan.naive)} ({plan.naive:,} bytes)"),
-        ("load", f"{format_bytes(plan.load)} ({plan.load:,} bytes)"),
-        ("peak", f"{format_bytes(plan.peak)} ({plan.peak:,} bytes), {saved:.1%} below naive"),
+        ("naive", with_bytes(plan.naive)),
+        ("load", with_bytes(plan.load)),
+        ("peak", f"{with_bytes(plan.peak)}, {saved:.1%} below naive"),
         ("inside", _inside(plan)),
         ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
         *_memories(plan),
@@ -144,7 +144,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("changes", _changes(plan)),
         ("order", _order(plan)),
         *(("note", note) for note in plan.notes),
-        ("planner", f"{winner}, {plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}"),
+        ("planner", f"{winner}, {seconds(plan.seconds)}{', interrupted' if plan.interrupted else ''}"),
     ]
     return [(label, value) for label, value in rows if value]
 
@@ -178,7 +178,7 @@ def _inside(plan: Plan) -> str:
     if total < _WORTH_SAYING * plan.peak:
         return ""
     names = ", ".join(name for _, name in sorted(held, reverse=True)[:2])
-    return f"{format_bytes(total)} ({total:,} bytes) of the peak are workspace of {names}"
+    return f"{with_bytes(total)} of the peak are workspace of {names}"
 
 
 def _memories(plan: Plan) -> list[tuple[str, str]]:
@@ -188,7 +188,7 @@ def _memories(plan: Plan) -> list[tuple[str, str]]:
     rows = []
     for pool in plan.memories.values():
         room = "" if pool.capacity is None else f" of {format_bytes(pool.capacity)}"
-        state = "optimal for what lies in it" if pool.optimal else f"gap {percent(pool.gap)}"
+        state = "optimal for what lies in it" if pool.optimal else gap_text(pool.peak, pool.lower_bound)
         rows.append((pool.name, f"{format_bytes(pool.peak)}{room} ({state}), {counted(pool.buffers, 'buffers')}"))
     return [*rows, ("accesses", cost_text(plan.memories))]
 
@@ -214,7 +214,7 @@ def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
-    text = f"{enough(plan) or f'gap {percent(plan.gap)}'}, not proven optimal"
+    text = f"{state(plan)}, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
@@ -232,13 +232,13 @@ def _order(plan: Plan) -> str:
 
 def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
-    state = optimal(plan) if plan.optimal else enough(plan) or above(plan.gap)
+    good = state(plan)
     if plan.memories is not None:
-        state = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
+        good = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
-    peak = f"peak {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
-    line = f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {plan.seconds:.3g} s{interrupted}"
+    peak = f"peak {with_bytes(plan.peak)}, {good}"
+    line = f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {seconds(plan.seconds)}{interrupted}"
     if plan.fitting is None:
         return line
     least = f"; {least_text(plan.fitting)}" if plan.fitting.least else ""

@@ -1,4 +1,4 @@
-"""What a notebook shows of plans, graphs and problems: figures and a small picture, in the colours of its theme."""
+"""What a notebook shows of plans, graphs and problems: figures and a small picture."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from .. import _core
-from ..printing.tables import written
+from ..printing.tables import image_of, written
 from ..printing.units import shortened, with_bytes
+from .curve import load_figure
+from .figures import png
+from .gantt import plan_picture
 from .layout import summary_rows
-from .svg import curve_svg, gantt_svg
 
 if TYPE_CHECKING:
     from ..plans.plan import Plan
@@ -21,7 +23,7 @@ _MOST_TYPES = 8
 
 def plan_html(plan: Plan) -> str:
     """The figures of a plan, and a small Gantt chart: below 300 KB, however many buffers there are."""
-    return _page("Plan", [_table(summary_rows(plan)), *([gantt_svg(plan)] if len(plan) else [])])
+    return _page("Plan", [_table(summary_rows(plan)), *([_image(plan_picture(plan), "the plan")] if len(plan) else [])])
 
 
 def graph_html(graph: _core.Graph) -> str:
@@ -60,8 +62,14 @@ def problem_html(problem: _core.Problem) -> str:
     return _page("Problem", [_table(rows), *_curve(problem)])
 
 
+def _image(picture: bytes, alt: str) -> Element:
+    image = image_of(picture, alt)
+    image.set("style", "max-width: 100%; height: auto")
+    return image
+
+
 def _curve(problem: _core.Problem) -> list[Element]:
-    return [curve_svg(problem)] if len(problem) else []
+    return [_image(png(load_figure(problem)), "the load")] if len(problem) else []
 
 
 def _most_common(types: Iterable[str]) -> list[tuple[str, str]]:

@@ -22,13 +22,13 @@ from ..plans.pools_text import cost_text, memories_table
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
 from ..plans.verdict import changes_text, enough, optimal
-from ..printing.units import format_bytes, percent
+from ..printing.units import format_bytes, percent, seconds
 from ..text import printable
 from .away import KINDS, height
 from .bands import spaced
 from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small, title_of
+from .checks import checked_plans, is_plan
 from .colours import COLOUR_BY, Colouring, colourings, samples
-from .given import checked_plans, is_plan
 from .highlight import marks
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
         ("changes", *_changes(plan)),
         ("cost", "" if plan.memories is None else cost_text(plan.memories).removeprefix("cost "), ""),
         ("buffers", f"{len(plan):,}", ""),
-        ("planned in", f"{plan.seconds:.3g} s{', interrupted' if plan.interrupted else ''}", ""),
+        ("planned in", f"{seconds(plan.seconds)}{', interrupted' if plan.interrupted else ''}", ""),
     ]
 
 

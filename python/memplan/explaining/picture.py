@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from ..draw.colours import PALETTE
-from ..draw.ink import ink
-from ..printing.units import format_bytes, tick, unit_of
+from ..draw.figures import ink, new_figure, scale_bytes, svg
+from ..printing.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,25 +18,17 @@ _MARKS = {"peak": PALETTE[5], "load": PALETTE[3], "next-highest": "white"}
 
 def load_svg(explanation: Explanation) -> str:
     """The load that an explanation is about, and the peak, as SVG; nothing for a plan without bytes."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     if not explanation.curve:
         return ""
-    figure = Figure(figsize=(11, 3), layout="constrained")
-    FigureCanvasSVG(figure)
+    figure = new_figure((11, 3))
     _draw_load(explanation, figure.add_subplot())
-    file = StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    text = file.getvalue()
-    return text[text.index("<svg") :]
+    return svg(figure)
 
 
 def _draw_load(explanation: Explanation, ax: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
+    from matplotlib.ticker import MaxNLocator
 
     step, load = zip(*explanation.curve, strict=True)
-    scale, unit = unit_of(explanation.peak)
     ax.fill_between(step, load, step="post", color=PALETTE[0], linewidth=0, label="load")
     ax.axhline(
         explanation.peak, color=ink(ax), linestyle="--", linewidth=1, label=f"peak {format_bytes(explanation.peak)}"
@@ -52,8 +43,6 @@ def _draw_load(explanation: Explanation, ax: Axes) -> None:
     ax.set_xlim(step[0], step[-1])
     ax.set_ylim(0, explanation.peak * 1.08)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.yaxis.set_major_locator(MultipleLocator(tick(explanation.peak / scale) * scale))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     ax.set_xlabel("step")
-    ax.set_ylabel(f"in use ({unit})")
+    ax.set_ylabel(f"in use ({scale_bytes(ax.yaxis, explanation.peak)})")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, frameon=False, fontsize="small", borderaxespad=0.2)

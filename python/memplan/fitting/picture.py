@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from io import StringIO
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..draw.colours import PALETTE
-from ..draw.ink import ink
-from ..files import replacing
+from ..draw.figures import ink, new_figure, save, scale_bytes, svg
 from ..printing.tables import Table, html
 from ..printing.units import (
     format_bytes,
     percent,
-    tick,
     unit_of,
 )
 
@@ -103,12 +100,7 @@ def _draw_stairs(pareto: Pareto, scale: float, ax: Axes) -> None:
 
 
 def _scale_capacities(pareto: Pareto, ax: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, MultipleLocator
-
-    most = max([pareto.load, pareto.given or 0, 1])
-    scale, unit = unit_of(most)
-    ax.xaxis.set_major_locator(MultipleLocator(tick(most / scale) * scale))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
+    unit = scale_bytes(ax.xaxis, max([pareto.load, pareto.given or 0, 1]))
     ax.set_xlabel(f"capacity of {pareto.pool} ({unit})" if pareto.pool else f"capacity ({unit})")
 
 
@@ -152,17 +144,11 @@ def _needed(pareto: Pareto) -> str:
 
 def save_pareto(pareto: Pareto, path: str | os.PathLike[str]) -> None:
     """Draw into a file; its suffix says the format."""
-    figure = _drawn(pareto)
-    with replacing(path) as beside:
-        figure.savefig(beside, dpi=150)
+    save(_drawn(pareto), path)
 
 
 def _drawn(pareto: Pareto) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_SIZE)
     _draw(pareto, *_axes_in(figure, pareto))
     return figure
 
@@ -204,7 +190,4 @@ def _none(point: ParetoPoint) -> str:
 
 def pareto_html(pareto: Pareto) -> str:
     """The picture and the table, for notebooks."""
-    file = StringIO()
-    _drawn(pareto).savefig(file, format="svg", metadata={"Date": None})
-    picture = file.getvalue()
-    return f'<div class="memplan">{picture[picture.index("<svg") :]}</div>{html(pareto_table(pareto))}'
+    return f'<div class="memplan">{svg(_drawn(pareto))}</div>{html(pareto_table(pareto))}'

@@ -14,7 +14,7 @@ from .. import _core
 from ..plans.crossing import Staying, crossings
 from ..plans.failing import LISTED, invalid_plan
 from ..plans.plan import Plan
-from ..printing.units import percent
+from ..printing.units import gap_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ class MethodsPlan:
         return text(methods_table(self))
 
     def __repr__(self) -> str:
-        state = "optimal" if self.optimal else f"gap {percent(self.gap)}"
+        state = gap_text(self.peak, self.lower_bound)
         return f"<memplan.MethodsPlan: {', '.join(self.methods)}, peak {self.peak} bytes, {state}>"
 
     def _repr_html_(self) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..draw.gantt import plot_plan
 from ..draw.labels import ending, letters_in
 from ..plans.usage import Ints
-from ..plans.verdict import above
 from ..printing.tables import Table
-from ..printing.units import format_bytes, shortened
+from ..printing.units import format_bytes, gap_text, shortened, with_bytes
 from ..text import printable
 
 if TYPE_CHECKING:
@@ -43,8 +42,7 @@ def methods_table(plan: MethodsPlan) -> Table:
         f"stays between methods: {format_bytes(stays)}: {names}" if plan.shared else "nothing stays between methods",
         f"an arena for each method: at least {format_bytes(plan.separate)}",
     )
-    state = "optimal" if plan.optimal else above(plan.gap)
-    title = f"{len(plan)} methods in one arena of {format_bytes(plan.peak)} ({plan.peak:,} bytes), {state}"
+    title = f"{len(plan)} methods in one arena of {with_bytes(plan.peak)}, {gap_text(plan.peak, plan.lower_bound)}"
     return Table(title, header, rows, frozenset(header[1:]), notes, {"method": None})
 
 
@@ -93,8 +91,8 @@ def _raise(ax: Axes) -> None:
 
 
 def _title(plan: MethodsPlan) -> str:
-    state = "optimal" if plan.optimal else above(plan.gap)
-    return f"{len(plan)} methods in {format_bytes(plan.peak)}, {state}; at least {format_bytes(plan.separate)} apart"
+    good = gap_text(plan.peak, plan.lower_bound)
+    return f"{len(plan)} methods in {format_bytes(plan.peak)}, {good}; at least {format_bytes(plan.separate)} apart"
 
 
 def _steps(plan: MethodsPlan) -> list[tuple[int, int]]:

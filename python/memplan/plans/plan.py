@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..printing.units import percent
+from ..printing.units import gap_text
 from .changes import Change, Fitting
 from .failing import LISTED, invalid_plan
 from .later import later
@@ -703,8 +703,7 @@ class Plan:
         return line_text(self)
 
     def __repr__(self) -> str:
-        state = "optimal" if self.optimal else f"gap {percent(self.gap)}"
-        state += ", interrupted" if self.interrupted else ""
+        state = gap_text(self.peak, self.lower_bound) + ", interrupted" * self.interrupted
         return f"<memplan.Plan: {len(self)} buffers, peak {self.peak} bytes, {state}, planner {self.planner!r}>"
 
     def _repr_html_(self) -> str:

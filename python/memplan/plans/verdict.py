@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..printing.units import counted, format_bytes, percent
+from ..printing.units import counted, format_bytes, gap_text
 
 if TYPE_CHECKING:
     from .changes import Fitting
@@ -27,11 +27,6 @@ def optimal(plan: Plan) -> str:
     return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
 
 
-def above(gap: float) -> str:
-    """How much lower another plan might peak, if this one is not proven optimal."""
-    return f"at most {percent(gap)} above the optimum"
-
-
 def enough(plan: Plan) -> str:
     """That the search ended as soon as a plan was within what was asked for; empty for other plans."""
     capacity = plan.capacity
@@ -40,6 +35,11 @@ def enough(plan: Plan) -> str:
     if capacity is None or plan.optimal or plan.peak > capacity or plan.memories is not None:
         return ""
     return f"within {format_bytes(capacity)}, where the search ended"
+
+
+def state(plan: Plan) -> str:
+    """How good the peak of a plan is: optimal, within what was asked for, or its gap."""
+    return optimal(plan) if plan.optimal else enough(plan) or gap_text(plan.peak, plan.lower_bound)
 
 
 def planned_by(planner: str, order: str) -> str:

@@ -188,8 +188,13 @@ def html_page(title: str, *body: str) -> str:
 
 def html_image(png: bytes, alt: str) -> str:
     """A picture that is part of the page; `alt` says what it shows."""
+    return written(image_of(png, alt))
+
+
+def image_of(png: bytes, alt: str) -> Xml.Element:
+    """A picture as an element."""
     address = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    return written(Xml.Element("img", {"alt": printable(alt), "src": address}))
+    return Xml.Element("img", {"alt": printable(alt), "src": address})
 
 
 def written(element: Xml.Element) -> str:

@@ -18,6 +18,11 @@ def percent(share: float | None) -> str:
     return "<0.001%" if 0 < share < 0.5e-5 else f"{share:,.3%}"
 
 
+def gap_text(peak: int, bound: int) -> str:
+    """How good a peak is: "optimal", or "gap 1.234%"."""
+    return "optimal" if peak == bound else f"gap {percent(max(peak / max(bound, 1) - 1, 1e-9))}"
+
+
 def seconds(count: float | None) -> str:
     """Seconds with three digits: "0.0123 s", "1,234 s". Empty where there are none."""
     if count is None:

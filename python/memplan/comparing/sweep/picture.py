@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...files import replacing
+from ...draw.figures import new_figure, png, save
 from ...printing.tables import WIDTH, Table, html, html_image, html_page, text
 from ...printing.units import percent
 from ...text import printable
@@ -126,10 +125,8 @@ def sweep_text(sweep: Sweep, width: int = WIDTH) -> str:
 def sweep_page(sweep: Sweep) -> str:
     """A page with the table, all figures per source, and the map."""
     tables = [gap_table(sweep), *map(comparison_table, sweep)]
-    buffer = BytesIO()
-    _figure(sweep).savefig(buffer, format="png", dpi=110)
     title = _title(sweep)
-    return html_page(title, *map(html, tables), html_image(buffer.getvalue(), f"{title}, as a map"))
+    return html_page(title, *map(html, tables), html_image(png(_figure(sweep)), f"{title}, as a map"))
 
 
 def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -155,17 +152,11 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None
 
 def save_sweep(sweep: Sweep, path: str | os.PathLike[str]) -> None:
     """Draw the map into a file; its suffix says the format (png, svg, pdf)."""
-    figure = _figure(sweep)
-    with replacing(path) as beside:
-        figure.savefig(beside, dpi=150)
+    save(_figure(sweep), path)
 
 
 def _figure(sweep: Sweep) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=_inches(sweep), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(_inches(sweep))
     _draw(sweep, figure.add_subplot(), None)
     return figure
 
