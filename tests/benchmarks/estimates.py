@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from networks import NETWORKS, network
 from real_peaks import allocated
-from reporting import Rows, arguments, mib, replace_section, report
+from reporting import Rows, arguments, mib, pivoted, replace_section, report
 
 import memplan
 
@@ -48,7 +48,8 @@ def main() -> None:
     for section, (head, cells, found) in zip(SECTIONS, tables, strict=True):
         about = report(section, head, cells, found, options)
         if docs:
-            replace_section(section, about, head, cells, PAGE)
+            short = pivoted(head, cells, head[:1], head[1:2], head[2:]) if head is HEAD else (head, cells)
+            replace_section(section, about, *short, PAGE)
 
 
 class Encoder(torch.nn.Module):

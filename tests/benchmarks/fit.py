@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fit_others import RULES, Others
-from reporting import Rows, arguments, replace_section, report, show
+from reporting import Rows, arguments, pivoted, replace_section, report, show
 
 import memplan
 from memplan import _core
@@ -26,12 +26,9 @@ from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 
 SECTION, MOVES = "fit", "fit with moves"
-HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES)
+HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES, "best rule")
 TRANSFERS = (2.0, 0.5)  # of a byte that is moved, beside 1 for one that an op touches
-HEAD_OF_MOVES = (
-    *("network", "% of load"),
-    *(f"{what} at {price:g}" for price in TRANSFERS for what in ("memplan", "bound", "moved out")),
-)
+HEAD_OF_MOVES = ("network", "% of load", "price", "memplan", "bound", "moved out")
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "fit.md"
 INSTANCES = ROOT.parent / "shared" / "instances" / "torch"
@@ -56,19 +53,24 @@ def main() -> None:
         if name not in {row["network"] for row in known}:
             network = Network(name, options.instances, options.kept)
             known += [printed(network.row(percent), cells_of) for percent in PERCENT]
-            known += [printed(network.row_with_moves(percent), cells_of_moves) for percent in PERCENT_WITH_MOVES]
+            known += [network.row_with_moves(percent) for percent in PERCENT_WITH_MOVES]
             if options.json:
                 write_text(options.json, json.dumps({"rows": known}))
     rows, moves = ([row for row in known if ("moves" in row) == moved] for moved in (False, True))
     docs, options.docs = options.docs, False
-    cells, cells_with_moves = [cells_of(row) for row in rows], [cells_of_moves(row) for row in moves]
+    cells, cells_with_moves = (
+        [cells_of(row) for row in rows],
+        [cells_of_moves(row, price) for row in moves for price in TRANSFERS],
+    )
     about = report(SECTION, HEAD, cells, rows + moves, options)
     show(HEAD_OF_MOVES, cells_with_moves)
     for line in (summary(rows), summary_of_moves(moves)):
         print(line)
     if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
-        replace_section(MOVES, about, HEAD_OF_MOVES, cells_with_moves, PAGE)
+        costs = ("memplan", "bound", "best rule")
+        replace_section(SECTION, about, *pivoted(HEAD, cells, HEAD[:2], HEAD[2:3], costs), PAGE)
+        table = pivoted(HEAD_OF_MOVES, cells_with_moves, HEAD_OF_MOVES[:1], HEAD_OF_MOVES[1:3], HEAD_OF_MOVES[3:])
+        replace_section(MOVES, about, *table, PAGE)
 
 
 class Network:
@@ -133,16 +135,20 @@ def printed(row: dict[str, Any], cells: Callable[[Mapping[str, Any]], list[str]]
 
 def cells_of(row: Mapping[str, Any]) -> list[str]:
     """A row of the table; "-" where nothing fits, with the floor where that is proven."""
-    cells = [row["network"].removesuffix("_train"), str(row["ops"]), str(row["percent"])]
-    return [*cells, *costs_in(row), f"{row['seconds']:.1f}", *(share(row[rule]) for rule in RULES)]
+    cells = [row["network"].removesuffix("_train"), str(row["ops"]), f"{row['percent']} %"]
+    rules = [row[rule] for rule in RULES]
+    return [
+        *cells,
+        *costs_in(row),
+        f"{row['seconds']:.1f}",
+        *map(share, [*rules, min(filter(None, rules), default=None)]),
+    ]
 
 
-def cells_of_moves(row: Mapping[str, Any]) -> list[str]:
-    cells = [row["network"].removesuffix("_train"), str(row["percent"])]
-    for price in TRANSFERS:
-        found = row[f"{price:g}"]
-        cells += [*costs_in(found), share(found["moved"])]
-    return cells
+def cells_of_moves(row: Mapping[str, Any], price: float) -> list[str]:
+    found = row[f"{price:g}"]
+    cells = [row["network"].removesuffix("_train"), f"{row['percent']} %", f"at {price:g}"]
+    return [*cells, *costs_in(found), share(found["moved"])]
 
 
 def costs_in(found: Mapping[str, Any]) -> list[str]:

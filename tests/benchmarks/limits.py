@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reporting import arguments, report
+from reporting import arguments, pivoted, report
 
 import memplan
 
@@ -284,7 +284,7 @@ def main() -> None:
         limited = figure["limited"]
         memory = "" if limited["memory"] is None else f"{limited['memory'] / 2**20:,.0f}"
         cells.append([figure["row"], f"{figure['size']:,}", cell(limited), memory, cell(figure["interrupted"])])
-    report("limits", head, cells, figures, options)
+    report("limits", *pivoted(head, cells, head[:1], head[1:2], head[2:]), figures, options)
 
 
 if __name__ == "__main__":

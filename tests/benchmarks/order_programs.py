@@ -29,7 +29,7 @@ from unittest import mock
 
 from networks import NETWORKS, network
 from real_peaks import allocated
-from reporting import Rows, arguments, ratio, replace_section, report
+from reporting import Rows, arguments, pivoted, ratio, replace_section, report
 
 import memplan
 from memplan.importers.torch.module import loss_of
@@ -58,7 +58,7 @@ def main() -> None:
     docs, options.docs = options.docs, False
     about = report(SECTION, HEAD, cells, rows, options)
     if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
+        replace_section(SECTION, about, *pivoted(HEAD, cells, HEAD[1:2], (HEAD[0], HEAD[2]), HEAD[5:7]), PAGE)
 
 
 def row_of(runtime: str, name: str, run: str, sizes: list[int], loads: list[int] | None, equal: bool | None) -> Row:

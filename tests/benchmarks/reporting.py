@@ -67,6 +67,24 @@ def replace_section(
     write_text(page, text[: found.start()] + inside + text[found.end() :])
 
 
+def pivoted(
+    head: Sequence[str], cells: Iterable[Sequence[str]], keys: Sequence[str], by: Sequence[str], shown: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The head and the cells of a shorter table: a row for what `keys` say, and a column for what `by` say.
+
+    Each cell has those of `shown`, with slashes between them.
+    """
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for row in cells:
+        named = dict(zip(head, row, strict=True))
+        column = ", ".join(filter(None, (named[key] for key in by)))
+        columns[column] = None
+        said = " / ".join(named[key] for key in shown)
+        rows.setdefault(tuple(named[key] for key in keys), {})[column] = said.strip(" /")
+    return [*keys, *columns], [[*row, *(found.get(column, "") for column in columns)] for row, found in rows.items()]
+
+
 def row_of(cells: Iterable[str]) -> str:
     """A row of a table in Markdown."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

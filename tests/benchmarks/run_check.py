@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from reporting import Rows, arguments, ratio, report
+from reporting import Rows, arguments, report
 from torch import Tensor, nn
 
 import memplan
@@ -35,7 +35,7 @@ from builders import models
 from builders.running import random_plan, shortened
 
 SECTION = "run check"
-HEAD = ("network", "door", "ops", "copied", "plans", "runs", "wrong", "up to rounding", "lives shortened", "found")
+HEAD = ("network", "doors", "plans", "runs", "wrong", "up to rounding", "lives shortened", "found")
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("auto", {}),
     ("first_fit", {}),
@@ -434,9 +434,11 @@ def main() -> int:
                 tallies.append(Tally(name, door, wrong=[f"{type(error).__name__}: {str(error)[:300]}"]))
             print(tallies[-1], flush=True)
     rows: Rows = [vars(tally) for tally in tallies]
-    figures = [(t.network, t.door, t.ops, ratio(t.copied, t.ops), *counts(t)) for t in tallies]
-    sums = [sum(column) for column in zip(*map(counts, tallies), strict=True)]
-    cells = [[str(figure) for figure in line] for line in [*figures, ("all", "", "", "", *sums)]]
+    groups = {name: [t for t in tallies if t.network == name] for name in dict.fromkeys(t.network for t in tallies)}
+    sums = {
+        name: map(sum, zip(*map(counts, group), strict=True)) for name, group in (groups | {"all": tallies}).items()
+    }
+    cells = [[name, str(len(groups.get(name, tallies))), *map(str, found)] for name, found in sums.items()]
     report(SECTION, HEAD, cells, rows, options)
     return int(any(tally.wrong for tally in tallies))
 
