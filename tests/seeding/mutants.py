@@ -1,9 +1,9 @@
 """Faults seeded into the core and the package, one at a time: is each of them found?
 
-    python tests/mutants.py [--jobs 2] [--graphs 20000] [--only memories fit] [--sample 12 --seed 1]
-                            [--core build/libmemplan_core.a]
+    python tests/seeding/mutants.py [--jobs 2] [--graphs 20000] [--only memories fit] [--sample 12 --seed 1]
+                                    [--core build/libmemplan_core.a]
 
-Takes a core that is built, or builds it, then for each fault of tests/faults.py compiles the one changed file. In the
+Takes a core that is built, or builds it, then for each fault of faults.py compiles the one changed file. In the
 storage stage tests/cpp/random_run is to find it on graphs, where every plan is verified on its problem and replayed on
 its graph. In the searches and the bounds it is test_search, where all that is kept is compared to a plain version,
 test_pairs, where all placements are tried, or random_search, where what is claimed is held against the optimum. Other
@@ -26,16 +26,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from rich.console import Console
 from rich.table import Table
 
-from faults import FAULTS, Fault
+from builders.paths import ROOT, TESTS
+from seeding.faults import FAULTS, Fault
+from seeding.source import CORE, PACKAGE, mutated
 
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "cpp" / "src"
 BINDINGS = ROOT / "cpp" / "bindings"
-PACKAGE = ROOT / "python" / "memplan"
-TESTS = ROOT / "tests" / "cpp"
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--core", type=Path, help="the core as a static library, built from these sources file by file")
     options = parser.parse_args()
-    for fault in FAULTS:
-        source_of(fault)
-    faults = [fault for fault in FAULTS if any(text in fault.file for text in options.only)]
+    faults = [fault for fault in FAULTS if any(text in file_of(fault) for text in options.only)]
     faults = random.Random(options.seed).sample(faults, min(options.sample, len(faults)))
     table = Table("fault", "file", "found by", "seconds")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
@@ -101,7 +99,7 @@ def main() -> int:
                 print(f"without any fault: {failure}", file=sys.stderr)
                 return 1
     for fault, outcome in zip(faults, found, strict=True):
-        table.add_row(fault.what, fault.file, outcome.finding or "[bold]NOTHING[/bold]", f"{outcome.seconds:.1f}")
+        table.add_row(fault.what, file_of(fault), outcome.finding or "[bold]NOTHING[/bold]", f"{outcome.seconds:.1f}")
     Console(width=140).print(table)
     print(f"{len(finders)} of {len(faults)} faults found")
     return 0 if len(finders) == len(faults) else 1
@@ -134,10 +132,10 @@ class Trial:
     def checks_for(self, fault: Fault) -> tuple[Check, ...]:
         if fault.found_by:
             return (Check(fault.found_by),)
-        return self.checks.get(fault.file.partition("/")[0], self.checks[""])
+        return self.checks.get(file_of(fault).partition("/")[0], self.checks[""])
 
     def compile_test(self, test: str) -> None:
-        compile_cpp(TESTS / f"{test}.cpp", self.object_of(test))
+        compile_cpp(TESTS / "cpp" / f"{test}.cpp", self.object_of(test))
 
     def compile_bindings(self) -> None:
         """All files of the bindings as one, which is quicker; it is linked with each mutant."""
@@ -160,9 +158,9 @@ class Trial:
         """What finds the fault."""
         start = time.perf_counter()
         folder = Path(tempfile.mkdtemp(dir=self.folder))
-        file = path_of(fault)
+        file, text = mutated(fault)
         mutant = folder / file.name
-        mutant.write_text(source_of(fault).replace(fault.old, fault.new), encoding="utf-8")
+        mutant.write_text(text, encoding="utf-8")
         if file.suffix == ".cpp":
             compile_cpp(mutant, folder / "mutant.o", file.parent)
         outcome = Outcome(None, None, 0)
@@ -179,7 +177,9 @@ class Trial:
         if not check.in_python:
             return self.finding(check, folder / check.test, folder / "mutant.o")
         if mutant.suffix == ".py":
-            return self.found_in_python(check, "memplan." + fault.file.removesuffix(".py").replace("/", "."), mutant)
+            return self.found_in_python(
+                check, "memplan." + file_of(fault).removesuffix(".py").replace("/", "."), mutant
+            )
         return self.found_in_python(check, "memplan._core", self.linked(folder, folder / "mutant.o"))
 
     def linked(self, folder: Path, *mutant: Path) -> Path:
@@ -190,9 +190,20 @@ class Trial:
 
     def found_in_python(self, check: Check, module: str, file: Path) -> str | None:
         """The first test of a file of tests that fails where a module comes from another file."""
-        command = [sys.executable, "-m", "pytest", "-p", "mutated", "-p", "no:cacheprovider", "-xq", "-n0", "-rN"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "seeding.mutated",
+            "-p",
+            "no:cacheprovider",
+            "-xq",
+            "-n0",
+            "-rN",
+        ]
         command += ["--tb=no", "--hypothesis-seed=0", f"tests/{check.test}"]
-        environment = os.environ | {"MEMPLAN_MUTANT": f"{module}={file}", "PYTHONPATH": str(ROOT / "tests")}
+        environment = os.environ | {"MEMPLAN_MUTANT": f"{module}={file}", "PYTHONPATH": str(TESTS)}
         try:
             done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
         except subprocess.TimeoutExpired:
@@ -222,20 +233,14 @@ class Trial:
         return self.folder / f"{test}.o"
 
 
-def path_of(fault: Fault) -> Path:
-    return (PACKAGE if fault.file.endswith(".py") else SOURCE) / fault.file
+def file_of(fault: Fault) -> str:
+    """The file that the fault changes, below cpp/src or python/memplan."""
+    file, _ = mutated(fault)
+    return str(file.relative_to(CORE if file.is_relative_to(CORE) else PACKAGE))
 
 
-def source_of(fault: Fault) -> str:
-    """The file that the fault changes, which holds `old` once."""
-    text = path_of(fault).read_text(encoding="utf-8")
-    if text.count(fault.old) != 1:
-        raise SystemExit(f"{fault.file}: expected once, found {text.count(fault.old)} times: {fault.old}")
-    return text
-
-
-def compile_cpp(source: Path, target: Path, include: Path = SOURCE, *flags: str) -> None:
-    folders = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", SOURCE, include)]
+def compile_cpp(source: Path, target: Path, include: Path = CORE, *flags: str) -> None:
+    folders = [f"-I{folder}" for folder in (ROOT / "cpp" / "include", CORE, include)]
     run("c++", "-std=c++20", "-O1", "-fPIC", *folders, *flags, "-c", source, "-o", target)
 
 
