@@ -26,7 +26,6 @@ FLOORS = (
     "search/wheel",
     "search/orders",
     "search/ejection",
-    "search/proof",
     "planners",
     "auto",
     "registry",

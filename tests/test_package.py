@@ -101,16 +101,14 @@ def test_imports_point_to_floors_below() -> None:
 def test_the_checkers_of_proofs_see_nothing_of_the_project() -> None:
     checkers = {
         "proofs/checker",
-        "proofs/pair_checker",
-        "proofs/pair_items",
+        "proofs/items",
         "proofs/order_checker",
         "proofs/order_model",
     }
     seen = {(i.file, i.target) for i in imports() if i.file in checkers}
     assert seen == {
         ("proofs/order_checker", "proofs/order_model"),
-        ("proofs/pair_checker", "proofs/checker"),
-        ("proofs/pair_items", "proofs/pair_checker"),
+        ("proofs/items", "proofs/checker"),
     }
     assert not any("_core" in (PACKAGE / f"{name}.py").read_text() for name in checkers)
 

@@ -57,7 +57,6 @@ from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
 from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
-from .proofs.pair_refutation import PairRefutation
 from .proofs.proven import Proven
 from .proofs.refutation import Refutation
 from .ranges.planning import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
@@ -96,7 +95,6 @@ __all__ = [
     "OrderBoundError",
     "OrderInfo",
     "OrderProgress",
-    "PairRefutation",
     "Parameter",
     "Pareto",
     "ParetoPoint",

@@ -55,7 +55,6 @@ __all__: list[str] = [
     "positions_of",
     "price_plan",
     "refute",
-    "refute_pairs",
     "reordered",
     "replay",
     "replay_places",
@@ -1097,20 +1096,10 @@ def refute(
     problem: Problem,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     work: typing.SupportsInt | typing.SupportsIndex,
-) -> list[tuple[int, int, int, int]] | None:
-    """
-    The nodes (parent, buffer, height, step) of a proof that no plan fits, -1 for none; or None. The GIL is
-    released; Ctrl-C ends the search.
-    """
-
-def refute_pairs(
-    problem: Problem,
-    capacity: typing.SupportsInt | typing.SupportsIndex,
-    work: typing.SupportsInt | typing.SupportsIndex,
 ) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int, int, list[tuple[int, int, int]]]]] | None:
     """
-    The same by pairs, for every problem: (buffers, ordered pairs of them, nodes), a node being (parent, lower,
-    upper, difference, clique as (buffer, begin, end)).
+    A proof that no plan fits: (buffers, ordered pairs of them, nodes), a node being (parent, lower, upper,
+    difference, clique as (buffer, begin, end)), -1 for none. Or None. The GIL is released; Ctrl-C ends the search.
     """
 
 def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...

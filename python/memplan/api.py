@@ -34,9 +34,7 @@ from .plans.plan import Plan
 from .plans.pools import Pool
 from .plans.source import Source
 from .proofs.order_bound import OrderBound, order_bound_of
-from .proofs.pair_refutation import PairRefutation
-from .proofs.refutation import Refutation
-from .proofs.refuting import refuted
+from .proofs.refutation import Refutation, refuted
 from .sizes import budget_of, in_bytes
 from .solving.keeping import limit_of_search, settled
 from .solving.pools import Pools, pools_of
@@ -526,11 +524,11 @@ def order_bound(
     return order_bound_of(graph, storage, work)
 
 
-def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | PairRefutation | None:
+def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
     """Prove that no plan of a problem fits a capacity. The proof's `check` checks it.
 
-    This is for small problems, of some dozens of buffers: the search does not remember what it has refuted before, and
-    a proof has at most a million nodes. The problem of a graph's plan is ``plan.problem``.
+    This is for small problems, of up to 64 buffers that are hard to place, and for those in which buffers that all
+    conflict are too many. A proof has at most a million nodes. The problem of a graph's plan is ``plan.problem``.
 
     Parameters
     ----------
@@ -541,10 +539,8 @@ def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) ->
 
     Returns
     -------
-    Refutation, PairRefutation or None
-        By steps, a Refutation. By pairs if the problem has shapes, conflicts beyond lifetimes, partial orders, pins,
-        reserved bytes or distances: a PairRefutation. None if a plan fits. None too if neither a plan nor a proof was
-        found within the work and a million nodes.
+    Refutation or None
+        None if a plan fits, or if neither a plan nor a proof was found within the work and a million nodes.
 
     Raises
     ------

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/plan.hpp"
-#include "memplan/refute_pairs.hpp"
+#include "memplan/refute.hpp"
 #include "plain_checks.hpp"
 #include "problem/antichain.hpp"
 #include "problem/clique_search.hpp"
@@ -127,8 +127,8 @@ void the_search_is_exact() {
     const std::vector<Clique> cliques = some_cliques(problem);
     for (Bytes capacity = std::max<Bytes>(0, optimum - 3); capacity < optimum + 3; ++capacity) {
       const Pairs pairs(problem, all_of(problem), capacity, Deadline());
-      PairRecord record;
-      for (PairRecord* of : {static_cast<PairRecord*>(nullptr), &record}) {
+      ProofTree tree;
+      for (ProofTree* of : {static_cast<ProofTree*>(nullptr), &tree}) {
         PairSearch search(problem, pairs, cliques, 1, of);
         const Outcome outcome = search.run(capacity, kEndless, kEndless, Deadline());
         CHECK(outcome == (capacity < optimum ? Outcome::infeasible : Outcome::found));
@@ -143,8 +143,8 @@ void the_search_is_exact() {
         CHECK(peak_of(problem, offsets) <= capacity);
       }
     }
-    CHECK(refute_pairs(problem, optimum - 1, kEndless).has_value());
-    CHECK(!refute_pairs(problem, optimum, kEndless).has_value());
+    CHECK(refute(problem, optimum - 1, kEndless).has_value());
+    CHECK(!refute(problem, optimum, kEndless).has_value());
   }
   CHECK(found > 1000);
   CHECK(infeasible > 1000);

@@ -15,7 +15,7 @@ from typing import Any
 
 FIXED = ("pins", "reserved", "together", "layouts", "branches", "branched")
 KINDS = ("conflicts", "shapes", "happens_before", "clocks", "mixtures", *FIXED)
-REFUTED = KINDS[:-2]  # kinds that refute takes
+REFUTED = ("lifetimes", *KINDS[:-2])  # kinds that refute takes
 OPEN = 2**40  # beyond every difference
 
 Interval = tuple[int, int]

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 
 import memplan
-from memplan import PairRefutation, Problem, _core
-from memplan.proofs.pair_checker import PairNode
-from memplan.proofs.pair_items import Columns, items_of
+from memplan import Problem, Refutation
+from memplan.proofs.checker import Node
+from memplan.proofs.items import Columns, items_of
 
-ROOT = PairNode(None, None, None, 0)
+ROOT = Node(None, None, None, 0)
 
 
-def proof_of(problem: Problem, capacity: int) -> PairRefutation:
+def proof_of(problem: Problem, capacity: int) -> Refutation:
     proof = memplan.refute(problem, capacity)
-    assert isinstance(proof, PairRefutation)
+    assert isinstance(proof, Refutation)
     proof.check(problem)
     return proof
 
 
-def clique(*members: tuple[int, int, int], capacity: int) -> PairRefutation:
+def clique(*members: tuple[int, int, int], capacity: int) -> Refutation:
     """A claim: these have too little room."""
     buffers = tuple(dict.fromkeys(i for i, _, _ in members))
-    return PairRefutation(capacity, buffers, (), (ROOT._replace(clique=members),))
+    return Refutation(capacity, buffers, (), (ROOT._replace(clique=members),))
 
 
 # What the search writes down
@@ -47,14 +47,14 @@ def test_a_pin_above_the_capacity_is_enough() -> None:
     proof = proof_of(pinned, 13)
     assert (proof.buffers, len(proof)) == ((2,), 1)
     with pytest.raises(memplan.RefutationError, match="node 0: it has no children"):
-        PairRefutation(14, (2,), (), (ROOT,)).check(pinned)
+        Refutation(14, (2,), (), (ROOT,)).check(pinned)
 
 
 def test_a_group_is_named_by_its_first_buffer_with_bytes() -> None:
     together = Problem([0, 4, 4, 4], [0, 0, 1, 0], [2, 1, 2, 2], together=[(2, 0, 2), (1, 2, 3)])
     assert proof_of(together, 10).buffers == (1, 3)
     with pytest.raises(memplan.RefutationError, match="buffers of the problem that have bytes"):
-        PairRefutation(10, (2, 3), (), (ROOT,)).check(together)
+        Refutation(10, (2, 3), (), (ROOT,)).check(together)
 
 
 def test_what_is_pinned_lets_parts_be_proven_alone() -> None:
@@ -69,21 +69,6 @@ def test_what_is_pinned_lets_parts_be_proven_alone() -> None:
     proof = proof_of(problem, 6)
     assert set(proof.buffers) <= {*range(7 * puzzles - 7, 7 * puzzles + 1)}
     assert memplan.refute(problem, 7) is None
-
-
-def test_plain_proofs_are_not_for_layouts() -> None:
-    """The proof by steps takes plain buffers; it holds around pins too, which only take places away."""
-    size, first, last = [4, 4], [0, 0], [1, 1]
-    pinned = Problem(size, first, last, pins=[0, -1])
-    together = Problem(size, first, last, together=[(0, 1, 4)])
-    with pytest.raises(memplan.UnsupportedError, match=r"refute does not support pins, which.*refute_pairs does"):
-        _core.refute(pinned, 7, 10**6)
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support distances, which"):
-        _core.refute(together, 7, 10**6)
-    plain = memplan.refute(Problem(size, first, last), 7)
-    assert isinstance(plain, memplan.Refutation)
-    plain.check(pinned)
-    plain.check(together)
 
 
 # What the checker makes of a problem

@@ -32,7 +32,6 @@
 #include "memplan/pricing.hpp"
 #include "memplan/problem.hpp"
 #include "memplan/refute.hpp"
-#include "memplan/refute_pairs.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"

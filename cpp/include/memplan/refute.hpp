@@ -1,34 +1,47 @@
-// Refute: the proof that no plan fits a capacity, written down so that others can check it without this search.
+// Refute: the proof that no plan of a problem fits a capacity, written down so that others can check it without this
+// search.
 //
-// The proof is a tree. A node adds one thing to its parent: a buffer is placed, or buffers are ruled out below a
-// height. The node claims that the remaining buffers have no plan then.
+// The proof is a tree. It speaks of pairs of buffers, so it serves whatever a problem asks. What is pinned and reserved
+// is one more buffer, the ground: it is as large as the capacity, comes after the last buffer, and its parts are what
+// is fixed. Buffers at fixed distances are one, called by the first that has bytes, and placed where the lowest of them
+// begins, or less below than the common multiple of their alignments, at one of these.
 //
-//   - A node with children names a step. In every plan, either the lowest buffer at that step lies at the lowest height
-//     that is left, and a child places it there; or all buffers at the step lie higher, which is the last child.
-//   - A node without children names a step that overflows, or has placed a buffer above the capacity.
+//   - A node adds to its parent that one buffer lies at least so many bytes above another one. A node with children has
+//     two, of the same pair: all that they leave out between them is forbidden to it.
+//   - A node without children has no plan, by the differences alone, or since the members of a clique have too little
+//     room between the lowest that one of them may lie and the highest that one may end.
 //
 // docs/optimiser.md has the argument.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "memplan/clique.hpp"
 #include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
 
 namespace memplan {
 
 struct RefutationNode {
-  Index parent;  // kNone: the root, which comes first; parents come before their children
-  Index buffer;  // it is placed at the height; kNone: whatever lives at the step of the parent lies there or higher
-  Bytes height;  // 0 at the root
-  Step step;     // branched on; without children, where there is no room
+  Index parent = kNone;                // kNone: the root, which comes first; parents come before their children
+  Index lower = kNone, upper = kNone;  // buffers; kNone at the root
+  Bytes difference = 0;                // the offset of `upper` less that of `lower` is at least that
+  std::vector<CliqueMember> clique{};  // that has too little room; empty where differences say enough
+};
+
+struct Refutation {
+  std::vector<Index> buffers;                    // that have no plan, whatever the others do
+  std::vector<std::pair<Index, Index>> ordered;  // those that can be exchanged: the second lies no lower
+  std::vector<RefutationNode> nodes;
 };
 
 // Nothing where a plan fits; nor where the work, the time limit, or room for a million nodes is spent, or `stop` asks
-// for an end. Throws UnsupportedError for all but plain buffers: refute_pairs.hpp takes the others.
-std::optional<std::vector<RefutationNode>> refute(const Problem& problem, Bytes capacity, std::int64_t work,
-                                                  const PlanOptions& options = {});
+// for an end. For every problem but those with branches (UnsupportedError); where no clique alone is too heavy, only up
+// to 64 buffers that are hard to place.
+std::optional<Refutation> refute(const Problem& problem, Bytes capacity, std::int64_t work,
+                                 const PlanOptions& options = {});
 
 }  // namespace memplan

@@ -10,7 +10,7 @@
 #include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "problem/fixed_bound.hpp"
-#include "search/proof/ground.hpp"
+#include "problem/ground.hpp"
 
 namespace memplan {
 

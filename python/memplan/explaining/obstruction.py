@@ -14,9 +14,7 @@ from ..options.subsets import selected
 from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
 from ..plans.plan import Plan
-from ..proofs.pair_refutation import PairRefutation
-from ..proofs.refutation import Refutation
-from ..proofs.refuting import refuted
+from ..proofs.refutation import Refutation, refuted
 from ..sizes import in_bytes
 from ..text import printable
 
@@ -38,7 +36,7 @@ class Obstruction:
         Proven that the others fit, whichever of the set is taken away.
     problem : Problem
         The buffers of the set, for `plan` and `refute`.
-    proof : Refutation, PairRefutation or None
+    proof : Refutation or None
         That no plan of this problem fits, to be kept and checked; None if it would be too large, or has branches.
     lower_bound, peak : int
         Of the whole problem: the smallest capacity that is proven to be needed, and the one of the best plan found.
@@ -50,7 +48,7 @@ class Obstruction:
     buffers: tuple[str, ...]
     irreducible: bool
     problem: _core.Problem
-    proof: Refutation | PairRefutation | None
+    proof: Refutation | None
     lower_bound: int
     peak: int
     without: tuple[str, ...]

@@ -1,71 +1,76 @@
-"""Checks a proof that no plan fits a capacity. Shares nothing with the search that found it: this file imports nothing.
+"""Checks a proof that no plan fits a capacity. Shares nothing with the search that found it.
 
-A proof is a tree. Each node stands for a question about the buffers U that are not placed yet, each with a `base`, a
-height that it may not lie below:
+It serves every problem: lifetimes, conflicts beyond them, shapes and alignment only say which *differences* two
+buffers may have, the offset of the one less that of the other. Parts [b, e) and [b', e') of buffers i and j that are in
+use at one step overlap where b - e' < d < e - b', d being the offset of j less that of i. A conflict forbids all with
+which the buffers would overlap as a whole. Offsets are multiples of alignments, so d is one of their common divisor.
 
-    Is there a plan of U alone, in which every buffer lies at a multiple of its alignment, at its base or higher, and
-    ends within the capacity?
+What lies together at fixed distances counts as one buffer here, and what is pinned or reserved as another; `items` says
+which bytes these have.
 
-At the root U is every buffer that has bytes, and bases are 0: this is the question whether a plan fits. The proof says
-"no" at every node; the check is that each "no" follows from those below it. What was placed on the way down is no part
-of a question: it is enough that a "yes" at a node would mean a "yes" at one of its children, and that no leaf is "yes".
+A proof names some of the buffers. If these have no plan within the capacity, then all of them have none. It is a tree.
+Each node adds to its parent that one buffer, `upper`, lies at least `difference` above another one, `lower`, and claims
+that there is no plan then. The check is that each claim follows from those below it.
 
-Words: two buffers *conflict* when their lives [first, last) meet; then their bytes may not overlap. The *floor* at a
-step is the least base of those of U that live there; none of them can lie lower. The *gap* of a buffer is what lies
-between its end and the next multiple of g, the greatest common divisor of its alignment and of those of all that
-conflict with it. Whatever conflicts with it and lies above it begins at a multiple of g, hence above the gap.
+What is known at a node are least differences between all offsets, the ground and the capacity included. From them
+follow more, until nothing changes:
 
-A leaf is dead where either holds:
+- `c` lies at least x + y above `a` if `b` lies at least x above `a`, and `c` at least y above `b`. Rounded up to what
+  the difference is a multiple of.
+- the least difference of two buffers is one that they may have, and so is the greatest.
 
-- its buffer was placed, and ends above the capacity.
-- at its step, the floor and all sizes and gaps of U there but the largest gap add up to more than the capacity. They
-  all live at that step, so they lie one on another from the floor up, and only the highest does not need its gap.
+A leaf is dead where one of these holds:
 
-A node with children names a step t at which some of U live; f is the floor there. If there is a plan, there is one in
-which nothing can be pushed down: take one whose offsets add up to least. There each buffer lies at its base, or rests
-on another of U that conflicts with it, at the end of that one rounded up to its own alignment. Let z be the lowest
-at t.
+- a buffer would lie above itself, or a pair has no difference left.
+- it names a clique, byte ranges of buffers of which no two may overlap in any plan: they are different bytes of one
+  buffer, their buffers conflict, or parts that use them are in use at one step. All of them lie between the least
+  beginning that one of them may have, and the greatest end. They need their bytes; and where all alignments and
+  beginnings are multiples of g, each of them needs its bytes rounded up to g, but for the highest of them.
+- the ranges of such a clique lie one on another in no order. The least end of a set of them is the least over all that
+  may be its highest: on the least end of the others, where its alignment and what is known of it allow.
 
-- z lies at f. Then its base is f. So there has to be a child "z is placed at f" for each buffer at t whose base is f,
-  or for one that can be exchanged for it: of the same size, alignment, base, and with the same conflicts. In that
-  child, everything that conflicts with z has a base of at least z's end, rounded up. The plan without z is a plan of
-  it, provided that all that conflicts with z lies above z. So nothing of U that conflicts with z may fit in below f:
-  each must have base + size > f. This is what allows to forget what is below: no plan of U has anything there that
-  could meet z.
-- z lies above f. If its base is above f, it lies there or higher. If its base is f, it rests on some y. As z is the
-  lowest at t, y does not live at t; and z lies at base + size of y or higher, rounded up to z's alignment. So all of U
-  at t lie at `rise` or higher, the least of these over all that z and y could be. There has to be a child "all at t lie
-  at h or higher", with h at most `rise`, in which bases are raised so; unless there is nothing to take the least of, or
-  `rise` and the sizes and gaps at t but the largest gap add up to more than the capacity, as in a leaf.
+A node with children has two, and they speak of the same pair: in the one i lies at least so many bytes above j, in the
+other j at least so many above i. What they leave out between them is forbidden to that pair, so a plan is in one of
+them.
+
+The root adds nothing but order: of two buffers that can be exchanged, because they have the same size, alignment, and
+forbidden differences to all others, the second may be taken to lie no lower than the first. That holds for all such
+pairs at once, if the second is always listed later: sort the offsets of those that can be exchanged for one another.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+Range = tuple[int, int, int]
+"""A buffer, and its bytes from the second number up to the third, counted from where it starts."""
+
+Conflict = tuple[Range, Range]
+"""Bytes of two buffers that may not overlap, whatever their lifetimes."""
 
 
 class Node(NamedTuple):
-    """A node of a proof: its parent's question, with one thing more.
+    """A node of a proof: what its parent says, with one difference more.
 
     Attributes
     ----------
     parent : int or None
         Position of the parent, which comes before; None at the root, which comes first.
-    buffer : int or None
-        Position of the buffer that is placed at `height`; None: whatever lives at the parent's step lies at `height`
-        or higher. None at the root.
-    height : int
-        Bytes; 0 at the root.
-    step : int
-        The step at which the children are all that there can be; without children, one without room.
+    lower, upper : int or None
+        Positions of the buffers of which `upper` lies at least `difference` above `lower`; None at the root.
+    difference : int
+        Bytes, of offsets; perhaps negative; 0 at the root.
+    clique : tuple of (buffer, begin, end)
+        Byte ranges that have too little room. Empty if the node has children, and where the differences say enough.
     """
 
     parent: int | None
-    buffer: int | None
-    height: int
-    step: int
+    lower: int | None
+    upper: int | None
+    difference: int
+    clique: tuple[Range, ...] = ()
 
 
 class RefutationError(ValueError):
@@ -76,148 +81,274 @@ class RefutationError(ValueError):
         self.node = node
 
 
-# Per buffer, its base; None where it is placed or has no bytes.
-_Bases = list[int | None]
-
-
 class Problem:
-    """Buffers as plain numbers, and what follows from them alone."""
+    """Buffers as plain numbers, each with its parts (begin, end, first, last): one, if it has no shape."""
 
     def __init__(
-        self, size: Sequence[int], first: Sequence[int], last: Sequence[int], alignment: Sequence[int]
+        self,
+        size: Sequence[int],
+        alignment: Sequence[int],
+        parts: Sequence[Sequence[tuple[int, int, int, int]]],
+        conflicts: Iterable[Conflict],
     ) -> None:
-        self.size, self.first, self.last, self.alignment = list(size), list(first), list(last), list(alignment)
-        count = len(self.size)
-        self.conflicts = [
-            [y for y in range(count) if x != y and self.size[y] > 0 and first[x] < last[y] and first[y] < last[x]]
-            for x in range(count)
-        ]
-        self.gap = [
-            -self.size[x] % math.gcd(self.alignment[x], *(self.alignment[y] for y in self.conflicts[x]))
-            for x in range(count)
-        ]
+        self.size, self.alignment, self.parts = size, alignment, parts
+        self.conflicts: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        for (i, begin, end), (j, begin2, end2) in conflicts:
+            self.conflicts.setdefault((i, j), []).append((begin, end, begin2, end2))
+            self.conflicts.setdefault((j, i), []).append((begin2, end2, begin, end))
 
-    def at(self, step: int, base: _Bases) -> list[tuple[int, int]]:
-        """The buffers that are to come and live at a step, each with its base."""
-        return [(x, b) for x, b in enumerate(base) if b is not None and self.first[x] <= step < self.last[x]]
+    def meeting(self, i: int, j: int) -> list[tuple[int, int, int, int]]:
+        """Bytes of i, from the first number up to the second, and of j, that may not overlap."""
+        found = list(self.conflicts.get((i, j), ()))
+        for b1, e1, f1, l1 in self.parts[i]:
+            for b2, e2, f2, l2 in self.parts[j]:
+                if max(f1, f2) < min(l1, l2):
+                    found.append((b1, e1, b2, e2))
+        return found
 
-    def needed(self, buffers: list[tuple[int, int]]) -> int:
-        """The bytes from the lowest offset to the highest end, where all live together."""
-        gaps = [self.gap[x] for x, _ in buffers]
-        return sum(self.size[x] for x, _ in buffers) + sum(gaps) - max(gaps)
+    def forbidden(self, i: int, j: int) -> list[tuple[int, int]]:
+        """What the offset of j less that of i may not be: ranges, both ends included."""
+        return sorted((b1 + 1 - e2, e1 - 1 - b2) for b1, e1, b2, e2 in self.meeting(i, j))
 
-    def rounded(self, height: int, buffer: int) -> int:
-        return height + -height % self.alignment[buffer]
+    def apart(self, one: Range, other: Range) -> bool:
+        """Whether two ranges of bytes overlap in no plan."""
+        (i, begin, end), (j, begin2, end2) = one, other
+        if i == j:
+            return end <= begin2 or end2 <= begin
+        return any(b1 <= begin and end <= e1 and b2 <= begin2 and end2 <= e2 for b1, e1, b2, e2 in self.meeting(i, j))
 
-    def placed(self, buffer: int, height: int, base: _Bases) -> _Bases:
-        """The bases after a buffer is placed: those of all that conflict with it are at least its end."""
-        after = list(base)
-        after[buffer] = None
-        for y in self.conflicts[buffer]:
-            b = after[y]
-            if b is not None:
-                after[y] = max(b, self.rounded(height + self.size[buffer], y))
+    def needed(self, clique: Sequence[Range]) -> int:
+        """From the lowest beginning to the highest end of ranges that lie apart."""
+        divisor = math.gcd(*(n for i, begin, _ in clique for n in (self.alignment[i], begin)))
+        padding = [(begin - end) % divisor for _, begin, end in clique]
+        return sum(end - begin for _, begin, end in clique) + sum(padding) - max(padding)
+
+
+class _Dead(Exception):
+    """No plan has these differences."""
+
+
+_MOST_STACKED = 16  # ranges of a clique, of which each set is looked at
+
+_Table = list[list[int]]  # the least differences from the row's to the column's; the last is the ground
+
+
+class _Differences:
+    """What follows from differences of some buffers of a problem."""
+
+    def __init__(self, problem: Problem, buffers: Sequence[int], capacity: int) -> None:
+        self.problem, self.buffers, self.capacity = problem, buffers, capacity
+        self.place = {buffer: k for k, buffer in enumerate(buffers)}
+        self.forbidden = [[problem.forbidden(i, j) if i != j else [] for j in buffers] for i in buffers]
+        alignment = [*(problem.alignment[i] for i in buffers), 0]
+        self.step = [[math.gcd(a, b) for b in alignment] for a in alignment]
+
+    def at_first(self, ordered: Iterable[tuple[int, int]]) -> _Table:
+        """Between the ground and the capacity, and the second of each pair no lower than the first."""
+        count = len(self.buffers)
+        room = [self.capacity - self.problem.size[i] for i in self.buffers]
+        if min(room, default=0) < 0:
+            raise _Dead
+        least = [[-r for _ in range(count)] + [-r] for r in room]
+        table = [*least, [0] * (count + 1)]
+        for k in range(count):
+            table[k][k] = 0
+        changed = [(a, b) for a in range(count + 1) for b in range(count + 1) if a != b]
+        for i, j in ordered:
+            table[self.place[i]][self.place[j]] = max(table[self.place[i]][self.place[j]], 0)
+        self._close(table, changed)
+        return table
+
+    def raised(self, table: _Table, lower: int, upper: int, difference: int) -> _Table:
+        """With `upper` at least so much above `lower`."""
+        after = [list(row) for row in table]
+        a, b = self.place[lower], self.place[upper]
+        if difference > after[a][b]:
+            after[a][b] = difference
+            self._close(after, [(a, b)])
         return after
 
-    def raised(self, step: int, height: int, base: _Bases) -> _Bases:
-        """The bases after all that live at a step have been told to lie at a height or above."""
-        after = list(base)
-        for x, b in self.at(step, base):
-            after[x] = max(b, self.rounded(height, x))
-        return after
+    def _close(self, table: _Table, changed: list[tuple[int, int]]) -> None:
+        """Takes in all that follows from the differences that changed."""
+        ground = len(self.buffers)
+        while changed:
+            a, b = changed.pop()
+            row = table[a]
+            least = row[b] = self._allowed(a, b, row[b])
+            if least + table[b][a] > 0:
+                raise _Dead
+            if a != ground and b != ground:
+                greatest = self._allowed(b, a, table[b][a])  # of b's offset less a's, with the sign turned
+                if greatest > table[b][a]:
+                    table[b][a] = greatest
+                    changed.append((b, a))
+            onwards = table[b]
+            for k in range(ground + 1):
+                if k not in (a, b):
+                    if table[k][a] + least > table[k][b]:
+                        table[k][b] = self._rounded(k, b, table[k][a] + least)
+                        changed.append((k, b))
+                    if least + onwards[k] > row[k]:
+                        row[k] = self._rounded(a, k, least + onwards[k])
+                        changed.append((a, k))
 
-    def exchangeable(self, x: int, y: int) -> bool:
-        """Whether two buffers of the same base can take each other's place in any plan."""
-        return (
-            self.size[x] == self.size[y]
-            and self.alignment[x] == self.alignment[y]
-            and {*self.conflicts[x], x} == {*self.conflicts[y], y}
-        )
+    def _rounded(self, a: int, b: int, difference: int) -> int:
+        step = self.step[a][b]
+        return difference + -difference % step if step else difference
 
-    def rise(self, there: list[tuple[int, int]], floor: int, base: _Bases) -> int | None:
-        """How high all of `there`, which live at one step, lie at least when none lies on the floor; None: one does."""
-        alive = {x for x, _ in there}
-        heights = []
-        for z, own in there:
-            if own > floor:
-                heights.append(own)
+    def _allowed(self, a: int, b: int, least: int) -> int:
+        """The least difference from a to b that they may have, from this one on."""
+        least = self._rounded(a, b, least)
+        if max(a, b) < len(self.buffers):
+            for low, high in self.forbidden[a][b]:
+                if low <= least <= high:
+                    least = self._rounded(a, b, high + 1)
+        return least
+
+    def ruled_out(self, a: int, b: int) -> list[tuple[int, int]]:
+        """The forbidden differences, in units of what a difference is a multiple of, as few ranges as there can be."""
+        step = self.step[a][b]
+        merged: list[tuple[int, int]] = []
+        for low, high in self.forbidden[a][b]:
+            first, last = -(-low // step), high // step
+            if first > last:
                 continue
-            for y in self.conflicts[z]:
-                below = base[y]
-                if below is not None and y not in alive:
-                    heights.append(self.rounded(below + self.size[y], z))
-        return min(heights, default=None)
-
-
-def check(problem: Problem, capacity: int, nodes: Sequence[Node]) -> None:
-    """Return where the nodes prove that no plan of the problem fits the capacity; else raise RefutationError."""
-    children = _children(nodes, len(problem.size))
-    waiting: list[tuple[int, _Bases]] = [(0, [0 if size > 0 else None for size in problem.size])]
-    while waiting:
-        k, base = waiting.pop()
-        if not children[k]:
-            _check_leaf(problem, capacity, k, nodes[k], base)
-            continue
-        own = [nodes[child] for child in children[k]]
-        _check_children(problem, capacity, k, nodes[k].step, own, base)
-        for child, node in zip(reversed(children[k]), reversed(own), strict=True):  # the first is looked at first
-            if node.buffer is None:
-                waiting.append((child, problem.raised(nodes[k].step, node.height, base)))
+            if merged and first <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], last))
             else:
-                waiting.append((child, problem.placed(node.buffer, node.height, base)))
+                merged.append((first, last))
+        return merged
+
+    def room(self, table: _Table, clique: Sequence[Range]) -> int:
+        """What there is from the lowest that one of them may lie to the highest that one may end."""
+        ground = len(self.buffers)
+        lowest = min(table[ground][self.place[i]] + begin for i, begin, _ in clique)
+        return max(end - table[self.place[i]][ground] for i, _, end in clique) - lowest
+
+    def stacked(self, table: _Table, clique: Sequence[Range]) -> bool:
+        """Whether these ranges, which lie apart, may lie one on another in some order; for a few of them."""
+        if len(clique) > _MOST_STACKED:
+            return True
+        ground = len(self.buffers)
+        places = [self.place[i] for i, _, _ in clique]
+        below = [
+            sum(
+                1 << other
+                for other, (_, begin2, _) in enumerate(clique)
+                if other != one
+                and table[places[other]][places[one]] > begin2 - end  # so the one is not below the other
+            )
+            for one, (_, _, end) in enumerate(clique)
+        ]
+        ends = {0: 0}  # per set of ranges, as bits
+        everything = (1 << len(clique)) - 1
+        for lain in range(everything):
+            if lain not in ends:
+                continue
+            for k, (i, begin, end) in enumerate(clique):
+                if lain >> k & 1 or below[k] & ~lain:
+                    continue
+                offset = max(ends[lain] - begin, table[ground][places[k]])
+                offset += -offset % self.problem.alignment[i]
+                if offset <= -table[places[k]][ground]:
+                    ends[lain | 1 << k] = min(ends.get(lain | 1 << k, offset + end), offset + end)
+        return everything in ends
 
 
-def _children(nodes: Sequence[Node], buffers: int) -> list[list[int]]:
-    """Per node its children; refuses what is no tree."""
+def check(
+    problem: Problem,
+    capacity: int,
+    buffers: Sequence[int],
+    ordered: Sequence[tuple[int, int]],
+    nodes: Sequence[Node],
+) -> None:
+    """Return where the nodes prove that no plan of these buffers fits the capacity; else raise RefutationError."""
+    known = {*buffers}
+    if len(known) != len(buffers) or not all(0 <= i < len(problem.size) and problem.size[i] > 0 for i in buffers):
+        raise RefutationError(0, "it must name buffers of the problem that have bytes, each once")
+    children = _children(nodes, known)
+    for k, node in enumerate(nodes):
+        _check_clique(problem, k, node.clique, known)
+    if nodes[0].clique and problem.needed(nodes[0].clique) > capacity:
+        return
+    facts = _Differences(problem, buffers, capacity)
+    _check_ordered(problem, facts, ordered)
+    waiting: list[tuple[int, _Table | None]] = [(0, None)]
+    while waiting:
+        k, before = waiting.pop()
+        _, lower, upper, difference, clique = nodes[k]
+        try:
+            if before is None or lower is None or upper is None:
+                table = facts.at_first(ordered)
+            else:
+                table = facts.raised(before, lower, upper, difference)
+        except _Dead:
+            continue
+        if clique and (problem.needed(clique) > facts.room(table, clique) or not facts.stacked(table, clique)):
+            continue
+        if not children[k]:
+            why = "the members of its clique have room" if clique else "its differences may all hold"
+            raise RefutationError(k, f"it has no children, and {why}")
+        _check_children(problem, k, [nodes[child] for child in children[k]])
+        waiting += [(child, table) for child in reversed(children[k])]  # the first is looked at first
+
+
+def _children(nodes: Sequence[Node], buffers: set[int]) -> list[list[int]]:
+    """Per node its children; refuses what is no tree, and buffers that the proof does not name."""
     if not nodes:
         raise RefutationError(0, "there is none")
     children: list[list[int]] = [[] for _ in nodes]
-    for k, (parent, buffer, _, _) in enumerate(nodes):
+    for k, (parent, lower, upper, _, _) in enumerate(nodes):
         if k == 0:
-            if (parent, buffer) != (None, None):
-                raise RefutationError(0, "the root has neither parent nor buffer")
+            if (parent, lower, upper) != (None, None, None):
+                raise RefutationError(0, "the root has neither parent nor buffers")
             continue
         if parent is None or not 0 <= parent < k:
             raise RefutationError(k, f"its parent must be a node before it, got {parent}")
-        if buffer is not None and not 0 <= buffer < buffers:
-            raise RefutationError(k, f"there is no buffer {buffer}")
+        if lower not in buffers or upper not in buffers or lower == upper:
+            raise RefutationError(k, f"it must speak of two buffers of the proof, got {lower} and {upper}")
         children[parent].append(k)
     return children
 
 
-def _check_leaf(problem: Problem, capacity: int, k: int, node: Node, base: _Bases) -> None:
-    if node.buffer is not None and node.height + problem.size[node.buffer] > capacity:
-        return
-    there = problem.at(node.step, base)
-    if there and min(b for _, b in there) + problem.needed(there) > capacity:
-        return
-    raise RefutationError(k, f"it has no children, but what is to come at step {node.step} may fit")
+def _check_ordered(problem: Problem, facts: _Differences, ordered: Sequence[tuple[int, int]]) -> None:
+    place = facts.place
+    for i, j in ordered:
+        if i not in place or j not in place or place[i] >= place[j]:
+            raise RefutationError(0, f"it must order two of its buffers as it lists them, got {i} and {j}")
+        same = (problem.size[i], problem.alignment[i]) == (problem.size[j], problem.alignment[j])
+        a, b = place[i], place[j]
+        if not same or any(
+            facts.ruled_out(a, b if k == a else k) != facts.ruled_out(b, a if k == a else k)
+            for k in range(len(place))
+            if k != b
+        ):
+            raise RefutationError(0, f"buffers {i} and {j} cannot be exchanged, so neither need lie above the other")
 
 
-def _check_children(problem: Problem, capacity: int, k: int, step: int, children: list[Node], base: _Bases) -> None:
-    there = problem.at(step, base)
-    if not there:
-        raise RefutationError(k, f"nothing is to come at step {step}")
-    floor = min(b for _, b in there)
-    lowest = [x for x, b in there if b == floor]
-    rise = problem.rise(there, floor, base)
-    tried = []
-    higher = False
-    for _, buffer, height, _ in children:
-        if buffer is None:
-            higher = True
-            if rise is not None and height > rise:
-                raise RefutationError(k, f"at step {step} something may lie at {rise}, below the {height} of a child")
-            continue
-        if buffer not in lowest or height != floor:
-            raise RefutationError(k, f"buffer {buffer} is placed at {height} where the floor at step {step} is {floor}")
-        for y in problem.conflicts[buffer]:
-            below = base[y]
-            if below is not None and below + problem.size[y] <= floor:
-                raise RefutationError(k, f"buffer {y} may lie below buffer {buffer}, which is placed at {floor}")
-        tried.append(buffer)
-    for x in lowest:
-        if x not in tried and not any(problem.exchangeable(x, y) for y in tried):
-            raise RefutationError(k, f"no child places buffer {x}, which may lie at {floor} at step {step}")
-    if not higher and rise is not None and rise + problem.needed(there) <= capacity:
-        raise RefutationError(k, f"no child has all at step {step} above {floor}, though there is room from {rise} on")
+def _check_children(problem: Problem, k: int, children: Sequence[Node]) -> None:
+    pairs = {(child.lower, child.upper) for child in children}
+    (one, other) = (children[0], children[-1])
+    if len(children) != 2 or pairs != {(one.lower, one.upper), (one.upper, one.lower)}:
+        raise RefutationError(k, "it must have two children, which speak of the same two buffers")
+    i, j = one.lower, one.upper
+    assert i is not None
+    assert j is not None
+    step = math.gcd(problem.alignment[i], problem.alignment[j])
+    allowed = 1 - other.difference  # the least that neither child has, then the least that is not forbidden
+    allowed += -allowed % step
+    for low, high in problem.forbidden(i, j):
+        if low <= allowed <= high:
+            allowed = high + 1 + -(high + 1) % step
+    if allowed < one.difference:
+        raise RefutationError(k, f"no child has buffer {j} at {allowed} above buffer {i}, which is allowed")
+
+
+def _check_clique(problem: Problem, k: int, clique: Sequence[Range], buffers: set[int]) -> None:
+    for i, begin, end in clique:
+        if i not in buffers or not 0 <= begin < end <= problem.size[i]:
+            raise RefutationError(k, f"{(i, begin, end)} is no range of bytes of a buffer of the proof")
+    for position, one in enumerate(clique):
+        for other in clique[:position]:
+            if not problem.apart(one, other):
+                raise RefutationError(k, f"bytes {other} and {one} (buffer, begin, end) may overlap in a plan")

@@ -20,9 +20,9 @@ Bytes multiple_at_least(Bytes difference, Bytes step) {
 }  // namespace
 
 PairSearch::PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques,
-                       std::uint64_t seed, PairRecord* record)
+                       std::uint64_t seed, ProofTree* tree)
     : pairs_(pairs),
-      record_(record),
+      tree_(tree),
       side_(at(pairs.count()) + 1),
       step_(side_ * side_, 0),
       failures_(side_ * side_, 0),
@@ -39,7 +39,7 @@ PairSearch::PairSearch(const Problem& problem, const Pairs& pairs, const std::ve
   for (Index i = 0; i < n; ++i) item[at(pairs.buffer(i))] = i;
   for (const Clique& clique : cliques) add_clique(clique, item);
   order_twins();
-  if (plain_steps_ && !problem.has_shapes() && record == nullptr) order_upside_down();
+  if (plain_steps_ && !problem.has_shapes() && tree == nullptr) order_upside_down();
 }
 
 // With all offsets and beginnings multiples of a common divisor, what lies on a member begins at one.
@@ -85,7 +85,7 @@ PairSearch::Outcome PairSearch::run(Bytes capacity, std::int64_t nodes, std::int
   most_work_ = work;
   capacity_ = capacity;
   offsets_.assign(at(pairs_.count()), 0);
-  if (record_ != nullptr) record_->start();
+  if (tree_ != nullptr) tree_->start();
   if (!start(capacity)) return Outcome::infeasible;
   const Result result = search(0);
   vary_ = true;
@@ -250,11 +250,11 @@ bool PairSearch::cannot_be_stacked(const Table& table, const std::vector<Member>
 
 // The members that lie between two heights have too little room there.
 void PairSearch::write_down(const Table& table, const std::vector<Member>& clique, Bytes from, Bytes to) {
-  if (record_ == nullptr) return;
+  if (tree_ == nullptr) return;
   std::vector<CliqueMember> members;
   for (const Member& m : clique)
     if (lowest(table, m) >= from && highest(table, m) <= to) members.push_back({pairs_.buffer(m.item), m.begin, m.end});
-  record_->overloaded(std::move(members));
+  tree_->overloaded(std::move(members));
 }
 
 // The pair to branch on; false where all are decided.
@@ -287,7 +287,7 @@ bool PairSearch::choose(const Table& table, const std::vector<Index>& open, Choi
 
 PairSearch::Result PairSearch::search(std::size_t depth) {
   Level& level = *levels_[depth];
-  if (nodes_left_-- <= 0 || work_ >= most_work_ || (record_ != nullptr && record_->is_full())) return Result::stopped;
+  if (nodes_left_-- <= 0 || work_ >= most_work_ || (tree_ != nullptr && tree_->is_full())) return Result::stopped;
   if (!propagate(level.table, level.open)) {
     failures_[cell(failed_i_, failed_j_)] += 1;
     return Result::dead;
@@ -296,14 +296,14 @@ PairSearch::Result PairSearch::search(std::size_t depth) {
   if (!choose(level.table, level.open, choice)) return settle(level.table);
   if (depth + 1 == levels_.size()) levels_.push_back(std::make_unique<Level>());
   Level& next = *levels_[depth + 1];
-  const Index here = record_ == nullptr ? kNone : record_->here();
+  const Index here = tree_ == nullptr ? kNone : tree_->here();
   for (const bool above : {choice.above_first, !choice.above_first}) {
     next.table = level.table;
     next.open = level.open;
     work_ += static_cast<std::int64_t>(side_ * side_ / 16 + 1);
     const Index lower = above ? choice.i : choice.j, upper = above ? choice.j : choice.i;
     const Bytes difference = above ? choice.above : -choice.below;
-    if (record_ != nullptr) record_->enter(here, lower, upper, difference);
+    if (tree_ != nullptr) tree_->enter(here, pairs_.buffer(lower), pairs_.buffer(upper), difference);
     if (!raise(next.table, lower, upper, difference)) continue;
     const Result result = search(depth + 1);
     if (result != Result::dead) return result;

@@ -29,8 +29,8 @@
 #include "base/chance.hpp"
 #include "base/deadline.hpp"
 #include "memplan/clique.hpp"
-#include "search/pairs/pair_record.hpp"
 #include "search/pairs/pairs.hpp"
+#include "search/pairs/proof_tree.hpp"
 
 namespace memplan {
 
@@ -38,10 +38,10 @@ class PairSearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  // Both outlive it. `cliques` are of the problem's buffers. What is recorded is the last run, which then does not use
-  // that plans may be turned upside down.
+  // Both outlive it. `cliques` are of the problem's buffers. `tree` is that of the last run, which then does not use that
+  // plans may be turned upside down.
   PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques, std::uint64_t seed,
-             PairRecord* record = nullptr);
+             ProofTree* tree = nullptr);
 
   // One run, with a plan within the capacity, a proof that there is none, or undecided after so many nodes or so much
   // work in all.
@@ -92,7 +92,7 @@ class PairSearch {
   Bytes highest(const Table& table, const Member& m) const { return -table[cell(m.item, ground())] + m.end; }
 
   const Pairs& pairs_;
-  PairRecord* const record_;
+  ProofTree* const tree_;
   const std::size_t side_;   // of a table
   std::vector<Bytes> step_;  // per cell: the difference is a multiple of it; 0: it is 0
   bool plain_steps_ = true;  // all are 1

@@ -9,19 +9,12 @@ namespace {
 
 constexpr std::size_t kTicksPerNode = 64;
 
-Inferences that_leave_a_tree(Inferences use) {
-  use.refute = use.split = false;
-  return use;
-}
-
 }  // namespace
 
-ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use,
-                           Record* record)
+ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use)
     : sections_(sections),
-      use_(record == nullptr ? use : that_leave_a_tree(use)),
+      use_(use),
       seed_(seed),
-      record_(record),
       floors_(sections, deadline),
       valleys_(sections, floors_),
       refuted_floors_(sections.count),
@@ -37,7 +30,6 @@ ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, con
     switch (step) {
       case Step::enter:
         if (left-- <= 0 || work() >= limits.work) return Outcome::undecided;
-        if (record_ != nullptr && record_->is_full()) return Outcome::undecided;
         deadline_->tick(kTicksPerNode);
         step = enter();
         break;
@@ -85,10 +77,6 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
   const bool fits = floors_.reset(capacity);
   deadline_->tick(at(n));
   valleys_.reset();
-  if (record_ != nullptr) {
-    const auto highest = std::max_element(sections_.load.begin(), sections_.load.end()) - sections_.load.begin();
-    record_->start(static_cast<Index>(highest));
-  }
   return fits;
 }
 
@@ -100,7 +88,6 @@ ValleySearch::Step ValleySearch::enter() {
   const Valley* valley = valleys_.most_constrained(begin_, end_, [&](Index s) { return noise() * weight(s); });
   const std::size_t first = children_.size();
   const Index section = valley->section;
-  if (record_ != nullptr) record_->branch(section);
   list_children(*valley);
   if (children_.size() > first + 1) probe_children(first, section);
   if (children_.size() == first) {
@@ -112,8 +99,7 @@ ValleySearch::Step ValleySearch::enter() {
     children_.pop_back();
     return apply(child, section);
   }
-  frames_.push_back(
-      {false, begin_, end_, section, first, first, here(), state, record_ != nullptr ? record_->here() : 0, nodes_});
+  frames_.push_back({false, begin_, end_, section, first, first, here(), state, nodes_});
   if (frames_.size() > kMostFrames) forget();
   return Step::next_child;
 }
@@ -189,10 +175,7 @@ void ValleySearch::probe_children(std::size_t first, Index section) {
       deadline_->tick(1 + at(work() - before));
       child.order = use_.waste ? floors_.waste() * noise() : 0;
       floors_.undo(mark);
-      if (alive)
-        children_[kept++] = child;
-      else if (record_ != nullptr)
-        record_->add(child.item, height_of(child), floors_.dead_at());
+      if (alive) children_[kept++] = child;
     }
     children_.resize(kept);
   }
@@ -219,7 +202,6 @@ ValleySearch::Step ValleySearch::next_child() {
   }
   begin_ = frame.begin;
   end_ = frame.end;
-  if (record_ != nullptr) record_->back_to(frame.node);
   const Child child = children_[frame.next++];
   return apply(child, frame.section);
 }
@@ -237,7 +219,6 @@ ValleySearch::Step ValleySearch::apply(const Child& child, Index section) {
   const Bytes height = height_of(child);
   if (child.item != kNone) offset_[child.item] = height;
   const bool alive = attempt(child, section);
-  if (record_ != nullptr) record_->enter(child.item, height, floors_.dead_at());
   valleys_.touch(floors_.changed_from(), floors_.changed_to());
   if (!alive) return Step::failed;
   for (const Floors::ItemChange& change : floors_.items_since(mark)) {  // each at most once
@@ -288,7 +269,7 @@ ValleySearch::Step ValleySearch::split(Index item) {
     parts_[first].state = state_;
     parts_[first].state -= outside_;
     for (std::size_t k = first + 1; k < parts_.size(); ++k) parts_[first].state -= parts_[k].state;
-    frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}, 0, 0});
+    frames_.push_back({true, 0, 0, kNone, first, 0, here(), {}, 0});
     for (std::size_t k = first; k + 1 < parts_.size(); ++k) outside_ += parts_[k].state;
   }
   begin_ = parts_.back().begin;

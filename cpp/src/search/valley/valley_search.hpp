@@ -22,9 +22,6 @@
 // A very deep search forgets the oldest half of what is left to try, so that its memory stays small. It proves nothing
 // then.
 //
-// A search may keep a record of the tree of its last run, with the nodes found dead. Then it neither remembers refuted
-// states nor searches parts on their own, so that the tree is all there is to check.
-//
 // A run is one depth-first search of limited length. Every run but the first draws noise, so that it goes elsewhere.
 // The same seed and the same number of the run give the same search.
 //
@@ -42,7 +39,6 @@
 #include "base/chance.hpp"
 #include "base/deadline.hpp"
 #include "search/valley/floors.hpp"
-#include "search/valley/record.hpp"
 #include "search/valley/refutations.hpp"
 #include "search/valley/valleys.hpp"
 
@@ -64,8 +60,7 @@ class ValleySearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use = {},
-               Record* record = nullptr);
+  ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use = {});
 
   struct Limits {
     std::int64_t nodes;  // of this run
@@ -103,7 +98,6 @@ class ValleySearch {
     std::size_t next;   // in children_
     Place place;
     StatePrint state;    // of the part
-    Index node;          // of the record
     std::int64_t nodes;  // until it was entered
   };
   struct Part {
@@ -150,7 +144,6 @@ class ValleySearch {
   const Deadline* deadline_ = nullptr;  // of the run in progress
   const Inferences use_;
   const std::uint64_t seed_;
-  Record* const record_;  // or none
   Floors floors_;
   Valleys valleys_;
   Refutations refutations_;

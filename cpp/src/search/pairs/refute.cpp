@@ -1,13 +1,13 @@
-#include "memplan/refute_pairs.hpp"
+#include "memplan/refute.hpp"
 
 #include <algorithm>
 
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "problem/fold.hpp"
+#include "problem/ground.hpp"
 #include "search/pairs/pair_search.hpp"
 #include "search/pairs/pair_squeeze.hpp"
-#include "search/proof/ground.hpp"
 
 namespace memplan {
 
@@ -17,46 +17,44 @@ constexpr std::int64_t kNodesOfFirstRun = 256;  // of twice as many each time: r
 
 // Proofs of what the search is given, which has neither pins nor distances. They name the ground, which comes last, if
 // there is one.
-PairRefutation by_clique(const Clique& clique) {
-  PairRefutation proof;
+Refutation by_clique(const Clique& clique) {
+  Refutation proof;
   proof.nodes.push_back({kNone, kNone, kNone, 0, clique.members});
   for (const CliqueMember& member : clique.members)
     if (proof.buffers.empty() || proof.buffers.back() != member.buffer) proof.buffers.push_back(member.buffer);
   return proof;
 }
 
-PairRefutation written_down(const Pairs& pairs, const PairSearch& search, const PairRecord& record) {
-  PairRefutation proof;
+Refutation written_down(const Pairs& pairs, const PairSearch& search, const ProofTree& tree) {
+  Refutation proof;
   for (Index i = 0; i < pairs.count(); ++i) proof.buffers.push_back(pairs.buffer(i));
   for (const auto& [i, j] : search.ordered()) proof.ordered.emplace_back(pairs.buffer(i), pairs.buffer(j));
-  const auto buffer = [&](Index item) { return item == kNone ? kNone : pairs.buffer(item); };
-  for (const PairRecord::Node& node : record.nodes())
-    proof.nodes.push_back({node.parent, buffer(node.lower), buffer(node.upper), node.difference, node.clique});
+  proof.nodes = tree.nodes();
   return proof;
 }
 
 // Calls the buffers of a proof by other names.
 template <class Name>
-void rename(PairRefutation& proof, Name name) {
+void rename(Refutation& proof, Name name) {
   const auto renamed = [&](Index& buffer) {
     if (buffer != kNone) buffer = name(buffer);
   };
   for (Index& buffer : proof.buffers) renamed(buffer);
   for (auto& [lower, upper] : proof.ordered) renamed(lower), renamed(upper);
-  for (PairRefutationNode& node : proof.nodes) {
+  for (RefutationNode& node : proof.nodes) {
     renamed(node.lower);
     renamed(node.upper);
     for (CliqueMember& member : node.clique) renamed(member.buffer);
   }
 }
 
-class PairProver {
+class Prover {
  public:
   // `ground`: what is fixed, or kNone.
-  PairProver(const Problem& problem, Index ground, Bytes capacity, std::int64_t work, const PlanOptions& options)
+  Prover(const Problem& problem, Index ground, Bytes capacity, std::int64_t work, const PlanOptions& options)
       : problem_(problem), ground_(ground), capacity_(capacity), work_(work), options_(options), deadline_(options) {}
 
-  std::optional<PairRefutation> proof() {
+  std::optional<Refutation> proof() {
     const Clique heaviest = heaviest_clique(problem_, options_);
     if (heaviest.bytes > capacity_) return by_clique(heaviest);
     if (problem_.count() > PairSqueeze::kMostBuffers || capacity_ > PairSqueeze::kMostBytes) return std::nullopt;
@@ -70,15 +68,15 @@ class PairProver {
   }
 
  private:
-  std::optional<PairRefutation> of_part(const std::vector<Index>& part) {
+  std::optional<Refutation> of_part(const std::vector<Index>& part) {
     if (part.size() > PairSqueeze::kMostInPart) return std::nullopt;
     const Pairs pairs(problem_, part, capacity_, deadline_);
     if (pairs.count() > PairSqueeze::kMostItems) return std::nullopt;
-    PairRecord record;
-    PairSearch search(problem_, pairs, cliques_, options_.seed, &record);
-    for (std::int64_t nodes = kNodesOfFirstRun; search.work() < work_ && !record.is_full(); nodes *= 2) {
+    ProofTree tree;
+    PairSearch search(problem_, pairs, cliques_, options_.seed, &tree);
+    for (std::int64_t nodes = kNodesOfFirstRun; search.work() < work_ && !tree.is_full(); nodes *= 2) {
       const auto outcome = search.run(capacity_, nodes, work_, deadline_);
-      if (outcome == PairSearch::Outcome::infeasible) return written_down(pairs, search, record);
+      if (outcome == PairSearch::Outcome::infeasible) return written_down(pairs, search, tree);
       if (outcome == PairSearch::Outcome::found) break;
     }
     work_ -= search.work();
@@ -95,23 +93,21 @@ class PairProver {
 };
 
 // Of a problem in which nothing lies together.
-std::optional<PairRefutation> prove(const Problem& problem, Bytes capacity, std::int64_t work,
-                                    const PlanOptions& options) {
-  if (!problem.has_pins() && problem.reserved().empty())
-    return PairProver(problem, kNone, capacity, work, options).proof();
-  if (end_of_pins(problem) > capacity) return PairRefutation{{problem.count()}, {}, {{}}};
+std::optional<Refutation> prove(const Problem& problem, Bytes capacity, std::int64_t work, const PlanOptions& options) {
+  if (!problem.has_pins() && problem.reserved().empty()) return Prover(problem, kNone, capacity, work, options).proof();
+  if (end_of_pins(problem) > capacity) return Refutation{{problem.count()}, {}, {{}}};
   const Ground ground(problem);
   const Problem free = ground.at(capacity);
   const auto count = static_cast<Index>(ground.free().size());
-  auto proof = PairProver(free, free.count() > count ? count : kNone, capacity, work, options).proof();
+  auto proof = Prover(free, free.count() > count ? count : kNone, capacity, work, options).proof();
   if (proof) rename(*proof, [&](Index i) { return i == count ? problem.count() : ground.free()[at(i)]; });
   return proof;
 }
 
 }  // namespace
 
-std::optional<PairRefutation> refute_pairs(const Problem& problem, Bytes capacity, std::int64_t work,
-                                           const PlanOptions& options) {
+std::optional<Refutation> refute(const Problem& problem, Bytes capacity, std::int64_t work,
+                                 const PlanOptions& options) {
   if (problem.has_branches()) throw UnsupportedError("refute does not support branches, which this problem asks for");
   try {
     if (problem.together().empty()) return prove(problem, capacity, work, options);

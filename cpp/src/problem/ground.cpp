@@ -1,4 +1,4 @@
-#include "search/proof/ground.hpp"
+#include "problem/ground.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-"""What a problem asks of pairs, for the checker of proofs by pairs. Shares nothing with the search.
+"""What a problem asks of pairs, for the checker of proofs. Shares nothing with the search.
 
 A proof speaks of items. An item is a buffer, or all buffers that lie at fixed distances from each other: it is named by
 the first of them that has bytes. Its offset is the highest common multiple of their alignments that is not above the
@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .pair_checker import Conflict, Problem
+from .checker import Conflict, Problem
 
 Part = tuple[int, int, int, int]
 """Bytes from the first number up to the second, in use in the steps from the third up to the fourth."""
