@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import arguments, replace_section, report
+from reporting import arguments, pivoted, replace_section, report
 from torch import nn
 
 import memplan
@@ -110,7 +110,7 @@ def main() -> None:
     cells = [cells_of(row) for row in rows]
     about = report(SECTION, HEAD, cells, rows, options)
     if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
+        replace_section(SECTION, about, *pivoted(HEAD, cells, (HEAD[0], HEAD[3]), HEAD[1:2], HEAD[4:7]), PAGE)
 
 
 def measured(module: nn.Module, kwargs: dict[str, torch.Tensor], optimizer: str) -> dict[str, Any]:
