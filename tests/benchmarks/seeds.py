@@ -236,38 +236,6 @@ def inductor() -> Iterator[str]:
     yield from table(head, rows)
 
 
-SCHEDULED = ("resnet", "convnext", "vit", "gpt2", "t5", "llama", "whisper")
-
-
-def inductor_scheduled() -> Iterator[str]:
-    """The same on the buffers that torch.compile schedules, after it has fused operators (small configurations)."""
-    from inductor import test_torch as harness  # runs torch.compile up to where it plans memory
-
-    head = ("compiled graph", "buffers", "blocks of torch", "inductor_reuse", "inductor_tree", "auto")
-    rows = []
-    for name in SCHEDULED:
-        for how in ("inference", "training"):
-            net = f"{name} {how}"
-            run = harness.infer if how == "inference" else harness.train
-            harness.NETS[net] = lambda run=run, name=name: run(name)
-            try:
-                wrappers = harness.wrappers(net)
-            except Exception as error:
-                rows.append((net, f"torch.compile fails: {type(error).__name__}", "", "", "", ""))
-                continue
-            for found in wrappers:
-                lives, _ = harness.lives_of(found)
-                if len(lives) < 2:
-                    continue
-                reuse = harness.plan_of(lives, "always")
-                p = reuse.problem
-                free = memplan.Problem(p.size, p.first, p.last)
-                plans = [memplan.plan(free, planner) for planner in ("inductor_tree", "auto")]
-                over = [f"{peak / free.load:.3f}" for peak in (reuse.peak, *(plan.peak for plan in plans))]
-                rows.append((net, len(lives), len(lives) - len(found.takeovers["always"]), *over))
-    yield from table(head, rows)
-
-
 BATCH_NORM = "aten.native_batch_norm"  # with running statistics it reads and writes one by one
 
 
@@ -333,7 +301,7 @@ def small(random: np.random.Generator) -> memplan.Problem:
 PARTS = {
     "0": (megengine,),
     "1": (mxnet, parallelism),
-    "2": (inductor, inductor_scheduled),
+    "2": (inductor),
     "3": (ge,),
     "4": (searches,),
 }

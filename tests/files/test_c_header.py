@@ -170,8 +170,3 @@ def test_the_example_of_the_docs_runs(tmp_path: Path) -> None:
 def weights(rows: int, columns: int) -> np.ndarray:
     i, j = np.indices((rows, columns))
     return ((i + 2 * j) % 5 - 2) / 4
-
-
-def test_the_docs_show_the_example_as_it_is() -> None:
-    text = (EXAMPLE.parent / "devices.md").read_text(encoding="utf-8")
-    assert (EXAMPLE / "main.c").read_text(encoding="utf-8") in text
