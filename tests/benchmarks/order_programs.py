@@ -267,15 +267,15 @@ def buffers(names: set[str]) -> Iterator[Row]:
     from torch._inductor.graph import GraphLowering
 
     from memplan.run.inductor import compiling
-    from memplan.run.inductor.ordering import draft_of, in_order
+    from memplan.run.inductor.ordering import in_order, piece_graph_of
 
     found: list[list[int]] = []
 
     def watched(nodes: Any, order: str, returned: Any) -> Any:
-        draft = draft_of(nodes, set(returned))
-        better = draft.in_order(order)
-        load = draft.load()
-        found.append([load, load if better is None else min(load, draft.load(better))])
+        pieces = piece_graph_of(nodes, set(returned))
+        better = pieces.in_order(order)
+        load = pieces.load()
+        found.append([load, load if better is None else min(load, pieces.load(better))])
         return in_order(nodes, order, returned)
 
     def compile_to_module(graph: Any) -> Any:

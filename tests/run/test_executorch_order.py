@@ -19,7 +19,7 @@ from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
 from builders.branching import branching
-from memplan.run.ordering import Draft
+from memplan.run.ordering import PieceGraph
 
 memory_planning_pass = memplan.run.executorch.memory_planning_pass
 
@@ -143,14 +143,14 @@ def test_an_unknown_order() -> None:
 
 
 def test_a_draft_waits_for_readers_of_what_it_changes() -> None:
-    draft = Draft()
-    draft.piece("x", 4, given=True)
-    draft.piece("wide", 100)
-    draft.piece("narrow", 1)
-    draft.op(["x", "wide"])
-    draft.op(["x"], ["x"])  # whoever reads x later reads the new value
-    draft.op(["x", "narrow"])
-    draft.op(["wide", "narrow"])
-    assert draft.in_order("best") is None
-    waits = [op["after"] for op in draft._ops]
+    pieces = PieceGraph()
+    pieces.piece("x", 4, given=True)
+    pieces.piece("wide", 100)
+    pieces.piece("narrow", 1)
+    pieces.op(["x", "wide"])
+    pieces.op(["x"], ["x"])  # whoever reads x later reads the new value
+    pieces.op(["x", "narrow"])
+    pieces.op(["wide", "narrow"])
+    assert pieces.in_order("best") is None
+    waits = [op["after"] for op in pieces._ops]
     assert waits == [[], ["op0"], ["op1"], ["op0", "op2"]]

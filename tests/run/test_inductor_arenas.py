@@ -16,8 +16,8 @@ import memplan
 from builders.strategies import BOUNDED
 from memplan.inductor.wrapper import Block
 from memplan.run.inductor.arenas import arenas_on, held
+from memplan.run.inductor.cuts import split
 from memplan.run.inductor.settings import Settings
-from memplan.run.inductor.waists import split
 
 numbers = itertools.count()
 

@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.run.eager.checkpointing import _Again  # noqa: E402
-from memplan.run.eager.lightening import replaced_forward  # noqa: E402
+from memplan.run.eager.fitted_modules import replaced_forward  # noqa: E402
 from memplan.run.eager.offloading import _Outside, _Store  # noqa: E402
 
 F = torch.nn.functional

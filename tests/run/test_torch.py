@@ -15,7 +15,7 @@ import memplan
 from builders.torch_nets import Net
 from memplan.importers.torch.fake import tensors_in
 from memplan.run.plans import program_of
-from memplan.run.torch.given import require_fits
+from memplan.run.torch.inputs import require_fits
 from memplan.run.torch.memory import Memory
 from memplan.run.torch.recording import Recording
 

@@ -14,7 +14,7 @@ _STORAGE = _core.StorageOptions(["input", "intermediate", "output", "workspace"]
 
 
 @dataclass
-class Draft:
+class PieceGraph:
     """Ops of a runtime in their given order. What they make and use are pieces of memory, known by any key.
 
     A piece is written by the first op that touches it. An op that changes a piece runs after all that touched it

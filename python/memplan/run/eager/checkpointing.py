@@ -9,7 +9,7 @@ import torch
 from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
-from .lightening import Lightening, Step, Wrapped, lightened, replaced_forward
+from .fitted_modules import FittedModules, Step, Wrapped, fit_modules, replaced_forward
 from .rerunning import Rerun
 
 
@@ -56,11 +56,11 @@ def checkpoint(
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
     state = torch.get_rng_state().nbytes if device == "cpu" else 0  # kept by torch, to draw again
-    found = lightened(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused, beside=state)
+    found = fit_modules(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused, beside=state)
     return Checkpoints(found, _wrapped(model, found.modules))
 
 
-class Checkpoints(Lightening):
+class Checkpoints(FittedModules):
     """Modules that compute again, until `remove` is called or a ``with`` ends.
 
     Attributes

@@ -22,7 +22,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
 from ...importers.torch.dry_run import DryRun
-from .lightening import Lightened, Lightening, Step, Wrapped, lightened, replaced_forward
+from .fitted_modules import Chosen, FittedModules, Step, Wrapped, fit_modules, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
 
@@ -71,11 +71,11 @@ def offload(
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
     store = _Store(folder)
-    found = lightened(step, budget, lambda names: _wrapped(model, names, store), again=False, refused=_none_refused)
+    found = fit_modules(step, budget, lambda names: _wrapped(model, names, store), again=False, refused=_none_refused)
     return Offload(model, found, store)
 
 
-class Offload(Lightening):
+class Offload(FittedModules):
     """Modules whose saved tensors lie in host memory, until `remove` is called or a ``with`` ends.
 
     Attributes
@@ -90,7 +90,7 @@ class Offload(Lightening):
 
     _what = "keep tensors in host memory"
 
-    def __init__(self, model: torch.nn.Module, found: Lightened, store: _Store) -> None:
+    def __init__(self, model: torch.nn.Module, found: Chosen, store: _Store) -> None:
         super().__init__(found, _wrapped(model, found.modules, store))
         self._store = store
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as pytree
 
-from .lightening import Wrapped
+from .fitted_modules import Wrapped
 from .moment import Moment, statistics
 from .reads import ChangedError, Reads
 

@@ -18,7 +18,7 @@ from executorch.exir.memory_planning import get_node_tensor_specs
 from torch import fx
 from torch._ops import HigherOrderOperator
 
-from ..ordering import Draft
+from ..ordering import PieceGraph
 from .storages import memory_of
 
 _Unit = list[fx.Node]
@@ -60,7 +60,7 @@ class Order:
     def improve(self, order: str) -> int:
         """Move the nodes into an order of memplan's; the bytes that the graph holds at most then."""
         given = self._most(self._units)
-        found = self._draft().in_order(order)
+        found = self._pieces().in_order(order)
         units = self._units if found is None else [self._units[k] for k in found]
         held = self._most(units)
         if found is None or any(held[number] > given[number] for number in given):
@@ -77,25 +77,25 @@ class Order:
         self.graph.graph.lint()
         self.graph.recompile()
 
-    def _draft(self) -> Draft:
-        draft = Draft(kept=self._kept)
+    def _pieces(self) -> PieceGraph:
+        pieces = PieceGraph(kept=self._kept)
         for node in self._fixed:
             for root in _roots(node):
-                draft.piece(root, self._size.get(root, 0), given=True)
+                pieces.piece(root, self._size.get(root, 0), given=True)
         number = {node: k for k, unit in enumerate(self._units) for node in unit}
         opaque: list[int] = []  # the last of the ops that keep their order
         for k, unit in enumerate(self._units):
             used = [given for node in unit for given in node.all_input_nodes]
             touched = dict.fromkeys(root for node in unit for root in _touched(node))
             for root in touched:
-                draft.piece(root, self._size.get(root, 0))
+                pieces.piece(root, self._size.get(root, 0))
             after = {number[given] for given in used if given in number}
             if any(map(_keeps_its_place, unit)):
                 after.update(opaque)
                 opaque = [k]
             changed = {root for node in unit for value in _changed(node) for root in _roots(value)}
-            draft.op(touched, changed, after, max((self.inner.get(str(given.target), 0) for given in used), default=0))
-        return draft
+            pieces.op(touched, changed, after, max((self.inner.get(str(given.target), 0) for given in used), default=0))
+        return pieces
 
     def _most(self, units: list[_Unit]) -> dict[int, int]:
         """The most bytes of each memory that are alive at once in an order, without those of bodies."""

@@ -10,8 +10,8 @@ from ... import _core
 from ...api import plan as planned
 from ...inductor.wrapper import Block
 from ...plans.plan import Plan
+from .cuts import Held, split
 from .settings import Settings
-from .waists import Held, split
 
 _CUTS = (48, 192)  # so many steps to cut before are looked at, and more only if that helps too little
 _SLIGHT = 0.001  # of the load: not worth an arena more

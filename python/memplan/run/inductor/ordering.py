@@ -13,7 +13,7 @@ import torch
 from torch._inductor import ir
 from torch._inductor.virtualized import V
 
-from ..ordering import Draft
+from ..ordering import PieceGraph
 
 _NO_BYTES = (ir.NoneLayout, ir.MultiOutputLayout)
 
@@ -30,16 +30,16 @@ def in_order(nodes: Sequence[Any], order: str, returned: Sequence[str]) -> list[
     returned
         Names of the buffers that the graph returns.
     """
-    draft = draft_of(nodes, set(returned))
-    found = draft.in_order(order)
-    if found is None or draft.load(found) >= draft.load():
+    pieces = piece_graph_of(nodes, set(returned))
+    found = pieces.in_order(order)
+    if found is None or pieces.load(found) >= pieces.load():
         return list(nodes)
     return [nodes[k] for k in found]
 
 
-def draft_of(nodes: Sequence[Any], returned: set[str]) -> Draft:
+def piece_graph_of(nodes: Sequence[Any], returned: set[str]) -> PieceGraph:
     """The nodes as ops, and their buffers as what these touch."""
-    draft = Draft()
+    pieces = PieceGraph()
     number = {node: k for k, node in enumerate(nodes)}
     opaque: list[int] = []  # the last of the nodes that keep their order
     for k, node in enumerate(nodes):
@@ -47,21 +47,21 @@ def draft_of(nodes: Sequence[Any], returned: set[str]) -> Draft:
         for buffer in node.mpi_node.pred_buffers:
             name = _home(buffer)
             if not hasattr(buffer, "node"):  # an input that the graph may free
-                draft.piece(name, buffer.mpi_buffer.size_free, given=True)
+                pieces.piece(name, buffer.mpi_buffer.size_free, given=True)
             touched.append(name)
         for buffer in [*node.get_outputs(), *_parts(node)]:
             name = _home(buffer)
             own = name == buffer.get_name() and not isinstance(buffer.node.layout, _NO_BYTES)
-            draft.piece(name, buffer.mpi_buffer.size_free if own else 0)
+            pieces.piece(name, buffer.mpi_buffer.size_free if own else 0)
             touched.append(name)
             if buffer.get_name() in returned:
-                draft.kept.add(name)
+                pieces.kept.add(name)
         after = {number[before] for before in node.mpi_node.pred_nodes}
         if _keeps_its_place(node):
             after.update(opaque)
             opaque = [k]
-        draft.op(touched, after=after)
-    return draft
+        pieces.op(touched, after=after)
+    return pieces
 
 
 def _home(buffer: Any) -> str:

@@ -25,7 +25,7 @@ from ..result import Run
 from .feeds import checked_weights, named_inputs
 from .memory import Memory
 from .nodes import Builder, Runner
-from .ordered import ordered, write
+from .reordered import reordered, write
 from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
@@ -104,7 +104,7 @@ class Program:
         assert plan.graph is not None
         require_no_copies(plan.graph, self.graph)
         step = {op.name: k for k, op in enumerate(plan.graph.ops)}
-        return ordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
+        return reordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
 
     def write(self, plan: Plan, path: str | os.PathLike[str]) -> None:
         """Write the model of `in_order`; see `Plan.to_onnx`."""

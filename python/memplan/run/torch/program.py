@@ -22,8 +22,8 @@ from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
 from ..result import Run
 from .again import with_copies
-from .given import plain_values
 from .held import Modes
+from .inputs import plain_values
 from .kernels import instruction
 from .memory import Memory
 from .recording import CallRecord, Recording, View
@@ -96,12 +96,12 @@ class TorchProgram:
     def in_order(self, plan: Plan) -> fx.GraphModule:
         """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
         with names_of_torch("a program of torch"):
-            from .ordered import call_like, ordered
+            from .reordered import call_like, reordered
 
             pairs = sorted(zip(self.steps_of(plan), self.recording.calls, strict=True), key=lambda pair: pair[0])
             calls = [(self._name(call), call) for _, call in pairs]
             given = call_like(self._source, self.recording)
-            return ordered(self.recording, calls, given, self.held(), self._source.train)
+            return reordered(self.recording, calls, given, self.held(), self._source.train)
 
     def _name(self, call: CallRecord) -> str:
         return self._names[call.ops.start]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...errors import SourceError
-from .given import (
+from .inputs import (
     plain_values,
     require_fits,
     require_gradient,

@@ -14,7 +14,7 @@ from ...files import replacing
 from ...importers.onnx.bodies import bodies
 
 
-def ordered(model: ModelProto, step_of: Mapping[str, int]) -> ModelProto:
+def reordered(model: ModelProto, step_of: Mapping[str, int]) -> ModelProto:
     """A copy of a model whose nodes stand in another order.
 
     A node stands where the last of its results is made, but never before what it reads. So a call of a function, which

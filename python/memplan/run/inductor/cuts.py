@@ -1,7 +1,7 @@
 """Where to cut the time of a graph, so that an arena for each part holds less than one arena throughout.
 
 An arena holds its size from its first block to its last, even while few of its blocks are alive. Other blocks may need
-most bytes just then. A cut at a waist, a step that few blocks live across, ends one arena and begins the next:
+most bytes just then. A cut at a step that few blocks live across ends one arena and begins the next:
 
     bytes ▲  ┌────────────┐                ┌───┐   ┌ ─ ┐
           │  │ one arena  │   others       │   │     c     others

@@ -1,4 +1,4 @@
-"""Which modules lighten a step so that it fits a budget, found by a model of the step and tried without data."""
+"""Which modules are changed so that a step fits a budget, found by a model of the step and tried without data."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .reads import ChangedError
 
 _TRIALS = 8  # sets of modules that are tried
 _Applied = Callable[[Sequence[str]], AbstractContextManager[Any]]
-_This = TypeVar("_This", bound="Lightening")
+_This = TypeVar("_This", bound="FittedModules")
 
 
 @dataclass(frozen=True)
-class Lightened:
+class Chosen:
     """What was chosen.
 
     Attributes
@@ -49,12 +49,12 @@ class Lightened:
     after: Estimate
 
 
-class Lightening:
+class FittedModules:
     """Modules that are changed, so that a step holds less, until `remove` is called or a ``with`` ends."""
 
     _what = ""  # they do
 
-    def __init__(self, found: Lightened, changed: AbstractContextManager[Any]) -> None:
+    def __init__(self, found: Chosen, changed: AbstractContextManager[Any]) -> None:
         self.modules, self.added_cost = found.modules, found.added_cost
         self.before, self.after = found.before, found.after
         self._changed = changed
@@ -172,7 +172,7 @@ class Step:
         return dry_run_of(*given, watch=watch)
 
 
-def lightened(
+def fit_modules(
     step: Step,
     budget: int | str,
     applied: _Applied,
@@ -180,7 +180,7 @@ def lightened(
     again: bool,
     refused: Callable[[DryRun], Collection[str]],
     beside: int = 0,
-) -> Lightened:
+) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
     Parameters
@@ -207,7 +207,7 @@ def lightened(
     before = of_run(found, step.device)
     limit = 0 if asked.least else asked.of(lambda: before.total)
     if before.total <= limit:
-        return Lightened((), 0.0, before, before)
+        return Chosen((), 0.0, before, before)
     need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
     candidates = candidates_of(found, again, refused(found), beside)
     while True:
@@ -232,7 +232,7 @@ def _chosen(
     applied: _Applied,
     again: bool,
     beside: int,
-) -> Lightened:
+) -> Chosen:
     """Candidates with which a step is within the limit, or with which it holds as little as is found."""
 
     def tried(chosen: list[Candidate]) -> Estimate:
@@ -258,14 +258,14 @@ def _chosen(
     if after.total <= limit or (as_little and after.total < before.total):
         return _made(found, least, before, after)
     if as_little:
-        return Lightened((), 0.0, before, before)
+        return Chosen((), 0.0, before, before)
     gradients = sum(found.size[place] for place in found.gradient)
     raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
 
 
-def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Lightened:
+def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Chosen:
     cost = sum(candidate.cost for candidate in chosen)
-    return Lightened(_in_order(found, chosen), cost / max(sum(found.cost), 1.0), before, after)
+    return Chosen(_in_order(found, chosen), cost / max(sum(found.cost), 1.0), before, after)
 
 
 def _fixed(before: Estimate, found: DryRun, device: str) -> int:

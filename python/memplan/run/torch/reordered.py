@@ -48,7 +48,7 @@ def call_like(source: Source, recording: Recording) -> Call:
     return call_of([torch.empty(0) for source in recording.sources if source.kind == "input"], spec)
 
 
-def ordered(
+def reordered(
     recording: Recording, calls: Sequence[tuple[str, CallRecord]], call: Call, held: Mapping[str, Any], train: bool
 ) -> fx.GraphModule:
     """A graph of the calls, with its weights.
