@@ -7,12 +7,10 @@ by transformers or here, on the meta device: nothing is allocated or fetched.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,6 @@ from torch import nn
 
 import memplan
 from memplan.estimating.caching import reserved
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 APART = {"inplace": False, "zero_copy": False}
 
@@ -301,7 +297,7 @@ def small(random: np.random.Generator) -> memplan.Problem:
 PARTS = {
     "0": (megengine,),
     "1": (mxnet, parallelism),
-    "2": (inductor),
+    "2": (inductor,),
     "3": (ge,),
     "4": (searches,),
 }
