@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np

@@ -217,8 +217,7 @@ def compare(
         planners end after 10 seconds each, unless you give `time_limit`; other searches end after their own effort.
     orders
         Names of orders of ops, as for `plan`, such as ["given", "best"]. Each order is made once, and all planners plan
-        the graph in that order: also where "best" leads some planner to a higher peak. Then `order_bound` says what
-        bounds every order.
+        the graph in that order, even if it leads some planner to a higher peak. `order_bound` then bounds every order.
     time_limit
         Seconds for each planner that searches; see `plan`. The search for an order ends after its work.
     on_row

@@ -41,8 +41,8 @@ def estimate(
 ) -> Estimate:
     """What eager torch holds at the worst moment of a step, by what it is for. Nothing is allocated for it.
 
-    A module runs once on stand-ins without data. Each is freed when torch would free it. The step is one after the
-    first: the states of the optimizer are there. What forward returns is held until the step ends, as by
+    A module runs once on stand-ins: tensors without data, each freed when torch would free it. The step is not the
+    first one, so the states of the optimizer are there. What forward returns is held until the step ends, as by
     ``out = model(x); out.loss.backward()``, and so are the gradients.
 
     Parameters

@@ -71,17 +71,16 @@ def fit(
         the network as it is, its ops in the given order. "least" is as little as is reached: `plan.fitting.load_bound`
         then says below which load no schedule gets in this order of the ops.
     allow
-        What may be done, and nothing else: give "order" too if it may be.
-        "recompute": ops run again. An op that draws random numbers never does, nor one that reads
-        what has been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run
-        in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
+        All that may be done. "recompute": ops run again, but for those that draw random numbers or read what has been
+        changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run in another
+        order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
         What ops cost: "bytes" that they touch; "flops", which are floating-point operations and bytes; "profile", which
         are seconds: a network of torch is run op by op three times, in the memory that it takes as it is. Or a mapping
         from names of ops, in any unit. "auto": what the graph says (``cost`` in a graph dict), else "flops".
     transfer
-        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2, as it is read and
-        written; for ``cost="profile"`` the seconds that a copy takes here. Costs of your own have no default.
+        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2, because it is
+        read and written; for ``cost="profile"`` the seconds of a copy. Costs of your own have no default.
     overlap
         The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
     time_limit

@@ -44,12 +44,12 @@ def pareto(
         As for `fit`; with `pools`, as for `plan`.
     capacities
         Bytes, as integers or text such as "8GiB"; "60%" is of the peak of the network as it is, or of what the pool
-        would hold. By default eight, from the load down to what any schedule needs. For
-        a pool: 17, from what it would hold if it had no limit down to 0, and the capacity that it was given.
+        would hold. By default eight, from the load down to what any schedule needs. For a pool: the capacity that it
+        was given, and 17 others, from what it would hold without a limit down to 0.
     planner
         As for `fit`.
     pools
-        As for `plan`. The curve is then what all accesses cost, and at least cost, over the capacity of one pool.
+        As for `plan`. The curve then has what all accesses cost, and the bound of that, over the capacity of one pool.
     pool
         The name of that pool. By default, the first.
     on_point

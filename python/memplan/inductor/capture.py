@@ -135,10 +135,10 @@ def capture_inductor(
     It reads private parts of torch.compile, which change from one release of torch to the next. Any other version is
     refused.
 
-    torch.compile runs up to the wrapper code of each graph; no kernel is compiled or run. Where a compiled graph would
-    run, its operators run one by one in eager torch on the arguments given, so that what a graph break or a backward
-    pass compiles is reached. A module's state is put back afterwards; what a function holds is not. What torch.compile
-    had compiled before is compiled anew when it is next called (``torch._dynamo.reset``).
+    torch.compile runs up to the wrapper code of each graph; no kernel is compiled or run. In place of a compiled graph,
+    its operators run one by one in eager torch, on the arguments given. So graphs behind a graph break, and those of
+    the backward pass, are reached too. A module's state is put back afterwards; what a function holds is not. What
+    torch.compile had compiled before is compiled anew when it is next called (``torch._dynamo.reset``).
 
     Parameters
     ----------

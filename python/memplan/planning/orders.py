@@ -37,7 +37,7 @@ def orders() -> list[OrderInfo]:
 
 
 def order_names() -> list[str]:
-    """What may be asked for, in the order of the table."""
+    """The names that ``order=`` takes, in the order of the table."""
     return [row.name for row in _core.orders()]
 
 

@@ -59,7 +59,7 @@ def survey() -> tuple[list[PlannerInfo], list[PlannerError]]:
 
 
 def planner_names() -> list[str]:
-    """What may be asked for, in the registry's order; no package is imported, so that some may prove broken."""
+    """The names of all planners, in the registry's order. No package is imported, so a planner of one may be broken."""
     rows = [*_own(), *_registered.values()]
     return list(dict.fromkeys([*(row.name for row in rows), *packages.names()]))
 
@@ -67,8 +67,8 @@ def planner_names() -> list[str]:
 def register(row: PlannerInfo) -> None:
     """Add a planner written in Python to the registry, until the process ends.
 
-    It can then be asked for by its name wherever planners are; what it gives is verified like any other's. One that
-    was registered before under the same name is replaced.
+    Every function that takes a planner then takes its name. Its plans are verified like any others. One that was
+    registered before under the same name is replaced.
 
     Raises
     ------

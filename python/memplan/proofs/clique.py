@@ -104,7 +104,10 @@ class _Buffers:
 
 
 def heaviest_clique(problem: _core.Problem) -> Clique:
-    """The heaviest clique that a search of bounded work finds; the heaviest of all where buffers are few, or where what
-    may follow one another is a partial order, as it is for lifetimes on one stream or several."""
+    """The heaviest clique that is found: ranges of bytes of which no two may overlap, so a plan needs their sum.
+
+    The search has a bounded work. It finds the heaviest clique of all if buffers are few, or if "may follow" is a
+    partial order of them, as it is for lifetimes on one stream or several.
+    """
     needed, rows = _core.heaviest_clique(problem)
     return Clique(needed, tuple(CliqueMember(*row) for row in rows.tolist()))

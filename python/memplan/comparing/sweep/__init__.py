@@ -50,7 +50,7 @@ def sweep(
         one of threads (planning releases the GIL), or the ``get_executor()`` of a Client of Dask. It is left running.
         Planners that run at the same time slow each other down, and their seconds show it.
     orders
-        As in `compare`. With orders, what are no graphs have rows that say so.
+        As in `compare`. A source without a graph has rows that say so.
     csv
         A file that gets each row as soon as it is done. Rows that it has already are not computed again. You may add
         sources, planners and orders. Rows that lacked a package or memory are not kept.
