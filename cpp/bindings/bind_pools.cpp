@@ -9,52 +9,138 @@ namespace memplan::bindings {
 
 namespace {
 
-using PinsInPools = std::vector<std::tuple<Index, std::size_t, Bytes>>;
-using ReservedInPools = std::vector<std::tuple<std::size_t, Bytes, Bytes, Step, Step>>;
+using RangeRow = std::tuple<Bytes, Bytes, Step, Step>;
+// Name, capacity, alignment, base, cost, what it accepts, reserved bytes.
+using PoolRow = std::tuple<std::string, std::optional<Bytes>, Bytes, Bytes, std::int64_t,
+                           std::optional<std::vector<std::string>>, std::vector<RangeRow>>;
+// Name, capacity, alignment, base, begin in the arena, peak.
+using UsedRow = std::tuple<std::string, std::optional<Bytes>, Bytes, Bytes, Bytes, Bytes>;
 
-PlanInPools plan_pools(const Problem& problem,
-                       const std::vector<std::tuple<std::string, std::optional<Bytes>, Bytes>>& pools, py::handle cost,
-                       const std::string& planner, std::optional<double> time_limit, std::uint64_t seed, int threads,
-                       bool interruptible, const InPython& in_python, const PinsInPools& pins,
-                       const ReservedInPools& reserved) {
+std::vector<Pool> pools_of(const std::vector<PoolRow>& rows) {
+  std::vector<Pool> pools;
+  for (const auto& [name, capacity, alignment, base, cost, accepts, reserved] : rows) {
+    pools.push_back({name, capacity, alignment, base, cost, accepts, {}});
+    for (const auto& [begin, end, first, last] : reserved) pools.back().reserved.push_back({begin, end, first, last});
+  }
+  return pools;
+}
+
+// solve(planner, options, watch) without the lock; `plan_in` says where the plan is.
+template <class Solve, class PlanIn>
+auto solved(const std::string& planner, const InPython& in_python, std::optional<double> time_limit, std::uint64_t seed,
+            int threads, Solve&& solve, PlanIn&& plan_in) {
   const py::object nobody = py::none();
-  Watch watch(nobody, interruptible);
+  Watch watch(nobody, true);
   const Chosen chosen(planner, in_python, watch);
-  PoolsRequest request{problem, {}, int64_column(cost, "cost")};
-  for (const auto& [name, capacity, alignment] : pools) request.pools.push_back({name, capacity, alignment});
-  for (const auto& [buffer, pool, offset] : pins) request.pins.push_back({buffer, pool, offset});
-  for (const auto& [pool, begin, end, first, last] : reserved)
-    request.pools.at(pool).reserved.push_back({begin, end, first, last});
   PlanOptions options;
   options.time_limit = time_limit;
   options.seed = seed;
   options.threads = threads;
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  PlanInPools plan = [&] {
+  auto found = [&] {
     const py::gil_scoped_release release;
-    return solve_in_pools(request, chosen.planner(), options);
+    return solve(chosen.planner(), options, watch);
   }();
-  plan.interrupted |= watch.interrupted(true);
-  return plan;
+  plan_in(found).interrupted |= watch.interrupted(true);
+  return found;
+}
+
+PlanInPools plan_pools(const Problem& problem, const std::vector<PoolRow>& pools, const Layout& fixed,
+                       py::handle accesses, const std::string& planner, const InPython& in_python,
+                       std::optional<double> time_limit, std::uint64_t seed, int threads) {
+  const std::vector<Pool> asked = pools_of(pools);
+  const std::vector<std::int64_t> counts = int64_column(accesses, "accesses");
+  return solved(
+      planner, in_python, time_limit, seed, threads,
+      [&](const ChosenPlanner& chosen, const PlanOptions& options, Watch&) {
+        return solve_in_pools(problem, asked, chosen, options, fixed, counts);
+      },
+      [](PlanInPools& found) -> Plan& { return found.plan; });
+}
+
+GraphInPools plan_graph_pools(const std::shared_ptr<Graph>& graph, const std::string& order,
+                              const std::vector<PoolRow>& pools, const StorageOptions& storage,
+                              const Accesses& accesses, const std::string& planner, const InPython& in_python,
+                              std::optional<double> time_limit, std::uint64_t seed, int threads,
+                              const py::object& on_order) {
+  const std::vector<Pool> asked = pools_of(pools);
+  const ChosenOrder by = choose_order(order);
+  return solved(
+      planner, in_python, time_limit, seed, threads,
+      [&](const ChosenPlanner& chosen, const PlanOptions& options, Watch& watch) {
+        OnOrder progress;
+        if (!on_order.is_none()) progress = [&](const OrderProgress& found) { watch.call(on_order, found); };
+        return solve_in_pools(graph, asked, chosen, options, storage, by, accesses, progress);
+      },
+      [](GraphInPools& found) -> Plan& { return found.found.plan; });
+}
+
+// Which pools take which buffers, as rows.
+py::array_t<bool> takes_of(const PlanInPools& found) {
+  py::array_t<bool> takes({found.pool.size(), found.pools.size()});
+  std::copy(found.takes.begin(), found.takes.end(), takes.mutable_data());
+  return takes;
+}
+
+std::vector<PoolFault> faults_of(const Problem& problem, py::handle offsets, const std::vector<UsedRow>& pools,
+                                 py::handle pool, const std::optional<py::array_t<bool, py::array::c_style>>& takes) {
+  std::vector<PoolRange> ranges;
+  for (const auto& [name, capacity, alignment, base, begin, peak] : pools)
+    ranges.push_back({name, capacity, alignment, base, begin, peak});
+  std::vector<Index> positions;
+  for (const std::int64_t p : int64_column(pool, "pool")) positions.push_back(static_cast<Index>(p));
+  std::vector<char> taken;
+  if (takes) taken.assign(takes->data(), takes->data() + takes->size());
+  return pool_faults(problem, int64_column(offsets, "offsets"), ranges, positions, taken);
 }
 
 }  // namespace
 
 void bind_pools(py::module_& m) {
-  py::class_<PlanInPools>(m, "PlanInPools", "Which buffer lies in which pool, and a plan per pool; see pools.hpp.")
+  py::class_<UsedPool>(m, "UsedPool", "A pool with what lies in it; see pools.hpp.")
+      .def_readonly("begin", &UsedPool::begin)
+      .def_readonly("peak", &UsedPool::peak)
+      .def_readonly("lower_bound", &UsedPool::lower_bound)
+      .def_readonly("buffers", &UsedPool::buffers)
+      .def_readonly("accessed", &UsedPool::accessed);
+  py::class_<PlanInPools>(m, "PlanInPools", "Which buffer lies in which pool, and where; see pools.hpp.")
+      .def_readonly("problem", &PlanInPools::problem)
+      .def_readonly("plan", &PlanInPools::plan)
       .def_property_readonly("pool", column_property<PlanInPools>("pool", &PlanInPools::pool))
-      .def_readonly("plans", &PlanInPools::plans)
-      .def_readonly("cost", &PlanInPools::cost)
+      .def_readonly("pools", &PlanInPools::pools)
+      .def_property_readonly("takes", &takes_of, "Which pools take which buffers: (n, pools) bool.")
+      .def_readonly("accessed", &PlanInPools::accessed)
       .def_readonly("cost_bound", &PlanInPools::cost_bound)
-      .def_readonly("interrupted", &PlanInPools::interrupted)
-      .def_readonly("seconds", &PlanInPools::seconds);
-  m.def("plan_pools", &plan_pools, py::arg("problem"), py::arg("pools"), py::arg("cost"), py::arg("planner"),
-        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        py::arg("interruptible") = false, py::arg("in_python") = py::none(), py::arg("pins") = PinsInPools{},
-        py::arg("reserved") = ReservedInPools{},
-        "Plans a problem in several pools: (name, capacity, alignment). `cost` has a number per buffer and pool, one\n"
-        "buffer after another, and -1 where the pool does not take the buffer. Rows of `pins` are (buffer, pool,\n"
-        "offset there), those of `reserved` (pool, begin, end, first, last); pools by position.");
+      .def_property_readonly("pins",
+                             [](const PlanInPools& found) {
+                               std::vector<std::tuple<Index, std::size_t, Bytes>> rows;
+                               for (const auto& [buffer, pool, offset] : found.pins)
+                                 rows.emplace_back(buffer, pool, offset);
+                               return rows;
+                             })
+      .def_property_readonly("reserved", [](const PlanInPools& found) {
+        std::vector<std::tuple<std::size_t, Bytes, Bytes, Step, Step>> rows;
+        for (const auto& [pool, range] : found.reserved)
+          rows.emplace_back(pool, range.begin, range.end, range.first, range.last);
+        return rows;
+      });
+  py::class_<GraphInPools>(m, "GraphInPools", "The plan of a graph in several pools; see pools.hpp.")
+      .def_property_readonly("graph", [](const GraphInPools& g) { return std::const_pointer_cast<Graph>(g.graph); })
+      .def_readonly("buffers", &GraphInPools::buffers)
+      .def_readonly("found", &GraphInPools::found)
+      .def_readonly("order_bound", &GraphInPools::order_bound);
+  py::class_<PoolFault>(m, "PoolFault", "What is wrong with a plan in several pools.")
+      .def_readonly("message", &PoolFault::message);
+  m.def("plan_pools", &plan_pools, py::arg("problem"), py::arg("pools"), py::arg("fixed"), py::arg("accesses"),
+        py::arg("planner"), py::arg("in_python"), py::arg("time_limit"), py::arg("seed"), py::arg("threads"),
+        "Plans a problem in several pools: (name, capacity, alignment, base, cost of a byte, what it accepts,\n"
+        "reserved rows). `fixed` says what is pinned and reserved, `accesses` how often each buffer is accessed.");
+  m.def("plan_graph_pools", &plan_graph_pools, py::arg("graph"), py::arg("order"), py::arg("pools"), py::arg("storage"),
+        py::arg("accesses"), py::arg("planner"), py::arg("in_python"), py::arg("time_limit"), py::arg("seed"),
+        py::arg("threads"), py::arg("on_order"), "The same of a graph, in an order by name.");
+  m.def("pool_faults", &faults_of, py::arg("problem"), py::arg("offsets"), py::arg("pools"), py::arg("pool"),
+        py::arg("takes") = py::none(),
+        "What is wrong with where buffers lie, in pools (name, capacity, alignment, base, begin, peak).");
   m.def(
       "sharing_bound",
       [](const Graph& graph, const StorageOptions& storage) {

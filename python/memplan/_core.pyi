@@ -14,16 +14,18 @@ __all__: list[str] = [
     "Fitted",
     "Graph",
     "GraphError",
+    "GraphInPools",
     "HappensBefore",
     "InvalidPlanError",
     "Layout",
-    "PlanInPools",
     "Op",
     "Order",
     "OrderInfo",
     "OrderProgress",
     "Parameter",
+    "PlanInPools",
     "PlannerInfo",
+    "PoolFault",
     "PricedPlan",
     "Problem",
     "ProblemError",
@@ -34,6 +36,7 @@ __all__: list[str] = [
     "Tensor",
     "TimeLimitError",
     "UnsupportedError",
+    "UsedPool",
     "Violation",
     "beside_reserved",
     "best_order",
@@ -50,8 +53,10 @@ __all__: list[str] = [
     "orders",
     "peak_of",
     "placed_near",
+    "plan_graph_pools",
     "plan_pools",
     "planners",
+    "pool_faults",
     "positions_of",
     "price_plan",
     "refute",
@@ -764,6 +769,11 @@ class Solution:
     @property
     def lower_bound(self) -> int: ...
     @property
+    def objects(self) -> int:
+        """
+        Shared objects that the planner thought in; 0 when it does not.
+        """
+    @property
     def offsets(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         (n,) int64, bytes; read-only.
@@ -777,31 +787,70 @@ class Solution:
     @property
     def planner(self) -> str: ...
     @property
-    def objects(self) -> int:
-        """
-        Shared objects that the planner thought in; 0 when it does not.
-        """
-    @property
     def seconds(self) -> float: ...
     @property
     def winner(self) -> str: ...
 
-class PlanInPools:
+class UsedPool:
     """
-    Which buffer lies in which pool, and a plan per pool; see pools.hpp.
+    A pool with what lies in it; see pools.hpp.
     """
     @property
-    def cost(self) -> int: ...
+    def accessed(self) -> int: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def buffers(self) -> int: ...
+    @property
+    def lower_bound(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+
+class PlanInPools:
+    """
+    Which buffer lies in which pool, and where; see pools.hpp.
+    """
+    @property
+    def accessed(self) -> list[int]: ...
     @property
     def cost_bound(self) -> int: ...
     @property
-    def interrupted(self) -> bool: ...
+    def pins(self) -> list[tuple[int, int, int]]: ...
     @property
-    def plans(self) -> list[Solution]: ...
+    def plan(self) -> Solution: ...
     @property
     def pool(self) -> numpy.typing.NDArray[numpy.int32]: ...
     @property
-    def seconds(self) -> float: ...
+    def pools(self) -> list[UsedPool]: ...
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def reserved(self) -> list[tuple[int, int, int, int, int]]: ...
+    @property
+    def takes(self) -> numpy.typing.NDArray[numpy.bool]:
+        """
+        Which pools take which buffers: (n, pools) bool.
+        """
+
+class GraphInPools:
+    """
+    The plan of a graph in several pools; see pools.hpp.
+    """
+    @property
+    def buffers(self) -> Buffers: ...
+    @property
+    def found(self) -> PlanInPools: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def order_bound(self) -> int: ...
+
+class PoolFault:
+    """
+    What is wrong with a plan in several pools.
+    """
+    @property
+    def message(self) -> str: ...
 
 class FitChange:
     """
@@ -1029,44 +1078,96 @@ def placed_near(problem: Problem, wishes: typing.Any) -> numpy.typing.NDArray[nu
     Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.
     """
 
+def plan_graph_pools(
+    graph: Graph,
+    order: str,
+    pools: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex | None,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[str] | None,
+            collections.abc.Sequence[
+                tuple[
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                ]
+            ],
+        ]
+    ],
+    storage: StorageOptions,
+    accesses: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+    planner: str,
+    in_python: PythonPlanner | None,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    threads: typing.SupportsInt | typing.SupportsIndex,
+    on_order: typing.Any,
+) -> GraphInPools:
+    """
+    The same of a graph, in an order by name.
+    """
+
 def plan_pools(
     problem: Problem,
     pools: collections.abc.Sequence[
-        tuple[str, typing.SupportsInt | typing.SupportsIndex | None, typing.SupportsInt | typing.SupportsIndex]
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex | None,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[str] | None,
+            collections.abc.Sequence[
+                tuple[
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                ]
+            ],
+        ]
     ],
-    cost: typing.Any,
+    fixed: Layout,
+    accesses: typing.Any,
     planner: str,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
-    interruptible: bool = False,
-    in_python: PythonPlanner | None = None,
-    pins: collections.abc.Sequence[
-        tuple[
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-        ]
-    ] = [],
-    reserved: collections.abc.Sequence[
-        tuple[
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-        ]
-    ] = [],
+    in_python: PythonPlanner | None,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    threads: typing.SupportsInt | typing.SupportsIndex,
 ) -> PlanInPools:
     """
-    Plans a problem in several pools: (name, capacity, alignment). `cost` has a number per buffer and pool, one
-    buffer after another, and -1 where the pool does not take the buffer. Rows of `pins` are (buffer, pool,
-    offset there), those of `reserved` (pool, begin, end, first, last); pools by position.
+    Plans a problem in several pools: (name, capacity, alignment, base, cost of a byte, what it accepts,
+    reserved rows). `fixed` says what is pinned and reserved, `accesses` how often each buffer is accessed.
     """
 
 def planners() -> list[PlannerInfo]:
     """
     The registry's rows, in its order.
+    """
+
+def pool_faults(
+    problem: Problem,
+    offsets: typing.Any,
+    pools: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex | None,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+    pool: typing.Any,
+    takes: typing.Annotated[numpy.typing.ArrayLike, numpy.bool] | None = None,
+) -> list[PoolFault]:
+    """
+    What is wrong with where buffers lie, in pools (name, capacity, alignment, base, begin, peak).
     """
 
 def positions_of(names: list, count: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int64]:

@@ -5,6 +5,7 @@
 // streams, two buffers also conflict unless all uses of one happen before the first write of the other.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "memplan/graph.hpp"
@@ -24,6 +25,9 @@ struct Buffers {
   std::vector<Index> donated;              // graph inputs whose bytes may be taken
   Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
 };
+
+// What the buffer of an op's workspace is called: "conv1.workspace", made longer where a tensor has that name already.
+std::string workspace_name(const Graph& graph, const Op& op);
 
 // Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. Of `wanted`, those that are
 // safe share bytes, and no others. Throws as its stages do.

@@ -41,3 +41,4 @@
 #include "memplan/storage.hpp"
 #include "memplan/units.hpp"
 #include "memplan/verify.hpp"
+#include "memplan/verify_pools.hpp"

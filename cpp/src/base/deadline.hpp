@@ -93,4 +93,15 @@ class Deadline {
   mutable std::size_t ticks_left_ = kTicksBetweenLooks;
 };
 
+// Does the work, which asks a deadline; false if that ended it.
+template <class Work>
+bool in_time(Work&& work) {
+  try {
+    work();
+    return true;
+  } catch (const EndedError&) {
+    return false;
+  }
+}
+
 }  // namespace memplan

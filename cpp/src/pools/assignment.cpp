@@ -38,7 +38,7 @@ class AssignmentSearch {
   }
 
   Assignment run() {
-    try {
+    in_time([&] {
       begin();
       deadline_.check();
       price();
@@ -46,8 +46,7 @@ class AssignmentSearch {
       sweep();
       tree();
       if (is_proven() && !best_.pool.empty()) compare();
-    } catch (const EndedError&) {
-    }
+    });
     best_.bound = std::min(bound_, best_.cost);
     return std::move(best_);
   }

@@ -19,13 +19,10 @@ std::vector<Index> cheapest_pools(const PoolProblems& problems, Index group) {
 Assignment insert_in_order(const PoolProblems& problems, const std::vector<Index>& order, const Assignment& start,
                            const std::vector<char>& kept, const Deadline& deadline) {
   std::vector<std::unique_ptr<Placed>> placed(problems.pools());
-  bool ended = false;  // then a pool with a capacity has no room any more
-  try {
+  bool is_time = in_time([&] {  // else a pool with a capacity has no room any more
     for (std::size_t p = 0; p < placed.size(); ++p)
       if (problems.capacity(p)) placed[p] = std::make_unique<Placed>(problems.in(p), deadline);
-  } catch (const EndedError&) {
-    ended = true;
-  }
+  });
   Assignment found;
   found.cost = 0;
   found.pool.assign(at(problems.count()), kNone);
@@ -45,13 +42,8 @@ Assignment insert_in_order(const PoolProblems& problems, const std::vector<Index
       const Problem& problem = problems.in(p);
       Bytes offset = std::max<Bytes>(problem.pin(i), 0);
       if (problems.capacity(p) && problem.size(i) > 0 && problem.pin(i) == kNowhere) {
-        if (ended) continue;
-        try {
-          offset = lowest_fit(placed[p]->room(i), problem.alignment(i));
-        } catch (const EndedError&) {
-          ended = true;
-          continue;
-        }
+        is_time = is_time && in_time([&] { offset = lowest_fit(placed[p]->room(i), problem.alignment(i)); });
+        if (!is_time) continue;
         if (offset > *problems.capacity(p) - problem.size(i)) continue;
       }
       put(i, p, offset);

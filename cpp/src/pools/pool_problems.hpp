@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "memplan/pools.hpp"
+#include "pools/request.hpp"
 #include "problem/fold.hpp"
 
 namespace memplan {

@@ -2,177 +2,331 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <numeric>
+#include <utility>
 
+#include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/infeasible.hpp"
-#include "pools/assignment.hpp"
-#include "pools/demand.hpp"
-#include "pools/pool_placer.hpp"
-#include "pools/pool_problems.hpp"
+#include "memplan/happens_before.hpp"
+#include "memplan/order.hpp"
+#include "memplan/sharing_bound.hpp"
+#include "memplan/solve.hpp"
+#include "pools/accepted.hpp"
+#include "pools/fixed.hpp"
+#include "pools/plans_of_pools.hpp"
 #include "solve/attempt.hpp"
 
 namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kWorkOfSearch = 100'000'000;   // for pools
-constexpr std::int64_t kEffortOfPlacing = 1'000'000;  // of "auto", for the buffers of a pool
+constexpr double kLeastSeconds = 1e-3;  // that a plan is given, whatever is left
+constexpr double kPartOfOrder = 0.25;   // of a time limit, for the search of "best"
+constexpr std::size_t kMostListed = 5;  // buffers in a message
 
-void check_request(const PoolsRequest& request) {
-  const std::size_t pools = request.pools.size();
-  if (pools == 0) throw ProblemError("pools must hold at least one pool, got none");
-  if (request.cost.size() != at(request.problem.count()) * pools)
-    throw ProblemError("cost must have one entry per buffer and pool, got " + std::to_string(request.cost.size()));
-  const unsigned fixed = features_of(request.problem) & (kPins | kReserved);
-  if (fixed != 0)
-    throw ProblemError("the problem has " + listed(feature_names(fixed), [](std::string_view name) { return name; }) +
-                       ", which must say in which pool");
-  if (features_of(request.problem) & kBranches) throw UnsupportedError("pools do not support branches");
-  Bytes sum = 0;
-  for (Index i = 0; i < request.problem.count(); ++i) {
-    std::int64_t most = kRefused;
-    for (std::size_t p = 0; p < pools; ++p) most = std::max(most, request.cost_of(i, p));
-    if (most == kRefused) throw ProblemError("no pool takes buffer " + quoted(request.problem.name(i)));
-    const auto more = checked_add(sum, most);
-    if (!more) throw ProblemError("costs must add up to at most int64; those of the dearest pools do not");
-    sum = *more;
+void check_pools(std::span<const Pool> pools) {
+  if (pools.empty()) throw ProblemError("pools must hold at least one pool, got none");
+  for (const Pool& pool : pools) {
+    const std::string where = "pool " + quoted(pool.name) + ": ";
+    if (pool.alignment < 1) throw ProblemError(where + "alignment must be >= 1, got " + std::to_string(pool.alignment));
+    if (pool.cost < 0) throw ProblemError(where + "cost must be >= 0, got " + std::to_string(pool.cost));
+    if (pool.base < 0 || pool.base % pool.alignment != 0)
+      throw ProblemError(where + "base must be a multiple of its alignment " + std::to_string(pool.alignment) +
+                         ", got " + std::to_string(pool.base));
+    if (std::count_if(pools.begin(), pools.end(), [&](const Pool& other) { return other.name == pool.name; }) > 1)
+      throw ProblemError("pools must have different names, got " + quoted(pool.name) + " twice");
   }
 }
 
-// The same with another message, which says which pools it is about.
-InfeasibleError retold(const InfeasibleError& error, const std::string& text) {
-  InfeasibleError told(text);
-  told.capacity = error.capacity;
-  told.lower_bound = error.lower_bound;
-  told.step = error.step;
-  told.alive = error.alive;
-  return told;
+// What is planned: buffers, what they cost, and where they may lie.
+struct Task {
+  std::span<const Pool> pools;
+  const Problem& problem;  // without what is fixed
+  Taken takes;
+  std::vector<std::int64_t> accessed;
+  FixedInPools fixed;
+
+  bool takes_it(Index buffer, std::size_t pool) const { return takes[at(buffer) * pools.size() + pool] != 0; }
+};
+
+void check_pins(const Task& task) {
+  for (const auto& [buffer, pool, offset] : task.fixed.pins)
+    if (!task.takes_it(buffer, pool))
+      throw ProblemError("pin[" + quoted(task.problem.name(buffer)) + "] names pool " + quoted(task.pools[pool].name) +
+                         ", which does not take it");
 }
 
-std::string pool_names(const PoolsRequest& request, const std::vector<char>& chosen) {
-  std::string names;
-  for (std::size_t p = 0; p < request.pools.size(); ++p)
-    if (chosen[p]) names += (names.empty() ? "" : " and ") + quoted(request.pools[p].name);
-  return names;
-}
-
-// The pools to which buffers that fit nowhere else are left, by how much they take together.
-void require_room(const PoolsRequest& request, const PoolProblems& problems, const std::vector<char>& chosen) {
-  std::vector<Index> left;
-  Bytes capacity = 0;
-  for (std::size_t p = 0; p < chosen.size(); ++p)
-    if (chosen[p]) capacity = saturated_add(capacity, *request.pools[p].capacity);
-  for (Index i = 0; i < request.problem.count(); ++i) {
-    bool elsewhere = false;
-    for (std::size_t p = 0; p < chosen.size(); ++p)
-      elsewhere |= !chosen[p] && problems.cost_of(problems.fold(0).whole_of(i), p) != kRefused;
-    if (!elsewhere) left.push_back(i);
+void check_taken(const Task& task) {
+  std::vector<std::string> alone;
+  std::size_t count = 0;
+  for (Index b = 0; b < task.problem.count(); ++b) {
+    bool taken = false;
+    for (std::size_t p = 0; p < task.pools.size(); ++p) taken |= task.takes_it(b, p);
+    if (!taken && ++count <= kMostListed) alone.push_back(task.problem.name(b));
   }
-  if (left.empty()) return;
-  const Problem problem = selection_of(request.problem.with_together({}), left);
-  const Bytes needed = load(problem);
-  if (needed <= capacity) return;
-  const InfeasibleError error = infeasible(problem, capacity, needed);
-  const std::string names = pool_names(request, chosen);
-  throw retold(error, "what no other pool takes does not fit into " + names + ": " + error.what());
+  if (count == 0) return;
+  throw ProblemError("none of the pools " + listed(task.pools, [](const Pool& pool) { return quoted(pool.name); }) +
+                     " accepts " + listed(alone, quoted) +
+                     (count > kMostListed ? " and " + std::to_string(count - kMostListed) + " more" : ""));
 }
 
-void require_rooms(const PoolsRequest& request, const PoolProblems& problems) {
-  const std::size_t pools = request.pools.size();
-  std::vector<char> all(pools, 0);
-  for (std::size_t p = 0; p < pools; ++p) {
-    if (!request.pools[p].capacity) continue;
-    all[p] = 1;
-    std::vector<char> one(pools, 0);
-    one[p] = 1;
-    require_room(request, problems, one);
+void check_bases(const Task& task) {
+  for (std::size_t p = 0; p < task.pools.size(); ++p)
+    for (Index b = 0; b < task.problem.count(); ++b)
+      if (task.takes_it(b, p) && task.pools[p].base % task.problem.alignment(b) != 0)
+        throw ProblemError("pool " + quoted(task.pools[p].name) + ": base must be a multiple of the alignment " +
+                           std::to_string(task.problem.alignment(b)) + " of buffer " + quoted(task.problem.name(b)) +
+                           ", got " + std::to_string(task.pools[p].base));
+}
+
+// Costs per buffer and pool.
+PoolsRequest request_of(const Task& task) {
+  std::int64_t bytes = 0, most = 0;
+  for (const std::int64_t accessed : task.accessed) bytes = saturated_add(bytes, accessed);
+  for (const Pool& pool : task.pools) most = std::max(most, pool.cost);
+  if (most != 0 && bytes > kMaxBytes / most)
+    throw ProblemError("costs of pools are too large: bytes accessed x cost must add up to less than 2**63");
+  PoolsRequest request{task.problem, {task.pools.begin(), task.pools.end()}, {}, task.fixed.pins};
+  for (Pool& pool : request.pools) pool.reserved.clear();
+  for (const auto& [pool, range] : task.fixed.reserved) request.pools[pool].reserved.push_back(range);
+  for (Index b = 0; b < task.problem.count(); ++b)
+    for (std::size_t p = 0; p < task.pools.size(); ++p)
+      request.cost.push_back(task.takes_it(b, p) ? task.accessed[at(b)] * task.pools[p].cost : kRefused);
+  return request;
+}
+
+// Pools as ranges of one arena, one behind the other.
+void stack(const Task& task, const PlansOfPools& plans, PlanInPools& found) {
+  Bytes end = 0;
+  for (std::size_t p = 0; p < task.pools.size(); ++p) {
+    const Pool& pool = task.pools[p];
+    UsedPool used{{pool.name, pool.capacity, pool.alignment, pool.base, 0, plans.plans[p].peak},
+                  plans.plans[p].lower_bound};
+    Bytes unit = pool.alignment;
+    for (Index b = 0; b < task.problem.count(); ++b) {
+      if (at(found.pool[at(b)]) != p) continue;
+      unit = std::lcm(unit, task.problem.alignment(b));
+      used.accessed = saturated_add(used.accessed, task.accessed[at(b)]);
+    }
+    used.begin = align_up(end, unit);
+    for (Index b = 0; b < task.problem.count(); ++b)
+      if (at(found.pool[at(b)]) == p)
+        found.plan.offsets[at(b)] = used.begin + plans.plans[p].offsets[at(used.buffers++)];
+    const auto next = checked_add(used.begin, used.peak);
+    if (!next)
+      throw ProblemError("pools must end within int64 one behind the other, and " + quoted(pool.name) + " does not");
+    end = *next;
+    found.pools.push_back(std::move(used));
   }
-  require_room(request, problems, all);
 }
 
-// Nothing was found, perhaps since there is nothing.
-InfeasibleError nothing_found(const PoolsRequest& request, bool proven) {
-  Bytes capacity = 0;
-  for (const Pool& pool : request.pools) capacity = saturated_add(capacity, pool.capacity.value_or(0));
-  std::vector<char> limited;
-  for (const Pool& pool : request.pools) limited.push_back(pool.capacity.has_value());
-  std::vector<Index> all(at(request.problem.count()));
-  std::iota(all.begin(), all.end(), 0);
-  const Problem problem = selection_of(request.problem.with_together({}), all);
-  const InfeasibleError error = infeasible(problem, capacity, load(problem));
-  const std::string what = error.what();
-  InfeasibleError told = retold(error, std::string(proven ? "no plan fits" : "no plan was found that fits") + " into " +
-                                           pool_names(request, limited) + ", which have " + std::to_string(capacity) +
-                                           " bytes together" + what.substr(std::min(what.find('\n'), what.size())));
-  told.lower_bound = proven ? saturated_add(capacity, 1) : std::min(error.lower_bound, capacity);
-  return told;
+void verify_in_pools(const PlanInPools& found, const PlannerInfo& planner) {
+  throw_if_any(verify(found.problem, found.plan.offsets, kMaxBytes, kListedViolations), planner);
+  throw_if_any(pool_faults(found.problem, found.plan.offsets,
+                           std::vector<PoolRange>(found.pools.begin(), found.pools.end()), found.pool, found.takes),
+               planner);
 }
 
-std::vector<Index> buffers_in(const std::vector<Index>& pool, std::size_t p) {
-  std::vector<Index> buffers;
-  for (std::size_t i = 0; i < pool.size(); ++i)
-    if (at(pool[i]) == p) buffers.push_back(static_cast<Index>(i));
-  return buffers;
+PlanInPools planned(Task task, const ChosenPlanner& planner, const PlanOptions& options) {
+  check_pins(task);
+  check_taken(task);
+  check_bases(task);
+  const PlansOfPools plans = plans_of_pools(request_of(task), planner, options);
+  PlanInPools found{task.problem, {}, plans.pool, {}, {}, {}, plans.cost, plans.cost_bound};
+  found.plan.offsets.assign(at(task.problem.count()), 0);
+  stack(task, plans, found);
+  found.problem = stacked(task.problem, task.fixed, found.pools);
+  Plan& plan = found.plan;
+  plan.peak = peak_of(found.problem, plan.offsets);
+  plan.lower_bound = plan.placement_bound = load(task.problem);
+  plan.optimal = plan.peak == plan.lower_bound;
+  plan.planner = plans.plans[0].planner;
+  std::vector<std::string> winners;
+  for (const Plan& part : plans.plans)
+    if (std::find(winners.begin(), winners.end(), part.winner) == winners.end()) winners.push_back(part.winner);
+  plan.winner = listed(winners, [](const std::string& winner) { return winner; });
+  plan.interrupted = plans.interrupted;
+  plan.seconds = plan.found_after = plans.seconds;
+  found.takes = std::move(task.takes);
+  found.accessed = std::move(task.accessed);
+  found.pins = std::move(task.fixed.pins);
+  found.reserved = std::move(task.fixed.reserved);
+  verify_in_pools(found, planner.planner);
+  if (found.cost < found.cost_bound)
+    throw InvalidPlanError("the plan costs " + std::to_string(found.cost) + ", less than the bound " +
+                           std::to_string(found.cost_bound));
+  return found;
 }
 
-// The best of what the planner finds for the buffers of a pool, and what the search has found.
-Plan plan_of_pool(const PoolsRequest& request, const std::vector<Index>& pool, const std::vector<Bytes>& offset,
-                  std::size_t p, const ChosenPlanner& planner, const PlanOptions& options) {
-  const std::vector<Index> buffers = buffers_in(pool, p);
-  const Problem problem = problem_in_pool(request, buffers, p);
-  PlanOptions settings = options;
-  settings.capacity = request.pools[p].capacity;  // a lower peak there is of no use
-  if (settings.capacity)
-    for (const Parameter& parameter : planner.planner.parameters)
-      if (parameter.name == "effort" || parameter.name == "work")
-        settings.set.emplace_back(parameter.name, kEffortOfPlacing);
-  Listener nobody;
-  Plan plan = attempt(problem, planner, settings, nobody);
-  if (!request.pools[p].capacity || plan.peak <= *request.pools[p].capacity) return plan;
-  Placement known;
-  for (const Index i : buffers) known.offsets.push_back(offset[at(i)]);
-  known.winner = "insertion";
-  known.lower_bound = plan.lower_bound;
-  Plan kept = Judge(problem, planner, plan.lower_bound).plan_of(std::move(known), plan.seconds);
-  kept.interrupted = plan.interrupted;
-  return kept;
+// Names of a problem's buffers, looked up once they are asked for.
+class BufferNames {
+ public:
+  explicit BufferNames(const Problem& problem) : problem_(problem) {}
+
+  Index find(const std::string& name) {
+    if (position_.empty())
+      for (Index b = 0; b < problem_.count(); ++b) position_.emplace(problem_.name(b), b);
+    const auto found = position_.find(name);
+    return found == position_.end() ? kNone : found->second;
+  }
+
+  Index at_name(const std::string& name, const std::string& what) {
+    if (const Index b = find(name); b != kNone) return b;
+    throw ProblemError(what + " must name buffers of the problem, got " + quoted(name));
+  }
+
+ private:
+  const Problem& problem_;
+  std::unordered_map<std::string, Index> position_;
+};
+
+Taken taken_of(const Problem& problem, std::span<const Pool> pools, BufferNames& names) {
+  Taken takes(at(problem.count()) * pools.size(), 1);
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    if (!pools[p].accepts) continue;
+    for (Index b = 0; b < problem.count(); ++b) takes[at(b) * pools.size() + p] = 0;
+    for (const std::string& name : *pools[p].accepts)
+      takes[at(names.at_name(name, "pool " + quoted(pools[p].name) + ": accepts")) * pools.size() + p] = 1;
+  }
+  return takes;
 }
+
+// Plans of a graph: in some orders, with tensors that share bytes by choice and without.
+class GraphSolver {
+ public:
+  GraphSolver(std::shared_ptr<const Graph> graph, std::span<const Pool> pools, const ChosenPlanner& planner,
+              const PlanOptions& options, const StorageOptions& storage, const ChosenOrder& order,
+              const Accesses& accesses, const OnOrder& on_order)
+      : pools_(pools),
+        planner_(planner),
+        options_(options),
+        storage_(storage),
+        chosen_(order),
+        accesses_(accesses),
+        on_order_(on_order),
+        spread_(
+            pools, graph,
+            [takes = Accepted(*graph, pools)](std::string_view name, std::size_t pool) {
+              return takes.takes(name, pool);
+            },
+            storage.alignment) {}
+
+  GraphInPools run() {
+    check_options(options_);
+    const bool is_given = chosen_.order.name == "given", or_given = chosen_.order.name == "best";
+    OpOrder order;
+    if (!is_given) order = found_order(or_given);
+    const auto& ordered = order.graph ? order.graph : spread_.graph();
+    const bool both = or_given && order.graph != nullptr;
+    left_ = both ? 4 : 2;
+    attempt(ordered);
+    if (both) attempt(spread_.graph());
+    if (!best_) std::rethrow_exception(refused_);
+    best_->order_bound = order.bound;
+    best_->found.plan.interrupted |= order.interrupted;
+    best_->found.plan.seconds = best_->found.plan.found_after = seconds_;
+    return std::move(*best_);
+  }
+
+ private:
+  OpOrder found_order(bool or_given) const {
+    OrderOptions options;
+    if (options_.time_limit) options.time_limit = or_given ? kPartOfOrder * *options_.time_limit : *options_.time_limit;
+    options.start = begin_;
+    options.stop = options_.stop;
+    options.on_order = on_order_;
+    return order_of(*spread_.graph(), chosen_, storage_, options);
+  }
+
+  // Plans the graph in an order, with what shares bytes by choice and, where something does, without.
+  void attempt(const std::shared_ptr<const Graph>& graph) {
+    SpreadOut::Made made = spread_.buffers(*graph, storage_);
+    const bool shares = !made.buffers.shared.empty();
+    if (!shares) --left_;
+    bool better = attempt(graph, std::move(made), storage_);
+    if (shares) {
+      StorageOptions apart = storage_;
+      apart.inplace = apart.zero_copy = false;
+      better |= attempt(graph, spread_.buffers(*graph, apart), apart);
+    }
+    if (!better) return;
+    const HappensBefore order(*graph);
+    Plan& plan = best_->found.plan;
+    plan.lower_bound = sharing_bound(*graph, order, storage_, possible_sharing(*graph, order, storage_));
+    plan.optimal = plan.peak == plan.lower_bound;
+  }
+
+  // Keeps the plan of one choice of sharing if it costs less than those before, or peaks lower at that cost; true then.
+  bool attempt(const std::shared_ptr<const Graph>& graph, SpreadOut::Made made, const StorageOptions& storage) {
+    PlanOptions options = options_;
+    if (options.time_limit)
+      options.time_limit = std::max(kLeastSeconds, (*options.time_limit - seconds_since(begin_)) / left_);
+    --left_;
+    try {
+      Task task{pools_, made.problem, Accepted(*graph, pools_).of(made.buffers),
+                accessed_bytes(*graph, made.buffers, accesses_), std::move(made.fixed)};
+      PlanInPools found = planned(std::move(task), planner_, options);
+      seconds_ += found.plan.seconds;
+      if (best_ && std::pair(found.cost, found.plan.peak) >= std::pair(best_->found.cost, best_->found.plan.peak))
+        return false;
+      GraphInPools better{spread_.stacked(graph, found.pools), std::move(made.buffers), std::move(found)};
+      if (better.graph != graph) better.buffers = buffers_of(*better.graph, storage);
+      better.found.problem = better.buffers.problem;
+      verify_in_pools(better.found, planner_.planner);
+      throw_if_any(replay_all(*better.graph, better.buffers, better.found.plan.offsets, kListedViolations),
+                   planner_.planner);
+      best_ = std::move(better);
+      return true;
+    } catch (const InvalidPlanError&) {
+      throw;
+    } catch (const std::invalid_argument&) {  // no pool takes a buffer, or nothing fits: another choice may do
+      refused_ = std::current_exception();
+      return false;
+    }
+  }
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const std::span<const Pool> pools_;
+  const ChosenPlanner& planner_;
+  const PlanOptions& options_;
+  const StorageOptions& storage_;
+  const ChosenOrder& chosen_;
+  const Accesses& accesses_;
+  const OnOrder& on_order_;
+  const SpreadOut spread_;
+  int left_ = 0;  // plans that are still to be made
+  double seconds_ = 0;
+  std::optional<GraphInPools> best_;
+  std::exception_ptr refused_;
+};
 
 }  // namespace
 
-Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
-  return selection_of(problem_in(request, pool), buffers);
+PlanInPools solve_in_pools(const Problem& problem, std::span<const Pool> pools, const ChosenPlanner& planner,
+                           const PlanOptions& options, const Layout& fixed, std::span<const std::int64_t> accesses) {
+  check_pools(pools);
+  if (!accesses.empty() && accesses.size() != at(problem.count()))
+    throw ProblemError("accesses must have one count per buffer, " + std::to_string(problem.count()) + ", got " +
+                       std::to_string(accesses.size()));
+  BufferNames names(problem);
+  Task task{pools, problem, taken_of(problem, pools, names), {}, {{}, reserved_in(pools, fixed)}};
+  for (Index b = 0; b < problem.count(); ++b)
+    task.accessed.push_back(accesses.empty() ? problem.size(b) : saturated_product(problem.size(b), accesses[at(b)]));
+  const auto takes = [&](std::string_view name, std::size_t pool) {
+    return task.takes_it(names.at_name(std::string(name), "pin"), pool);
+  };
+  for (const NamedPin& pin : pins_in(pools, fixed, takes))
+    task.fixed.pins.push_back({names.at_name(pin.name, "pin"), pin.pool, pin.offset});
+  return planned(std::move(task), planner, options);
 }
 
-PlanInPools solve_in_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  check_options(options);
-  check_request(request);
-  const PoolProblems problems(request);
-  require_rooms(request, problems);
-  PlanOptions settings = options;
-  settings.start = start;
-  bool interrupted = false;
-  if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
-  const Deadline deadline(settings);
-  const Demand demand(problems);
-  PoolPlacer placer(problems, planner, settings, kEffortOfPlacing, deadline);
-  const Assignment found = search_assignment(problems, demand, placer, kWorkOfSearch, deadline);
-  if (found.pool.empty()) throw nothing_found(request, found.bound == kNoCost);
-  PlanInPools plan{{}, {}, found.cost, found.bound};
-  for (Index i = 0; i < request.problem.count(); ++i) plan.pool.push_back(found.pool[at(problems.fold(0).whole_of(i))]);
-  for (std::size_t p = 0; p < problems.pools(); ++p) {
-    PlanOptions rest = settings;
-    rest.time_limit = deadline.left();
-    const std::vector<Bytes> offset = problems.fold(p).unfolded(found.offset);
-    plan.plans.push_back(plan_of_pool(request, plan.pool, offset, p, planner, rest));
-    interrupted = interrupted || plan.plans.back().interrupted;
-  }
-  plan.interrupted = interrupted;
-  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return plan;
+GraphInPools solve_in_pools(std::shared_ptr<const Graph> graph, std::span<const Pool> pools,
+                            const ChosenPlanner& planner, const PlanOptions& options, const StorageOptions& storage,
+                            const ChosenOrder& order, const Accesses& accesses, const OnOrder& on_order) {
+  check_pools(pools);
+  return GraphSolver(std::move(graph), pools, planner, options, storage, order, accesses, on_order).run();
 }
 
 }  // namespace memplan

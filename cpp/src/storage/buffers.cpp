@@ -28,13 +28,6 @@ struct Columns {
   }
 };
 
-// "conv1.workspace", made longer where a tensor has that name already.
-std::string workspace_name(const Graph& graph, const Op& op) {
-  std::string name = op.name + ".workspace";
-  while (graph.find(name)) name += "_";
-  return name;
-}
-
 std::vector<Index> add_storages(const Graph& graph, const Storages& storages, const HappensBefore& order,
                                 const Place& place, Columns& columns) {
   const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order);
@@ -199,6 +192,12 @@ LiesIn lies_in(const Buffers& buffers) {
 }
 
 }  // namespace
+
+std::string workspace_name(const Graph& graph, const Op& op) {
+  std::string name = op.name + ".workspace";
+  while (graph.find(name)) name += "_";
+  return name;
+}
 
 Buffers buffers_of(const Graph& graph, const StorageOptions& options, const Wanted& wanted) {
   Buffers buffers = without_layout(graph, options, wanted);

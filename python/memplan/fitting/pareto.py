@@ -16,7 +16,7 @@ from ..plans.later import does
 from ..plans.plan import Plan
 from ..plans.pools import Pool
 from ..sizes import Budget, budget_of
-from ..solving.fixed_in_pools import unfixed
+from ..solving.pools import unfixed
 from .costs import named_costs
 from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit

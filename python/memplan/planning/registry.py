@@ -8,7 +8,8 @@ name is the planner's and whose object is its PlannerInfo.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -161,22 +162,34 @@ def solve_problem(
 
 def plan_pools(
     problem: _core.Problem,
-    pools: Sequence[tuple[str, int | None, int]],
-    cost: npt.NDArray[np.int64],
+    pools: Sequence[tuple[Any, ...]],
+    fixed: _core.Layout,
+    accesses: Sequence[int],
     planner: str,
-    time_limit: float | None = None,
-    seed: int = 0,
-    threads: int = 1,
-    pins: Sequence[tuple[int, int, int]] = (),
-    reserved: Sequence[tuple[int, int, int, int, int]] = (),
+    time_limit: float | None,
+    seed: int,
+    threads: int,
 ) -> _core.PlanInPools:
-    """Plans a problem in several pools, each a name, a capacity and an alignment; see `solve_problem`.
+    """Plans a problem in several pools with any planner of the registry; see `_core.plan_pools`."""
+    options = (planner, _in_python(planner), time_limit, seed, threads)
+    return _core.plan_pools(problem, pools, fixed, accesses, *options)
 
-    `cost` has a number per buffer and pool, one buffer after another, and -1 where the pool does not take the buffer.
-    Rows of `pins` are (buffer, pool, offset there), those of `reserved` (pool, begin, end, first, last).
-    """
-    options = (planner, time_limit, seed, threads, True, _in_python(planner), pins, reserved)
-    return _core.plan_pools(problem, pools, cost, *options)
+
+def plan_graph_pools(
+    graph: _core.Graph,
+    order: str,
+    pools: Sequence[tuple[Any, ...]],
+    storage: _core.StorageOptions,
+    accesses: Mapping[str, int],
+    planner: str,
+    time_limit: float | None,
+    seed: int,
+    threads: int,
+    on_order: Callable[[_core.OrderProgress], object] | None,
+) -> _core.GraphInPools:
+    """The same of a graph, its ops in the order of a rule or search."""
+    options = (planner, _in_python(planner), time_limit, seed, threads, on_order)
+    return _core.plan_graph_pools(graph, order, pools, storage, accesses, *options)
 
 
 def solve_graph(

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ..proofs.clique import Clique
     from .crossing import Crossing
     from .plan import Plan
-    from .pools import MemoryFault
 
 
 class InfeasibleError(ValueError):
@@ -78,7 +77,7 @@ LISTED = 1000  # violations that an error lists unless told otherwise
 
 def invalid_plan(
     what: str,
-    faults: Sequence[_core.Violation | _core.ReplayFault | MemoryFault | Crossing],
+    faults: Sequence[_core.Violation | _core.ReplayFault | _core.PoolFault | Crossing],
     limit: int | None = LISTED,
 ) -> InvalidPlanError:
     """The error for a plan that is not valid: at most `limit` faults in its message, and in its `violations`."""

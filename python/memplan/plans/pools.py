@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from ..sizes import byte_range, in_bytes
 
 if TYPE_CHECKING:
@@ -267,54 +268,11 @@ class Memories(Mapping[str, Memory]):
 
         return text(memories_table(self))
 
-    def faults(self, plan: Plan) -> list[MemoryFault]:
+    def faults(self, plan: Plan) -> list[_core.PoolFault]:
         """What is wrong with where the buffers of a plan lie; nothing of planners is used to find it.
 
         Each lies in a pool that takes it, inside of its capacity, at an address that is aligned, and pools are apart.
         That buffers of a pool do not overlap is checked with all others: pools are ranges of one arena.
         """
-        faults: list[str] = []
-        end = 0
-        for pool in self._pools:
-            if pool.begin < end:
-                faults.append(f"pool {pool.name!r} begins at {pool.begin}, where another pool ends at {end}")
-            end = pool.begin + pool.peak
-            if pool.capacity is not None and pool.peak > pool.capacity:
-                faults.append(f"pool {pool.name!r} has {pool.capacity} bytes, and needs {pool.peak}")
-        for b in self._suspects(plan).tolist():
-            p, offset, size = int(self.of_buffer[b]), int(plan.offsets[b]), int(plan.problem.size[b])
-            alignment = int(plan.problem.alignment[b])
-            name = plan.problem.name(b)
-            if not 0 <= p < len(self._pools):
-                faults.append(f"buffer {name!r} lies in pool {p}, and there are {len(self._pools)}")
-                continue
-            pool = self._pools[p]
-            inside = offset - pool.begin
-            if not 0 <= inside <= pool.peak - size:
-                faults.append(f"buffer {name!r} of {size} bytes at {inside} is not inside of pool {pool.name!r}")
-            if (pool.base + inside) % math.lcm(alignment, pool.alignment):
-                faults.append(f"buffer {name!r} at {pool.base + inside} in pool {pool.name!r} is not aligned")
-            if self._takes is not None and not self._takes[b, p]:
-                faults.append(f"buffer {name!r} lies in pool {pool.name!r}, which does not take it")
-        return [MemoryFault(message) for message in faults]
-
-    def _suspects(self, plan: Plan) -> Ints:
-        """The buffers that do not lie in their pools as they should."""
-        wrong = np.ones(len(plan.offsets), dtype=np.bool_)  # what lies in no pool stays wrong
-        for p, pool in enumerate(self._pools):
-            here = np.flatnonzero(self.of_buffer == p)
-            inside, size = plan.offsets[here] - pool.begin, plan.problem.size[here]
-            wrong[here] = (inside < 0) | (inside > pool.peak - size)
-            for unit in {pool.alignment, *np.unique(plan.problem.alignment[here]).tolist()}:
-                rows = here if unit == pool.alignment else here[plan.problem.alignment[here] == unit]
-                wrong[rows] |= (pool.base % unit + plan.offsets[rows] - pool.begin) % unit != 0
-            if self._takes is not None:
-                wrong[here] |= ~self._takes[here, p]
-        return np.flatnonzero(wrong)
-
-
-@dataclass(frozen=True)
-class MemoryFault:
-    """What is wrong with a plan in several pools."""
-
-    message: str
+        rows = [(pool.name, pool.capacity, pool.alignment, pool.base, pool.begin, pool.peak) for pool in self._pools]
+        return _core.pool_faults(plan.problem, plan.offsets, rows, self.of_buffer, self._takes)

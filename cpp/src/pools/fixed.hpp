@@ -1,0 +1,77 @@
+// Fixed: what is pinned and reserved in pools; in which pool that is, and where in the arena of all pools.
+//
+// Which tensors share bytes by choice depends on what is pinned where. So while buffers are made, pools are spread out:
+// far apart in one arena, so that pins in different pools are in different places. In a plan, pools are stacked: each
+// begins where the one before ends.
+//
+//     spread   │ sram │      …      │ dram │     …        stacked   │ sram │ dram │
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memplan/buffers.hpp"
+#include "memplan/pools.hpp"
+
+namespace memplan {
+
+struct FixedInPools {
+  std::vector<PinInPool> pins;
+  std::vector<ReservedInPool> reserved;  // what was asked for, then what pools say themselves
+
+  bool empty() const { return pins.empty() && reserved.empty(); }
+};
+
+// A pin by name, and whether a pool takes what has that name.
+struct NamedPin {
+  std::string name;
+  std::size_t pool;
+  Bytes offset;
+};
+using TakesName = std::function<bool(std::string_view name, std::size_t pool)>;
+
+// What a layout pins, and in which pool: one that names no pool is in the only one that takes it. Throws ProblemError
+// for a pool that is none, and where it must be said which one.
+std::vector<NamedPin> pins_in(std::span<const Pool> pools, const Layout& layout, const TakesName& takes);
+
+// What is reserved in each pool. Throws as pins_in().
+std::vector<ReservedInPool> reserved_in(std::span<const Pool> pools, const Layout& layout);
+
+// The problem with what is fixed as it is where pools are stacked.
+Problem stacked(const Problem& problem, const FixedInPools& fixed, std::span<const UsedPool> pools);
+
+// A graph whose pools are spread out.
+class SpreadOut {
+ public:
+  // Throws ProblemError as pins_in(), and for pins too far up. Pools outlive it.
+  SpreadOut(std::span<const Pool> pools, std::shared_ptr<const Graph> graph, const TakesName& takes, Bytes alignment);
+
+  const std::shared_ptr<const Graph>& graph() const { return graph_; }
+
+  struct Made {
+    Buffers buffers;  // where pools are spread out
+    Problem problem;  // without what is fixed
+    FixedInPools fixed;
+  };
+  // The buffers of the graph, its ops in any order. What cannot be in one pool is said of that pool.
+  Made buffers(const Graph& graph, const StorageOptions& storage) const;
+
+  // The graph with what is fixed as it is where pools are stacked; the same one where nothing is.
+  std::shared_ptr<const Graph> stacked(const std::shared_ptr<const Graph>& graph,
+                                       std::span<const UsedPool> pools) const;
+
+ private:
+  void check_each(const Graph& graph, const StorageOptions& storage) const;
+
+  std::span<const Pool> pools_;
+  std::vector<ReservedInPool> reserved_;
+  Bytes span_;  // from the beginning of a pool to that of the next
+  bool is_fixed_ = false;
+  std::shared_ptr<const Graph> graph_;
+};
+
+}  // namespace memplan
