@@ -109,9 +109,9 @@ struct Object {
 // Whether an object of size a is the better place for that many bytes than one of size b.
 bool better(Bytes a, Bytes b, Bytes bytes) { return b < bytes ? a > b : bytes <= a && a < b; }
 
-class SharedObjects {
+class GrowingObjects {
  public:
-  SharedObjects(const Problem& problem, const Deadline& deadline)
+  GrowingObjects(const Problem& problem, const Deadline& deadline)
       : problem_(problem), deadline_(deadline), object_of_(problem.size().size(), kNone) {}
 
   void place(Index i) {
@@ -169,7 +169,7 @@ Placement greedy_by_breadth(const Problem& problem, const PlanOptions& options) 
   const Deadline deadline(options);
   const std::vector<Index> order = by_breadth(problem, deadline);
   if (options.get(kGreedyByBreadth[0]) == 0) return place_in_order(problem, order, deadline, tightest_fit);
-  SharedObjects objects(problem, deadline);
+  GrowingObjects objects(problem, deadline);
   for (Index i : order) objects.place(i);
   return objects.laid_end_to_end();
 }
