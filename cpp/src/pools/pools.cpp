@@ -41,7 +41,7 @@ void check_pools(std::span<const Pool> pools) {
 }
 
 // What is planned: buffers, what they cost, and where they may lie.
-struct Task {
+struct PoolTask {
   std::span<const Pool> pools;
   const Problem& problem;  // without what is fixed
   Taken takes;
@@ -51,14 +51,14 @@ struct Task {
   bool takes_it(Index buffer, std::size_t pool) const { return takes[at(buffer) * pools.size() + pool] != 0; }
 };
 
-void check_pins(const Task& task) {
+void check_pins(const PoolTask& task) {
   for (const auto& [buffer, pool, offset] : task.fixed.pins)
     if (!task.takes_it(buffer, pool))
       throw ProblemError("pin[" + quoted(task.problem.name(buffer)) + "] names pool " + quoted(task.pools[pool].name) +
                          ", which does not take it");
 }
 
-void check_taken(const Task& task) {
+void check_taken(const PoolTask& task) {
   std::vector<std::string> alone;
   std::size_t count = 0;
   for (Index b = 0; b < task.problem.count(); ++b) {
@@ -72,7 +72,7 @@ void check_taken(const Task& task) {
                      (count > kMostListed ? " and " + std::to_string(count - kMostListed) + " more" : ""));
 }
 
-void check_bases(const Task& task) {
+void check_bases(const PoolTask& task) {
   for (std::size_t p = 0; p < task.pools.size(); ++p)
     for (Index b = 0; b < task.problem.count(); ++b)
       if (task.takes_it(b, p) && task.pools[p].base % task.problem.alignment(b) != 0)
@@ -82,7 +82,7 @@ void check_bases(const Task& task) {
 }
 
 // Costs per buffer and pool.
-PoolsRequest request_of(const Task& task) {
+PoolsRequest request_of(const PoolTask& task) {
   std::int64_t bytes = 0, most = 0;
   for (const std::int64_t accessed : task.accessed) bytes = saturated_add(bytes, accessed);
   for (const Pool& pool : task.pools) most = std::max(most, pool.cost);
@@ -98,7 +98,7 @@ PoolsRequest request_of(const Task& task) {
 }
 
 // Pools as ranges of one arena, one behind the other.
-void stack(const Task& task, const PlansOfPools& plans, PlanInPools& found) {
+void stack(const PoolTask& task, const PlansOfPools& plans, PlanInPools& found) {
   Bytes end = 0;
   for (std::size_t p = 0; p < task.pools.size(); ++p) {
     const Pool& pool = task.pools[p];
@@ -129,7 +129,7 @@ void verify_in_pools(const PlanInPools& found, const PlannerInfo& planner) {
                planner);
 }
 
-PlanInPools planned(Task task, const ChosenPlanner& planner, const PlanOptions& options) {
+PlanInPools planned(PoolTask task, const ChosenPlanner& planner, const PlanOptions& options) {
   check_pins(task);
   check_taken(task);
   check_bases(task);
@@ -194,11 +194,11 @@ Taken taken_of(const Problem& problem, std::span<const Pool> pools, BufferNames&
 }
 
 // Plans of a graph: in some orders, with tensors that share bytes by choice and without.
-class GraphSolver {
+class GraphPoolSolver {
  public:
-  GraphSolver(std::shared_ptr<const Graph> graph, std::span<const Pool> pools, const ChosenPlanner& planner,
-              const PlanOptions& options, const StorageOptions& storage, const ChosenOrder& order,
-              const Accesses& accesses, const OnOrder& on_order)
+  GraphPoolSolver(std::shared_ptr<const Graph> graph, std::span<const Pool> pools, const ChosenPlanner& planner,
+                  const PlanOptions& options, const StorageOptions& storage, const ChosenOrder& order,
+                  const Accesses& accesses, const OnOrder& on_order)
       : pools_(pools),
         planner_(planner),
         options_(options),
@@ -265,8 +265,8 @@ class GraphSolver {
       options.time_limit = std::max(kLeastSeconds, (*options.time_limit - seconds_since(begin_)) / left_);
     --left_;
     try {
-      Task task{pools_, made.problem, Accepted(*graph, pools_).of(made.buffers),
-                accessed_bytes(*graph, made.buffers, accesses_), std::move(made.fixed)};
+      PoolTask task{pools_, made.problem, Accepted(*graph, pools_).of(made.buffers),
+                    accessed_bytes(*graph, made.buffers, accesses_), std::move(made.fixed)};
       PlanInPools found = planned(std::move(task), planner_, options);
       seconds_ += found.plan.seconds;
       if (best_ && std::pair(found.cost, found.plan.peak) >= std::pair(best_->found.cost, best_->found.plan.peak))
@@ -311,7 +311,7 @@ PlanInPools solve_in_pools(const Problem& problem, std::span<const Pool> pools, 
     throw ProblemError("accesses must have one count per buffer, " + std::to_string(problem.count()) + ", got " +
                        std::to_string(accesses.size()));
   BufferNames names(problem);
-  Task task{pools, problem, taken_of(problem, pools, names), {}, {{}, reserved_in(pools, fixed)}};
+  PoolTask task{pools, problem, taken_of(problem, pools, names), {}, {{}, reserved_in(pools, fixed)}};
   for (Index b = 0; b < problem.count(); ++b)
     task.accessed.push_back(accesses.empty() ? problem.size(b) : saturated_product(problem.size(b), accesses[at(b)]));
   const auto takes = [&](std::string_view name, std::size_t pool) {
@@ -326,7 +326,7 @@ GraphInPools solve_in_pools(std::shared_ptr<const Graph> graph, std::span<const 
                             const ChosenPlanner& planner, const PlanOptions& options, const StorageOptions& storage,
                             const ChosenOrder& order, const Accesses& accesses, const OnOrder& on_order) {
   check_pools(pools);
-  return GraphSolver(std::move(graph), pools, planner, options, storage, order, accesses, on_order).run();
+  return GraphPoolSolver(std::move(graph), pools, planner, options, storage, order, accesses, on_order).run();
 }
 
 }  // namespace memplan

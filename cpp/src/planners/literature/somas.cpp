@@ -69,7 +69,7 @@ Bytes fit_in_arena(GapChoice fit, std::span<const OffsetRange> room, Bytes align
   return align_up(room.back().lowest, alignment);  // the highest gap, and the widest
 }
 
-struct Pool {
+struct SharedBlock {
   Bytes begin;
   Bytes end;
   std::vector<Index> members;
@@ -113,7 +113,7 @@ class Solver {
   std::optional<Placement> in_pools(std::span<const Index> order, GapChoice fit) {
     Placement placement;
     placement.offsets.assign(problem_.size().size(), 0);
-    std::vector<Pool> pools;
+    std::vector<SharedBlock> pools;
     for (Index i : order) {
       if (is_over()) return std::nullopt;
       const Bytes offset = place_in_pools(i, fit, pools, placement.offsets);
@@ -141,8 +141,8 @@ class Solver {
     }
   }
 
-  Bytes place_in_pools(Index i, GapChoice fit, std::vector<Pool>& pools, std::span<const Bytes> offsets) {
-    for (Pool& pool : pools) {
+  Bytes place_in_pools(Index i, GapChoice fit, std::vector<SharedBlock>& pools, std::span<const Bytes> offsets) {
+    for (SharedBlock& pool : pools) {
       --work_left_;
       deadline_.tick();
       if (problem_.conflict(i, pool.members.front())) continue;  // which fills the pool
@@ -156,7 +156,7 @@ class Solver {
     return begin;
   }
 
-  std::optional<FreeGap> find_gap(Index i, GapChoice fit, const Pool& pool, std::span<const Bytes> offsets) {
+  std::optional<FreeGap> find_gap(Index i, GapChoice fit, const SharedBlock& pool, std::span<const Bytes> offsets) {
     taken_.clear();
     for (Index member : pool.members) {
       if (!problem_.conflict(i, member)) continue;
