@@ -37,34 +37,15 @@ _BITS = {"bool": 8, **_INTEGERS, **_FLOATS, **_NARROW_FLOATS, "complex64": 64, "
 
 
 def nbytes(dtype: str, shape: Sequence[int]) -> int:
-    """Bytes of a dense, packed tensor.
+    """Bytes of a dense, packed tensor: ceil(elements * bits / 8).
 
-    Parameters
-    ----------
-    dtype : str
-        Name of the element type: `float32`, `bfloat16`, `int4`, `float8e4m3fn`, `bool`, `complex64`, ...
-    shape : sequence of int
-        Dimensions, each >= 0; empty for a scalar.
-
-    Returns
-    -------
-    int
-        ceil(elements * bits / 8), in bytes.
-
-    Raises
-    ------
-    ValueError
-        If the dtype is unknown (the message lists the known ones), a dimension is negative, or it takes more bytes
-        than int64 holds.
-    TypeError
-        If a dimension is not an int.
-
-    Examples
-    --------
     >>> nbytes("float32", [2, 3])
     24
     >>> nbytes("int4", [3])
     2
+
+    ValueError if the dtype is unknown (the message lists the known ones), a dimension is negative, or it takes more
+    bytes than int64 holds; TypeError if a dimension is not an int.
     """
     width = bits(dtype)
     size = (elements(shape) * width + 7) // 8

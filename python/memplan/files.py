@@ -21,10 +21,7 @@ from .errors import SourceError
 def read_json(path: str | os.PathLike[str], expected: str) -> dict[str, Any]:
     """The object in a JSON file, such as "a graph dict".
 
-    Raises
-    ------
-    SourceError
-        What is not JSON or no object, by line and column; or a key that comes twice, by where it is.
+    SourceError: what is not JSON or no object, by line and column; or a key that comes twice, by where it is.
     """
     repeated: list[tuple[dict[str, Any], str]] = []
 

@@ -126,16 +126,8 @@ INPLACE_OPS: frozenset[str] = frozenset(_TABLE)
 def reusable(type: str, inputs: Sequence[T], more: Collection[str] = ()) -> Sequence[T]:
     """Those of an op's inputs that its kind allows the first output to be written over: all, the first, or none.
 
-    Sizes are not looked at, nor whether one of them is among the others too: see `permitted`.
-
-    Parameters
-    ----------
-    type : str
-        The op's type.
-    inputs : sequence
-        The op's inputs, in the order of its operator's parameters.
-    more : collection of str
-        Types that allow each of their inputs, besides those of the table.
+    Inputs are in the order of the operator's parameters. `more` are types that allow each of their inputs, besides
+    those of the table. Sizes are not looked at, nor whether one of them is among the others too: see `permitted`.
     """
     over = _TABLE.get(type)
     if over is None:
@@ -181,11 +173,8 @@ def check_types(graph: _core.Graph, types: Collection[str], option: str) -> None
 
     Others that the graph does not have may be meant for other graphs, so they pass.
 
-    Raises
-    ------
-    ValueError
-        One is no type of the graph, of `INPLACE_OPS` or of the operators that onnx and torch have, but is spelt like a
-        type of the graph.
+    ValueError: one is no type of the graph, of `INPLACE_OPS` or of the operators that onnx and torch have, but is spelt
+    like a type of the graph.
     """
     if not types:
         return

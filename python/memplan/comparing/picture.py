@@ -72,31 +72,11 @@ def plot_comparison(
     layouts: Sequence[str | tuple[str, str]] | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Draw the peaks of a comparison as bars, and some of its plans below them.
+    """Draw a comparison as `Comparison.plot` says, plans at the same scale; a tensor has one colour.
 
-    Parameters
-    ----------
-    ax
-        Where to draw the bars; then no plans are drawn. By default, a new figure that is high enough for all.
-    layouts
-        Planners, or pairs of a planner and an order, whose plans are drawn side by side, at the same scale; a tensor
-        has one colour. By default, the best of each order; of one order, the best, the worst that is not far off, and
-        one between.
-    title
-        By default, the source and its figures.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes of the bars. They have a bar per row in the comparison's order, the load as a line, and the best proven
-        bound if it is higher; of several orders, the load of each on its bars, and the bound of all. Bars beyond 2.5
-        times the bound are broken, as is the axis below them; their labels say how long they are.
-        ``.figure.savefig("planners.svg")`` writes the figure, plans included.
-
-    Raises
-    ------
-    ValueError
-        `layouts` names a planner without a plan, or comes with `ax`.
+    The axes have a bar per row in the comparison's order, the load as a line, and the best proven bound if it is
+    higher; of several orders, the load of each on its bars, and the bound of all. Bars beyond `CUT` times the bound are
+    broken, as is the axis below them; their labels say how long they are.
     """
     from matplotlib import pyplot as plt
 

@@ -42,35 +42,10 @@ def plot_plan(
     colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> Axes:
-    """Draw a plan.
+    """Draw a plan as `Plan.plot` says. In axes that are given, the load is behind the boxes, else in a strip below.
 
-    Parameters
-    ----------
-    ax
-        Where to draw; the load is then drawn behind the boxes. By default, a new figure of 12 by 7 inches, with the
-        load in a strip below the boxes.
-    title
-        By default, the planner, peak and gap.
-    highlight
-        Names of tensors or buffers to bring out. They keep their colour and get a label; the others fade. A tensor
-        that lies in a buffer with others is drawn over that buffer.
-    colour_by
-        "buffer", "order", "size", "lifetime", "kind", "op_type" or "layer"; see `colours.colourings`. All but the first
-        come with a legend or a colour bar.
-    zoom
-        "peak" for the steps around the peak, or the half-open range of steps (first, last). None shows all steps.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes of the boxes. They have one collection, with a path for each buffer in sight, the names that fit, and
-        the peak as a line with a mark at its step. A shaped buffer is the union of its parts; its name is in the
-        largest part. ``.figure.savefig("plan.svg")`` writes the whole figure.
-
-    Raises
-    ------
-    ValueError
-        An unknown name or option, or an option that needs a graph. The message says what is expected.
+    The axes have one collection, with a path for each buffer in sight, the names that fit, and the peak as a line with
+    a mark at its step. A shaped buffer is the union of its parts; its name is in the largest part.
     """
     return _plot(
         plan,

@@ -30,10 +30,7 @@ def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
 
     The path of a module stands for all that lies in the arena of it; so does a part of a path, for all such modules.
 
-    Raises
-    ------
-    ValueError
-        The plan has none of that name, or does not place it.
+    ValueError: the plan has none of that name, or does not place it.
     """
     if isinstance(highlight, Mapping) or not isinstance(highlight, Iterable):
         raise TypeError(f"highlight must be a name or a list of names, got {highlight!r}")
@@ -69,10 +66,7 @@ def steps_of(plan: Plan) -> Steps:
 def window(plan: Plan, zoom: str | Sequence[int] | None) -> Steps:
     """The steps to show: all of them, those around the peak, or the given ones.
 
-    Raises
-    ------
-    ValueError
-        `zoom` is something else than None, "peak" or two of the plan's steps, the first below the second.
+    ValueError: `zoom` is something else than None, "peak" or two of the plan's steps, the first below the second.
     """
     begin, end = steps_of(plan)
     if zoom is None:

@@ -36,15 +36,9 @@ def check_costs(cost: Any, transfer: Any, overlap: Any, moved: bool) -> None:
 
 
 def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]:
-    """The cost of each op.
+    """The cost of each op: "bytes" that it touches, or "flops" and bytes. "auto": as the graph says, else "flops".
 
-    Parameters
-    ----------
-    graph : Graph
-        Its ops.
-    cost : str or mapping
-        "bytes" that an op touches, or "flops" and bytes. "auto": the costs that the graph says, else "flops". Or costs
-        by the names of ops; the others cost nothing.
+    Or costs by the names of ops; the others cost nothing.
     """
     if isinstance(cost, Mapping):
         return _named(graph, cost)

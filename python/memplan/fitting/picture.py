@@ -28,15 +28,8 @@ _SPACE = "may be saved at most"
 def plot_pareto(pareto: Pareto, ax: Axes | None = None) -> Axes:
     """Draw added cost over capacity, in % of the cost of all ops; for a pool, the cost of all accesses.
 
-    Parameters
-    ----------
-    ax
-        Where to draw; by default, a new figure. For a pool, it has a strip below with what a byte is worth.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Crosses are capacities for which there is no plan, or none was found.
+    A new figure has, for a pool, a strip below with what a byte is worth. Crosses are capacities for which there is no
+    plan, or none was found.
     """
     if ax is not None:
         return _draw(pareto, ax, None)

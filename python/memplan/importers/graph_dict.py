@@ -53,11 +53,8 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
     Bytes may not be fewer than shape and dtype take, but for views: a broadcast shows the same bytes many times. An
     importer's bytes were `measured`, and are taken as they are.
 
-    Raises
-    ------
-    GraphError
-        Naming the entry ("tensors[3].bytes"), what was expected and what came; or, once every entry is well
-        formed, the op and tensor that break a rule of the graph.
+    GraphError names the entry ("tensors[3].bytes"), what was expected and what came; or, once every entry is well
+    formed, the op and tensor that break a rule of the graph.
     """
     _check_keys(spec, "graph", _GRAPH_KEYS, required=("tensors", "ops", "outputs"))
     tensors = [_tensor(entry, f"tensors[{i}]") for i, entry in enumerate(_list(spec["tensors"], "tensors"))]

@@ -82,10 +82,7 @@ class Prepared:
 def prepared(graph: _core.Graph, shared: Collection[Asked], method: str, place: Sequence[str]) -> Prepared:
     """The graph in which the tensors stay that `shared` says of a method.
 
-    Raises
-    ------
-    ValueError
-        A tensor cannot stay. The message names it, the method and the reason.
+    ValueError: A tensor cannot stay. The message names it, the method and the reason.
     """
     change = _Change(graph, method)
     for asked in shared:

@@ -16,10 +16,7 @@ def with_barriers(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
     It is said by `after`: of a barrier, the ops since the barrier before it; of any other op, the last barrier. With
     several streams, the order is kept anyway, and nothing is added.
 
-    Raises
-    ------
-    GraphError
-        The graph has no op of that name.
+    GraphError: the graph has no op of that name.
     """
     if not names:
         return graph

@@ -28,10 +28,7 @@ def names() -> list[str]:
 def load(name: str, check: Callable[[PlannerInfo], None]) -> PlannerInfo:
     """The row of that name, with its package; `check` refuses those that could not be planned with.
 
-    Raises
-    ------
-    PlannerError
-        It cannot be imported, is no such row, or several packages bring it.
+    PlannerError: it cannot be imported, is no such row, or several packages bring it.
     """
     points = sorted(entry_points(group=GROUP, name=name), key=_package)
     if len(points) > 1:

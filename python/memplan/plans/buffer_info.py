@@ -114,10 +114,7 @@ def layers_of(paths: Sequence[Path], sizes: Sequence[int]) -> list[str]:
     Paths are cut where no layer has more than half of the bytes, or where they end. What the backward pass writes
     belongs to the layer whose gradients it computes.
 
-    Raises
-    ------
-    ValueError
-        No buffer has a path.
+    ValueError: no buffer has a path.
     """
     deepest = max(map(len, paths), default=0)
     if deepest == 0:

@@ -85,10 +85,7 @@ def _alike(
 ) -> dict[tuple[int, ...], _core.Graph]:
     """The graphs of all sizes, which are alike. The ends come first, as sizes of 1 often give other ops.
 
-    Raises
-    ------
-    UnsupportedError
-        They are not; the message offers a part of the range whose ends are alike.
+    UnsupportedError: they are not; the message offers a part of the range whose ends are alike.
     """
     largest = points[-1]
     whole = captured_at(largest)

@@ -70,10 +70,7 @@ def program_of(plan: Plan) -> Program:
 def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
     """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
 
-    Raises
-    ------
-    TypeError
-        The plan holds no network of torch.
+    TypeError: the plan holds no network of torch.
     """
     if plan.source is None or plan.source.kind not in _TORCH:
         kind = "none" if plan.source is None else f"of kind {plan.source.kind}"

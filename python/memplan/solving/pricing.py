@@ -70,10 +70,7 @@ def priced(plan: Plan, rows: Sequence[Row], solver: Solver, begin: float) -> Pla
 
     For a graph, of the sharing by choice that the plan has. The time limit counts from `begin`.
 
-    Raises
-    ------
-    ValueError
-        A row names what has no place in the arena, or two tensors of one buffer.
+    ValueError: a row names what has no place in the arena, or two tensors of one buffer.
     """
     pairs = _pairs(plan, rows)
     used = time.perf_counter() - begin

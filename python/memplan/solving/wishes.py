@@ -28,10 +28,7 @@ class Wishes:
     def targets(self, problem: _core.Problem) -> npt.NDArray[np.int64]:
         """Where each buffer should begin; -1 where it does not matter.
 
-        Raises
-        ------
-        ValueError
-            A name is that of no buffer. What an earlier plan had may be gone.
+        ValueError: a name is that of no buffer. What an earlier plan had may be gone.
         """
         if isinstance(self.earlier, Plan) and (found := self._by_position(problem)) is not None:
             return found

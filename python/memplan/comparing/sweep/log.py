@@ -23,11 +23,8 @@ COLUMNS = (*_ASKED, *_READ)
 class SweepLog:
     """A file that gets more lines, and the rows that it had.
 
-    Raises
-    ------
-    SourceError
-        What is there is no file of a sweep, or is of one with another version of memplan, other sources, options or
-        time limits.
+    SourceError: what is there is no file of a sweep, or is of one with another version of memplan, other sources,
+    options or time limits.
     """
 
     def __init__(self, path: str | os.PathLike[str], cells: list[Cell]) -> None:

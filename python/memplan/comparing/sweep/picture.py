@@ -130,19 +130,7 @@ def sweep_page(sweep: Sweep) -> str:
 
 
 def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Draw the gaps as a map: sources down, planners across, darker where the gap is larger.
-
-    Parameters
-    ----------
-    ax
-        Where to draw; a new figure that is large enough when not given.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With the gap in percent in each cell: 0 on green where the peak is proven optimal, a dash where there is no
-        plan.
-    """
+    """Draw a sweep as `Sweep.plot` says; a new figure is large enough."""
     from matplotlib import pyplot as plt
 
     if ax is None:

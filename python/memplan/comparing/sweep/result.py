@@ -54,7 +54,10 @@ class Sweep:
         return any(comparison.source == key for comparison in self)
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-        """Draw the gaps as a map of colours; see `present.sweep`."""
+        """Draw the gaps as a map: sources down, planners across, darker where the gap is larger.
+
+        Each cell has its gap in percent: 0 on green where the peak is proven optimal, a dash where there is no plan.
+        """
         from .picture import plot_sweep
 
         return plot_sweep(self, ax, title=title)

@@ -33,14 +33,14 @@ def import_onnx(
     dims: Mapping[str, int] | None = None,
     inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Turn an ONNX model into a graph dict.
+    """Turn an ONNX model, a file or in memory, into a graph dict; options are those of `memplan.capture`.
 
     Shapes come from onnx's own shape inference, and from ONNX Runtime for its own operators, which a file has that it
     has optimised. No payload is needed, and external data stays unread.
     Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
-    over inputs (see `importers.inplace`), and the bytes of Concat, Split, Slice, a Gather of one element, and of
+    over inputs (see `inplace_ops`), and the bytes of Concat, Split, Slice, a Gather of one element, and of
     nodes that change nothing, where parts are runs of bytes of the whole. Names begin with the path of the module
     where torch's exporter has noted it (see `scopes`).
 
@@ -49,36 +49,10 @@ def import_onnx(
     carries has the same shape in every iteration; what a Loop collects is as long as its trip count, if that
     is constant.
 
-    Parameters
-    ----------
-    source : str, os.PathLike or onnx.ModelProto
-        A model file, or a model in memory, which is not modified.
-    dims : mapping of str to int, optional
-        Values, >= 0, for symbolic dimensions: `{"batch": 8}`. A dimension of an input that has neither value
-        nor name is called `input[axis]`.
-    inplace_ops : collection of str
-        Types of nodes, besides those of `importers.inplace`, that may write their first output over an input of
-        the same shape and width of elements.
+    A dimension of an input that has neither value nor name is called `input[axis]` in `dims`.
 
-    Returns
-    -------
-    dict
-        `tensors` (each with its name, size in bytes, kind, shape and dtype), `ops` in the model's order (each
-        with a unique name, its type, inputs, outputs, workspace in bytes, aliases and optional relations) and
-        `outputs`.
-
-    Raises
-    ------
-    SourceError
-        If the file is no ONNX model; a symbolic dimension of an input has no value, or `dims` names one that
-        does not exist or gives a negative value; or a tensor has no known or no fixed size (the message names
-        the tensor).
-    FileNotFoundError
-        If there is no such file.
-    TypeError
-        If `source` is of another type, or `dims` is no mapping to ints.
-    MissingDependencyError
-        If onnx is not installed.
+    SourceError: the file is no ONNX model; a symbolic dimension of an input has no value, or `dims` names one that does
+    not exist or gives a negative value; or a tensor has no known or no fixed size (the message names the tensor).
     """
     return imported(source, dims=dims, inplace_ops=inplace_ops).graph
 

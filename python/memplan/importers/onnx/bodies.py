@@ -37,11 +37,8 @@ class State(NamedTuple):
 def normalise(model: ModelProto, payload: Payload) -> None:
     """Bring `model`, which `payload` has copied, in place into the form above.
 
-    Raises
-    ------
-    SourceError
-        If a Constant holds strings or nothing, a node other than If, Loop and Scan has graphs, or the numbers
-        of a node's inputs and outputs do not fit its body's.
+    SourceError if a Constant holds strings or nothing, a node other than If, Loop and Scan has graphs, or the numbers
+    of a node's inputs and outputs do not fit its body's.
     """
     for graph in nested(model.graph):
         _fold_constants(graph, payload)

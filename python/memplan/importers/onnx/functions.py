@@ -18,10 +18,7 @@ _Key = tuple[str, str, str]
 def inlined(model: ModelProto) -> ModelProto:
     """The model with the bodies of its functions in place of their calls.
 
-    Raises
-    ------
-    SourceError
-        The model would have more than `MOST_NODES` nodes, or a call is left.
+    SourceError: the model would have more than `MOST_NODES` nodes, or a call is left.
     """
     if not model.functions:
         return model

@@ -28,16 +28,8 @@ Graph = dict[str, Any]
 class GraphWriter:
     """Writes the graph dict of one graph of an inferred model; a body's graph gets a writer of its own.
 
-    Parameters
-    ----------
-    model : ModelProto
-        The model that `graph` is from.
-    graph : GraphProto
-        The main graph, or a body.
-    outer : mapping of str to dict
-        The tensors of the enclosing graph, which a body may capture.
-    relations : Relations, optional
-        What nodes may share; a body has none, so that its peak holds whatever the plan makes use of.
+    A body may capture the tensors of the enclosing graph, `outer`. It has no `relations`, what nodes may share, so that
+    its peak holds whatever the plan makes use of.
     """
 
     def __init__(
@@ -59,10 +51,7 @@ class GraphWriter:
     def write(self) -> Graph:
         """The graph dict.
 
-        Raises
-        ------
-        SourceError
-            If a tensor is of unknown size, of a type without a fixed size, too large, or written twice.
+        SourceError if a tensor is of unknown size, of a type without a fixed size, too large, or written twice.
         """
         captured = set(self._tensors)
         for value in self._graph.input:

@@ -28,32 +28,18 @@ _COPIES = frozenset({"Cast", "CastLike", "Dropout", "Expand", "Transpose"})
 
 
 class Relations:
-    """The optional relations of the nodes of a graph.
+    """The optional relations of the nodes of a graph, whose constants with known payload are given.
 
-    Parameters
-    ----------
-    constants : mapping of str to TensorProto
-        The constants whose payload is known.
-    opset : int
-        The version of the standard operators.
-    inplace_ops : collection of str
-        Types of nodes, besides the table's, that may write their output over an input.
+    `inplace_ops` are types of nodes, besides the table's, that may write their output over an input.
     """
 
     def __init__(self, constants: Mapping[str, TensorProto], opset: int, inplace_ops: Collection[str]) -> None:
         self._constants, self._opset, self._inplace_ops = constants, opset, inplace_ops
 
     def of(self, node: NodeProto, type: str, tensors: Mapping[str, Tensor]) -> dict[str, list[Relation]]:
-        """The entries `inplace`, `slice` and `concat` of a node's op, those that are not empty.
+        """The entries `inplace`, `slice` and `concat` of the op of a node that is no alias, those that are not empty.
 
-        Parameters
-        ----------
-        node : NodeProto
-            A node that is no alias.
-        type : str
-            Its op's type.
-        tensors : mapping of str to dict
-            The tensors that the node reads and writes, by name.
+        `tensors` are those that the node reads and writes, by name.
         """
         found = {"inplace": self._inplace(node, type, tensors)}
         if not node.domain:

@@ -30,10 +30,7 @@ class Signature(NamedTuple):
 def check_nodes(model: ModelProto) -> None:
     """Compare every node of a known operator, in bodies too, with its signature and with what it may read.
 
-    Raises
-    ------
-    SourceError
-        Naming the node, what was expected and what it has.
+    SourceError names the node, what was expected and what it has.
     """
     versions = {opset.domain: opset.version for opset in model.opset_import}
     for graph in nested(model.graph):

@@ -31,10 +31,7 @@ _TYPED_LIKE = {"Dropout": {1: 0}, "BatchNormalization": {1: 3, 2: 4, 3: 3, 4: 4}
 def infer(model: ModelProto) -> ModelProto:
     """`model` with the types of all values that can be known; `model` itself loses its declared types.
 
-    Raises
-    ------
-    SourceError
-        If onnx's inference refuses the model as a whole.
+    SourceError if onnx's inference refuses the model as a whole.
     """
     pinned = {value.name for value in model.graph.input}
     for graph in nested(model.graph):

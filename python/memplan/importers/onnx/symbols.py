@@ -17,11 +17,8 @@ def bind(model: ModelProto, dims: Mapping[str, int]) -> None:
 
     A dimension of an input that has neither value nor name is called `input[axis]`.
 
-    Raises
-    ------
-    SourceError
-        If a symbol of an input has no value (all of these are listed), or `dims` names one that the model
-        does not have.
+    SourceError if a symbol of an input has no value (all of these are listed), or `dims` names one that the model does
+    not have.
     """
     for value in model.graph.input:
         _name_dimensions(value)

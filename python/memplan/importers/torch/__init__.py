@@ -50,58 +50,19 @@ def import_torch(
     optimizer: Any = None,
     keep_gradients: bool = False,
 ) -> dict[str, Any]:
-    """Import a torch model as a graph dict.
+    """Import a torch model as a graph dict, with sizes in bytes; options are those of `memplan.capture`.
 
-    Parameters
-    ----------
-    source : torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
-        A module is run as it is, in train or eval mode as it was set, and is as it was afterwards; no other
-        thread may use it meanwhile. Parameters may be on any device, `meta` included, or fake.
-    args : tuple
-        Positional arguments of its forward: tensors on any device, real, fake or meta, in any nest of tuples,
-        lists, dicts and objects, and other things. For a graph or an exported program that holds the sizes of
-        its inputs they may be left out.
-    kwargs : mapping of str to object, optional
-        Its keyword arguments.
-    train : bool
-        False: one forward, under no_grad. True: forward and backward jointly; the loss is the result's
-        `loss`, or else the sum of all floating tensors of the result that require a gradient.
-    dims : mapping of str to int, optional
-        Numbers for all symbolic sizes of a graph or an exported program, by the symbol's name (`s77`) or the name
-        of its torch.export.Dim where torch still knows it, unless args and kwargs have the sizes.
-    inplace_ops : collection of str
-        Types of ops, besides those of `importers.inplace`, that may write their first output over any input of
-        the same shape, strides and width of elements.
-    listener : Listener, optional
-        Who hears of all calls and tensors, see `listening`.
-    device : str, optional
-        "cuda": the model runs on the CPU, and what depends on the device runs as on a GPU, see `cuda`.
-    optimizer : optional
-        With train: whose step follows the backward pass, see `optimizers.optimizer_of`. Its states are weights
-        (`fc.weight.exp_avg`).
-    keep_gradients : bool
-        With an optimizer: whether the gradients are outputs too.
+    A module is as it was afterwards; no other thread may use it meanwhile. Parameters, buffers and constants are
+    weights, and so are the states of an optimizer (`fc.weight.exp_avg`). Tensors among the arguments are inputs.
+    `outputs` are the tensors of the result and, of an exported program, the buffers that it updates; with train the
+    loss and the gradients of the parameters (`grad.fc.weight`); with an optimizer the loss, and with `keep_gradients`
+    the gradients. What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies
+    of what lies in memory as they do, unless one of the two is mutated later.
 
-    Returns
-    -------
-    dict
-        A graph dict with sizes in bytes. Parameters, buffers and constants are weights, tensors among the
-        arguments are inputs. `outputs` are the tensors of the result and, of an exported program, the buffers
-        that it updates; with train they are the loss and the gradients of the parameters (`grad.fc.weight`); with an
-        optimizer, the loss.
-        What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies of what
-        lies in memory as they do, unless one of the two is mutated later.
+    A `listener` hears of all calls and tensors, see `listening`.
 
-    Raises
-    ------
-    MissingDependencyError
-        If torch is not installed.
-    SourceError
-        If the model fails when it is run with these arguments, a size or a branch depends on data, a tensor
-        is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no number, dims
-        names an unknown one, or the step of the optimizer cannot be traced.
-    TypeError
-        If source, args, kwargs, dims or optimizer is of another kind, or an optimizer comes without train.
+    SourceError: the model fails, a size or a branch depends on data, a tensor is sparse, quantized or of a subclass
+    with its own dispatch, a symbolic size has no number, or the step of the optimizer cannot be traced.
     """
     require_torch(_WHAT)
     call = _checked_args(args), _checked_kwargs(kwargs)
@@ -141,28 +102,10 @@ def import_pt2(
     optimizer: Any = None,
     keep_gradients: bool = False,
 ) -> dict[str, Any]:
-    """Import what torch.export.save wrote, as a graph dict.
+    """Import what torch.export.save wrote, as a graph dict; see `import_torch`.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A .pt2 file. Its weights stay unread: their sizes are known.
-    train, dims, inplace_ops, optimizer, keep_gradients
-        As for `import_torch`; a loaded program knows its symbols' own names only.
-    trust : bool
-        torch.export.load runs what a file tells it to. False: it gets an archive without what it would unpickle or run,
-        see `archive`. True: it gets the file, whose author can run any command.
-    listener : Listener, optional
-        Who hears of all calls and tensors. The weights are then read too.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    SourceError
-        If torch.export.load cannot read it, it holds what might run and is not trusted, and as for `import_torch`.
-    MissingDependencyError
-        If torch is not installed.
+    Weights stay unread unless there is a listener. torch.export.load runs what a file tells it to: unless it is
+    trusted, it gets an archive without what it would unpickle or run, see `archive`.
     """
     require_torch(_WHAT)
     import torch

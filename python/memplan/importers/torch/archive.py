@@ -39,12 +39,8 @@ _OLD_PROGRAM = "serialized_exported_program.json"
 def harmless(path: str | os.PathLike[str], *, weights: bool = False) -> io.BytesIO:
     """The exported program of a .pt2 file, as an archive that torch.export.load reads without running anything of it.
 
-    With `weights`, the archive holds the weights of the file, not zeros.
-
-    Raises
-    ------
-    SourceError
-        The file is no such archive, or holds what torch could only read by running it; the message names the entry.
+    With `weights`, the archive holds the weights of the file, not zeros. SourceError if the file is no such archive, or
+    names the entry that torch could only read by running it.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -116,12 +116,7 @@ def dry_run(
     """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
 
     What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
-    With `watch`, saves and calls are noted too.
-
-    Raises
-    ------
-    SourceError
-        The step fails, or depends on data.
+    With `watch`, saves and calls are noted too. SourceError if the step fails, or depends on data.
     """
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])

@@ -40,15 +40,7 @@ def flat_tensors(value: Any) -> Iterator[Tensor]:
 
 
 def mutated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    """The tensors that a call of an operator writes to.
-
-    Parameters
-    ----------
-    func : torch.ops.OpOverload
-        The operator.
-    args, kwargs : sequence, mapping
-        Its arguments.
-    """
+    """The tensors that a call of an operator writes to."""
     schema = func._schema
     if not schema.is_mutable and schema.name not in UPDATES:
         return []
@@ -62,12 +54,7 @@ def mutated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[T
 def generator(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Tensor]) -> Hashable:
     """What stands for the generator that a call of an operator draws from; None if it draws from none.
 
-    Parameters
-    ----------
-    func, args, kwargs
-        As for `mutated`.
-    tensors : sequence of Tensor
-        The tensors that it reads and returns, whose device has the generator that is used by default.
+    `tensors` are those that it reads and returns, whose device has the generator that is used by default.
     """
     if torch.Tag.nondeterministic_seeded not in func.tags:
         return None

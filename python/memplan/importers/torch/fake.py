@@ -38,13 +38,8 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 class Fakes:
     """Makes fake tensors of one mode from real, meta and foreign fake tensors; one stand-in per tensor.
 
-    Parameters
-    ----------
-    tensors : iterable of Tensor
-        What the run starts from: meta tensors are given the device of the first tensor here that has another
-        one.
-    size : callable
-        Turns a symbolic size into a number; it raises SourceError where it cannot.
+    Meta tensors are given the device of the first of `tensors`, what the run starts from, that has another one. `size`
+    turns a symbolic size into a number; it raises SourceError where it cannot.
     """
 
     def __init__(self, tensors: Iterable[Tensor] = (), size: Callable[[Any], int] | None = None) -> None:
@@ -59,11 +54,8 @@ class Fakes:
     def __call__(self, tensor: Tensor, what: str) -> Tensor:
         """The stand-in of `tensor`: a leaf, which requires a gradient if `tensor` does. Errors call it `what`.
 
-        Raises
-        ------
-        SourceError
-            If it is not a dense tensor of torch itself: sparse, quantized, nested, not yet initialized, or of
-            a subclass that has its own dispatch.
+        SourceError if it is not a dense tensor of torch itself: sparse, quantized, nested, not yet initialized, or of a
+        subclass that has its own dispatch.
         """
         if id(tensor) not in self._made:
             require_dense(tensor, what)
@@ -120,13 +112,7 @@ class Fakes:
 
 
 def known_size(size: int | torch.SymInt) -> int:
-    """A size as a number: a symbolic one is its hint.
-
-    Raises
-    ------
-    SourceError
-        If it has none; the message names the symbol.
-    """
+    """A size as a number: a symbolic one is its hint. SourceError names a symbol that has none."""
     if isinstance(size, int):
         return size
     if size.node.hint is None:
@@ -150,16 +136,8 @@ def require_dense(tensor: Tensor, what: str) -> None:
 def map_tensors(value: Any, replace: Callable[[Tensor, str], Tensor], path: str) -> Any:
     """`value` with every tensor replaced: in mappings, sequences and the attributes of objects, at any depth.
 
-    What holds no tensor that changes is passed on as it is; what does is copied, never changed itself.
-
-    Parameters
-    ----------
-    value : Any
-        A nest of tensors and other things.
-    replace : callable
-        From a tensor and its path, `cache.layers.0.keys`, to the tensor that takes its place.
-    path : str
-        The path of `value`.
+    What holds no tensor that changes is passed on as it is; what does is copied, never changed itself. `replace` is
+    given a tensor and its path, `cache.layers.0.keys`.
     """
     return _Walk(replace).visit(value, path)
 

@@ -47,18 +47,7 @@ _INLINE = {
 class GraphRun(fx.Interpreter):
     """Runs the nodes of a graph under fake tensors and records them.
 
-    Parameters
-    ----------
-    module : torch.fx.GraphModule
-        The graph, and what its nodes call and get.
-    graph : GraphRecorder
-        Where the ops go.
-    fakes : Fakes
-        Stand-ins for the tensors that nodes get from the module.
-    symbols : Symbols
-        The numbers of symbolic sizes.
-    prefix : str
-        What names begin with: the node that runs this graph as its body.
+    Names begin with `prefix`: the node that runs this graph as its body.
     """
 
     def __init__(
@@ -240,23 +229,9 @@ def import_graph(
     inplace_ops: Collection[str] = (),
     listener: Listener | None = None,
 ) -> dict[str, Any]:
-    """The graph dict of an fx.GraphModule.
+    """The graph dict of an fx.GraphModule, with a value per placeholder: tensors of any kind, whose sizes count.
 
-    Parameters
-    ----------
-    module : torch.fx.GraphModule
-        Traced by any means.
-    values : list
-        One per placeholder: tensors of any kind, whose sizes count, and other things.
-    symbols : Symbols
-        The numbers of symbolic sizes inside the graph.
-    inplace_ops, listener
-        As for `import_torch`.
-
-    Raises
-    ------
-    SourceError
-        If a node depends on data, has no fake implementation or fails; the message names it.
+    SourceError names a node that depends on data, has no fake implementation or fails.
     """
     graph = GraphRecorder(inplace_ops, listener)
     state = weights_of(module)
@@ -280,23 +255,9 @@ def import_program(
     inplace_ops: Collection[str] = (),
     listener: Listener | None = None,
 ) -> dict[str, Any]:
-    """The graph dict of an exported program, inference only.
+    """The graph dict of an exported program, inference only, with a value per user input; see `import_graph`.
 
-    Parameters
-    ----------
-    program : torch.export.ExportedProgram
-        Its parameters, buffers and constants become weights under their names in the module.
-    values : list
-        One per user input: tensors of any kind, whose sizes count, and other things.
-    symbols : Symbols
-        The numbers of symbolic sizes.
-    inplace_ops, listener
-        As for `import_torch`.
-
-    Raises
-    ------
-    SourceError
-        If a node depends on data, has no fake implementation or fails; the message names it.
+    Its parameters, buffers and constants become weights under their names in the module.
     """
     graph = GraphRecorder(inplace_ops, listener)
     held = {**program.constants, **program.state_dict}

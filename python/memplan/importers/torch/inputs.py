@@ -42,13 +42,7 @@ def declared(values: Mapping[str, Any], fakes: Fakes, graph: GraphRecorder, kind
 
 
 def given_values(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
-    """The caller's arguments of an fx.GraphModule, one per placeholder.
-
-    Raises
-    ------
-    SourceError
-        If there are too many, too few or unknown ones.
-    """
+    """The caller's arguments of an fx.GraphModule, one per placeholder; SourceError for others."""
     nodes = placeholders(module)
     if isinstance(module.graph._codegen, _PyTreeCodeGen):
         return _leaves(nodes, (args, dict(kwargs)))
@@ -74,10 +68,7 @@ def given_program_values(
 def meta_value(node: fx.Node, symbols: Symbols) -> Any:
     """What the trace remembers of a placeholder, with numbers for symbolic sizes.
 
-    Raises
-    ------
-    SourceError
-        If it remembers nothing; the message names the placeholder.
+    SourceError names a placeholder of which it remembers nothing.
     """
     for key in ("val", "example_value"):
         if key in node.meta:

@@ -26,21 +26,11 @@ Guard = tuple[Callable[..., bool], tuple[Any, ...], bool]  # a comparison, its o
 
 
 class LateNumber(float):
-    """Stands for what a function returns for operands, late numbers among them. As a float, it is NaN.
+    """Stands for what `function` returns for operands, late numbers among them. As a float, it is NaN.
 
-    Parameters
-    ----------
-    function, operands
-        How it is computed.
-    now : float, optional
-        What it is while the step is traced; None if nobody knows. Code may branch on a number that is known, or count
-        with it: `guards` then has the comparison, which has to come out the same at a run.
-    name : str
-        What it is read from, for messages.
-    guards : list
-        Where comparisons are noted.
-    reads : tuple
-        The ops that read it from tensors.
+    `now` is what it is while the step is traced; None if nobody knows. Code may branch on a number that is known, or
+    count with it: `guards` then has the comparison, which has to come out the same at a run. `name` is what it is read
+    from, for messages; `reads` are the ops that read it from tensors.
     """
 
     def __new__(cls, *_: Any, **__: Any) -> LateNumber:

@@ -43,32 +43,10 @@ def import_module(
     optimizer: Any = None,
     keep_gradients: bool = True,
 ) -> dict[str, Any]:
-    """The graph dict of one run of a module.
+    """The graph dict of one run of a module, in the mode (train or eval) that it is in; see `import_torch`.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        In the mode (train or eval) that it is to be run in. It is as it was afterwards.
-    args, kwargs : tuple, mapping
-        What its forward is called with: tensors of any kind, whose sizes count, and other things.
-    train : bool
-        Whether to follow the loss with its gradients. The loss is the result's `loss`, or else the sum of all
-        floating tensors of the result that require a gradient.
-    inplace_ops, listener, optimizer
-        As for `import_torch`.
-    keep_gradients : bool
-        Whether the gradients are among the outputs.
-
-    Returns
-    -------
-    dict
-        `outputs` are the tensors of the result, or the loss and the gradients of the parameters.
-
-    Raises
-    ------
-    SourceError
-        If the forward fails or depends on data, if a weight is sparse, quantized or a subclass with its own
-        dispatch, or if train is asked for and nothing requires a gradient.
+    With train, the loss is the result's `loss`, or else the sum of all floating tensors of the result that require a
+    gradient; SourceError if nothing does.
     """
     signature = inspect.signature(module.forward)
     names = _positional_names(module, signature, args, kwargs)

@@ -21,12 +21,7 @@ _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 def optimizer_of(given: Any, parameters: Sequence[Tensor]) -> Optimizer:
     """The optimizer that was given, or that a class, a function or a name in torch.optim makes for the parameters.
 
-    Raises
-    ------
-    SourceError
-        If there is none of this name, or its step is no single pass over given gradients.
-    TypeError
-        If it is nothing of these.
+    SourceError if there is none of this name, or its step is no single pass over given gradients.
     """
     optimizer = given if isinstance(given, Optimizer) else _made(given, parameters)
     if needs_closure(optimizer):

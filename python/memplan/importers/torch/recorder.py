@@ -54,14 +54,7 @@ class GraphRecorder:
     """A graph in the making: sources first, then ops in execution order, then `graph` gives the dict.
 
     Every storage that it has seen is kept until it goes away itself: with fake tensors that takes no memory,
-    and a storage stays recognisable by its address.
-
-    Parameters
-    ----------
-    inplace_ops : collection of str
-        Types of ops, besides those of the table, that may write their first output over an input.
-    listener : Listener, optional
-        Who is told what the ops were made from.
+    and a storage stays recognisable by its address. The listener is told what the ops were made from.
     """
 
     def __init__(self, inplace_ops: Collection[str] = (), listener: Listener | None = None) -> None:
@@ -77,18 +70,9 @@ class GraphRecorder:
         self._drawn: dict[Hashable, tuple[Op]] = {}  # the op that drew from a generator last
 
     def source(self, tensor: Tensor, name: str, kind: str, origin: Tensor | None = None) -> None:
-        """Declare a tensor that exists before the first op.
+        """Declare a tensor, an `input` or `weight`, that exists before the first op; `origin` is what it stands for.
 
-        Parameters
-        ----------
-        tensor : Tensor
-            Any tensor of the storage; one whose storage is known already changes nothing.
-        name : str
-            Its name; a number is added where it is taken.
-        kind : str
-            `input` or `weight`.
-        origin : Tensor, optional
-            What it stands for.
+        A number is added to a name that is taken. A tensor whose storage is known already changes nothing.
         """
         if _address(tensor, name) not in self._storages:
             self._root(tensor, self._tensor_name(name), kind)
@@ -118,36 +102,16 @@ class GraphRecorder:
         after: Iterable[Op] = (),
         flops: float | None = None,
     ) -> None:
-        """Append an op.
+        """Append an op of a type such as `aten.relu.default`.
 
-        Parameters
-        ----------
-        name : str
-            The op's name and its outputs': `name`, or `name.0`, `name.1`, ... where there are several. A
-            number is added where it is taken.
-        type : str
-            What the op computes, `aten.relu.default`.
-        inputs : iterable of Tensor
-            What it reads, repetitions allowed. An unknown storage is declared as a constant.
-        outputs : sequence of Tensor
-            What it yields. One in a known storage is an alias.
-        mutated : iterable of Tensor
-            The inputs that it writes to: those it does not also yield are given new names as outputs.
-        workspace : int
-            Bytes that it needs while it runs.
-        offers : Offers
-            What it allows its first output to share with its inputs.
-        drawn : iterable
-            The generators that it draws random numbers from: ops that draw from the same keep their order.
-        after : iterable of Op
-            Ops that read a number which it takes.
-        flops : float, optional
-            Its floating-point operations, where they are known.
+        Its outputs are called `name`, or `name.0`, `name.1`, ... where there are several; a number is added where that
+        is taken. It may read a tensor several times; an unknown storage is declared as a constant, and an output in a
+        known storage is an alias. Inputs that it writes to, `mutated`, are given new names as outputs unless it yields
+        them too. It needs `workspace` bytes while it runs. `offers` is what its first output may share with its inputs.
+        Ops that draw random numbers from the same generator keep their order, and it runs `after` those that read a
+        number which it takes. `flops` are its floating-point operations, where they are known.
 
-        Raises
-        ------
-        SourceError
-            If a tensor has no storage of its own, as sparse ones.
+        SourceError if a tensor has no storage of its own, as sparse ones.
         """
         operands, changed = list(inputs), list(mutated)
         written = {_address(t, f"op '{name}'") for t in changed}
@@ -204,21 +168,10 @@ class GraphRecorder:
         return sum(known) if known else None
 
     def graph(self, outputs: Iterable[Tensor], free: Collection[Tensor] = (), optional: bool = True) -> dict[str, Any]:
-        """The graph dict.
+        """The graph dict, with what the caller gets as `outputs`.
 
-        Parameters
-        ----------
-        outputs : iterable of Tensor
-            What the caller gets; an unknown storage is declared as a constant.
-        free : collection of Tensor
-            Tensors whose storages are counted elsewhere: they are given 0 bytes.
-        optional : bool
-            Whether to say what ops may share, besides what they do share.
-
-        Returns
-        -------
-        dict
-            `tensors`, `ops` and `outputs`.
+        An unknown storage among these is declared as a constant. The storages of `free` are counted elsewhere: they are
+        given 0 bytes. `optional` says whether to say what ops may share, besides what they do share.
         """
         names = list(dict.fromkeys(self._read(tensor)[0] for tensor in outputs))
         for storage in self._storages.values():

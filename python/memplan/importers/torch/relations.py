@@ -46,17 +46,7 @@ NOTHING = Offers()
 def offers_of(
     func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], inputs: Sequence[Tensor], outputs: Sequence[Tensor]
 ) -> Offers:
-    """What a call of an operator allows.
-
-    Parameters
-    ----------
-    func : torch.ops.OpOverload
-        The operator.
-    args, kwargs : sequence, mapping
-        Its arguments.
-    inputs, outputs : sequence of Tensor
-        The tensors among all its arguments and of its result, in order.
-    """
+    """What a call of an operator allows, with the tensors among its arguments and of its result, in order."""
     if not outputs:
         return NOTHING
     over = reusable(str(func), inputs)

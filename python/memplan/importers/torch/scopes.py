@@ -15,15 +15,7 @@ _OUTSIDE = {"getattr", "L", "self"}  # of how torch.compile spells the path of a
 
 
 def scoped_name(node: fx.Node, prefix: str = "") -> str:
-    """The name of a node's op.
-
-    Parameters
-    ----------
-    node : torch.fx.Node
-        A node that calls something.
-    prefix : str
-        What the name begins with where the trace does not say in which module it was.
-    """
+    """The name of a node's op. It begins with `prefix` where the trace does not say in which module it was."""
     path = path_of(node)
     if node.op == "call_module":
         return f"{path}.{_class_name(node)}"

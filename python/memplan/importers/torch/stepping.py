@@ -36,16 +36,8 @@ _FROM_DATA = {torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_ten
 class StepCalls(TorchFunctionMode):
     """Follows the calls that a step makes in Python.
 
-    A number that it reads from a tensor is a `LateNumber`. Its ops are named by the parameter that they belong to.
-
-    Parameters
-    ----------
-    graph : GraphRecorder or None
-        Where reads of numbers go, if anywhere.
-    paths : ModulePaths
-        What names ops.
-    owners : mapping
-        The names of parameters, by the storages of all that belongs to them.
+    A number that it reads from a tensor is a `LateNumber`, and the read goes to `graph`. Ops are named by `paths`, and
+    by the parameter that they belong to: `owners` has their names, by the storages of all that belongs to them.
     """
 
     def __init__(self, graph: GraphRecorder | None, paths: ModulePaths, owners: Mapping[int, str]) -> None:

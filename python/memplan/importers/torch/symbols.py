@@ -18,23 +18,14 @@ _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Symbols:
-    """The symbols in the sizes of a graph's inputs, bound to numbers.
+    """The symbols in the sizes of a graph's inputs, bound to numbers within the ranges that the export holds for.
 
-    Parameters
-    ----------
-    graph : torch.fx.Graph
-        Its placeholders hold fake tensors or symbolic numbers in `meta["val"]`.
-    dims : mapping of str to int, optional
-        Numbers for symbols: by the symbol's name (`s77`), or by that of the `torch.export.Dim` where torch
-        still knows it; it does not after a graph has been saved and loaded.
-    ranges : mapping, optional
-        From symbols to the ranges that the export holds for.
+    Placeholders hold fake tensors or symbolic numbers in `meta["val"]`. `dims` has numbers by the symbol's name
+    (`s77`), or by that of the `torch.export.Dim` where torch still knows it; it does not after a graph has been saved
+    and loaded.
 
-    Raises
-    ------
-    SourceError
-        If dims names something else (the message lists the symbols), gives a number outside its symbol's
-        range, or leaves a symbol without one; or if a size depends on data.
+    SourceError if dims names something else (the message lists the symbols), gives a number outside its symbol's range,
+    or leaves a symbol without one; or if a size depends on data.
     """
 
     def __init__(

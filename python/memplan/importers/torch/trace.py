@@ -35,15 +35,8 @@ LIFTS = {
 class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every operator that runs under it, below autograd, in the order in which eager torch runs them.
 
-    Parameters
-    ----------
-    graph : GraphRecorder
-        Where the ops go.
-    fakes : Fakes
-        Gives stand-ins to tensors that are met in an op and come from outside: these become constants of the
-        graph.
-    name : callable
-        From an operator's short name (`relu`) to the op's name.
+    Tensors that are met in an op and come from outside become constants of the graph. `name` makes an op's name of an
+    operator's short one (`relu`).
     """
 
     supports_higher_order_operators = True

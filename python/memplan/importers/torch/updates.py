@@ -48,19 +48,9 @@ class _State:
 
 
 class Updates:
-    """The step of an optimizer for the parameters of a network.
+    """The step of an optimizer for the parameters of a network, given with its buffers.
 
-    Parameters
-    ----------
-    optimizer : Optimizer
-        As `optimizer_of` gives it.
-    network : mapping of str to Tensor
-        The parameters and buffers of the network.
-
-    Raises
-    ------
-    SourceError
-        If the optimizer has a parameter that the network has not.
+    SourceError if the optimizer has a parameter that the network has not.
     """
 
     def __init__(self, optimizer: Optimizer, network: Mapping[str, Tensor]) -> None:
@@ -109,10 +99,7 @@ class Updates:
     def tensors(self) -> dict[str, Tensor]:
         """States and options by name, as they are now; states that are missing are made.
 
-        Raises
-        ------
-        SourceError
-            If the optimizer is not as it was when it was planned.
+        SourceError if the optimizer is not as it was when it was planned.
         """
         self._require_same_options()
         found: dict[str, Tensor] = {}

@@ -183,24 +183,9 @@ def fit_modules(
 ) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
-    Parameters
-    ----------
-    step, budget
-        A step, and the bytes that all of it may hold; "60%" of what it holds, or "least".
-    applied
-        A context in which modules with these names do so.
-    again
-        Whether they compute again, or move out.
-    refused
-        Names of modules that may not.
-    beside
-        Bytes that each call of a chosen module keeps until its backward pass, and that a step without data does not
-        see.
-
-    Raises
-    ------
-    InfeasibleError
-        No such modules were found.
+    `applied` is a context in which modules with these names do so; `again` says whether they compute again, or move
+    out. Modules of the names `refused` may not. `beside` are bytes that each call of a chosen module keeps until its
+    backward pass, and that a step without data does not see. InfeasibleError if no such modules were found.
     """
     asked = budget_of(budget, "budget", or_least=True)
     found = step.run(watch=True)

@@ -29,10 +29,7 @@ class Storage:
 def storages_of(specs: Iterable[Any], names: Mapping[int, str]) -> dict[int, list[Storage]]:
     """The storages by memory id; `names` are by the identity of specs.
 
-    Raises
-    ------
-    SourceError
-        A spec has no lifetime, a memory id below 1, or no valid place in its `storage_base`.
+    SourceError: A spec has no lifetime, a memory id below 1, or no valid place in its `storage_base`.
     """
     specs = list(specs)
     known = {id(spec) for spec in specs}

@@ -96,10 +96,7 @@ class Cuts:
 def within(cuts: Any, budget: int) -> Partition:
     """The cheapest partition found whose peak is within a budget.
 
-    Raises
-    ------
-    InfeasibleError
-        None was found. The error says what the least found holds.
+    InfeasibleError: none was found. The error says what the least found holds.
     """
     usual: Partition = cuts.by_torch()
     if usual.peak <= budget:

@@ -94,10 +94,7 @@ def _within(
     What Inductor fuses is known when it has compiled forward and backward. If they hold more than the partitioner
     thought, less is asked of it.
 
-    Raises
-    ------
-    InfeasibleError
-        None was found that fits. The error says what the least found holds.
+    InfeasibleError: none was found that fits. The error says what the least found holds.
     """
     reasons: list[InfeasibleError] = []
 

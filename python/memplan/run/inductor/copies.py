@@ -26,17 +26,9 @@ def run_again(
 ) -> set[str]:
     """Write ops that run again into a joint graph; the names of the nodes that this adds.
 
-    Parameters
-    ----------
-    graph
-        A joint graph.
-    order
-        Names of its ops as they are to run: "relu", and "relu~1" and "relu~2" where it runs again. What runs again
-        before backward begins does not.
-    backward
-        The names among them that are of backward.
-    inside
-        Nodes that are parts of the only op that reads them.
+    `order` has the names of its ops as they are to run: "relu", and "relu~1" and "relu~2" where it runs again. What
+    runs again before backward begins does not. `backward` are the names among them that are of backward, `inside` nodes
+    that are parts of the only op that reads them.
     """
     nodes = {node.name: node for node in graph.nodes}
     copies = _Copies(graph, {nodes[name] for name in order if name in nodes}, inside)

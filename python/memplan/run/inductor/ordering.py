@@ -21,14 +21,8 @@ _NO_BYTES = (ir.NoneLayout, ir.MultiOutputLayout)
 def in_order(nodes: Sequence[Any], order: str, returned: Sequence[str]) -> list[Any]:
     """The nodes of a scheduler in an order of memplan's, or as they are if it holds no less.
 
-    Parameters
-    ----------
-    nodes
-        Fused nodes in an order that torch has chosen: they know their sizes and who waits for whom.
-    order
-        As in `memplan.plan`.
-    returned
-        Names of the buffers that the graph returns.
+    They are fused, in an order that torch has chosen: they know their sizes and who waits for whom. `returned` are the
+    buffers that the graph returns.
     """
     pieces = piece_graph_of(nodes, set(returned))
     found = pieces.in_order(order)

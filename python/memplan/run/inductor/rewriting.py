@@ -31,10 +31,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
 
     If it is false or raises, no line has changed. If it does not raise, the code says what the graph holds.
 
-    Raises
-    ------
-    UnsupportedError
-        A wrapper of a kind that is not known here.
+    UnsupportedError: A wrapper of a kind that is not known here.
     """
     _check(codegen)
     lines = _without_removed(codegen)

@@ -61,21 +61,8 @@ class Step:
 class Program:
     """The nodes of a model, which run in the arena of any plan of its graph.
 
-    Parameters
-    ----------
-    found : Imported
-        The model, as the importer has seen it.
-    whole : callable
-        Gives the model as it came, without what is in other files.
-    folder : str or None
-        Where external data are; None for a model in memory.
-    engine : str
-        What computes nodes first; see `program_of`.
-
-    Attributes
-    ----------
-    graph : Graph
-        What the importer makes of the model.
+    `whole` gives the model as it came, without what is in other files; those lie in `folder`, None for a model in
+    memory. `engine` is what computes nodes first; see `program_of`.
     """
 
     def __init__(self, found: Imported, whole: Callable[[], ModelProto], folder: str | None, engine: str) -> None:
@@ -147,31 +134,10 @@ class Bound:
         order: Sequence[int] | None = None,
         there: Collection[str] = (),
     ) -> Run:
-        """Run the model once in the arena.
+        """Run the model once in the arena, with inputs by name or in the model's order; see `Plan.run`.
 
-        Parameters
-        ----------
-        args, kwargs
-            The inputs: one mapping from names to arrays, or arrays in the order of the model's inputs, or by name.
-        weights
-            Arrays in place of the model's own, by name.
-        check
-            Overwrite the arena before, and all bytes as soon as the plan needs them no more. Compute also what shares
-            bytes instead of being copied, and compare.
-        views
-            Return views of the arena, which the next run overwrites, instead of copies.
-        order
-            Positions of all ops: an order that `HappensBefore` and `plan.reuse_edges()` allow. By default that of the
-            graph.
-        there
-            Names of weights that the arena holds already.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Inputs or weights that do not fit; the message names them.
-        SourceError
-            An operator fails, or gives what is not of the shape and dtype that was planned.
+        The arena holds the weights `there` already. `order` has positions of all ops, as `HappensBefore` and
+        `plan.reuse_edges()` allow; by default it is that of the graph.
         """
         program, memory = self._program, self._memory
         given = named_inputs(args, kwargs or {}, program.inputs, self._tensors)

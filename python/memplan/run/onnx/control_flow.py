@@ -24,17 +24,7 @@ Inputs = Sequence[Array | None]
 
 
 class Body:
-    """A graph inside a node.
-
-    Parameters
-    ----------
-    graph : GraphProto
-        The graph.
-    nodes : list
-        Its nodes, each with what runs it.
-    constants : mapping of str to array
-        Its own initializers.
-    """
+    """A graph inside a node: its nodes, each with what runs it, and its own initializers by name."""
 
     def __init__(
         self, graph: GraphProto, nodes: Sequence[tuple[NodeProto, Callable[..., Any]]], constants: Mapping[str, Array]

@@ -17,12 +17,7 @@ def named_inputs(
 ) -> dict[str, Array]:
     """The inputs by name.
 
-    Raises
-    ------
-    TypeError
-        One is missing, unknown, given twice, or of another dtype.
-    ValueError
-        One is of another shape.
+    TypeError if one is missing, unknown, given twice, or of another dtype; ValueError if one is of another shape.
     """
     given = _by_name(args, names)
     for name, value in kwargs.items():

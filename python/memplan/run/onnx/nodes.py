@@ -32,16 +32,9 @@ _CONTROL_FLOW: dict[str, Callable[[NodeProto, Mapping[str, Body]], Runner]] = {"
 
 
 class Builder:
-    """Makes the nodes of a model runnable.
+    """Makes the nodes of a model, normalised and with the types of all values, runnable.
 
-    Parameters
-    ----------
-    model : ModelProto
-        The model, normalised, with the types of all values.
-    weights : Weights
-        Reads the payload that the model lacks.
-    engine : str
-        "reference" or "onnxruntime", whichever is tried first.
+    `weights` reads the payload that the model lacks; `engine` is tried first, "reference" or "onnxruntime".
     """
 
     def __init__(self, model: ModelProto, weights: Weights, engine: str) -> None:
@@ -53,10 +46,7 @@ class Builder:
     def runner(self, node: NodeProto, known: Types) -> Runner:
         """What runs a node, given the types of the values around it.
 
-        Raises
-        ------
-        SourceError
-            No engine has the node's operator.
+        SourceError: no engine has the node's operator.
         """
         if not node.domain and node.op_type in _CONTROL_FLOW:
             return _CONTROL_FLOW[node.op_type](node, {name: self._body(body, known) for name, body in bodies(node)})

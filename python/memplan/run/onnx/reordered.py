@@ -15,17 +15,11 @@ from ...importers.onnx.bodies import bodies
 
 
 def reordered(model: ModelProto, step_of: Mapping[str, int]) -> ModelProto:
-    """A copy of a model whose nodes stand in another order.
+    """A copy of a model whose nodes stand in another order, by the steps at which results are made.
 
     A node stands where the last of its results is made, but never before what it reads. So a call of a function, which
     stands for several ops, stays whole. What makes no result of an op, such as a constant, comes as soon as it can.
-
-    Parameters
-    ----------
-    model
-        Any model; payload in other files stays there.
-    step_of
-        The steps at which results are made, by their names.
+    Payload in other files stays there.
     """
     copy = ModelProto()
     copy.CopyFrom(model)

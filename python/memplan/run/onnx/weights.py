@@ -13,15 +13,7 @@ from .values import Array
 
 
 class Weights:
-    """Reads what the importer has left out of a model.
-
-    Parameters
-    ----------
-    payload : Payload
-        What the importer has left out.
-    folder : str or None
-        Where external data are; None for a model in memory.
-    """
+    """Reads what the importer has left out of a model; external data are in `folder`, None for a model in memory."""
 
     def __init__(self, payload: Payload, folder: str | None) -> None:
         self._payload, self._folder = payload, folder
@@ -29,10 +21,7 @@ class Weights:
     def array(self, tensor: TensorProto) -> Array:
         """The value of an initializer.
 
-        Raises
-        ------
-        SourceError
-            It cannot be read. The message names it.
+        SourceError: it cannot be read. The message names it.
         """
         found = self._payload.of(tensor)
         try:

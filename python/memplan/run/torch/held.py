@@ -42,13 +42,7 @@ class _Weights:
 
 
 class Modes:
-    """What decides on the ops of a network besides its arguments: which parts train, autocast, the default dtype.
-
-    Parameters
-    ----------
-    source : Any
-        A network, as it is now.
-    """
+    """What decides on the ops of a network besides its arguments: which parts train, autocast, the default dtype."""
 
     def __init__(self, source: Any) -> None:
         module = getattr(source, "_orig_mod", source)

@@ -64,14 +64,7 @@ class Instruction(NamedTuple):
 def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
     """How a call is run; None where nothing is to be done.
 
-    Parameters
-    ----------
-    call : CallRecord
-        The call.
-    memory : Memory
-        Where its tensors are.
-    numbers : dict
-        What calls have read from tensors, by the id of what stands for it.
+    `numbers` is what calls have read from tensors, by the id of what stands for it.
     """
     if call.number is None and not call.writes and not any(call.fresh):
         return None  # views of what is there

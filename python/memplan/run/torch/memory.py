@@ -20,21 +20,9 @@ _BASE = 64  # what the arena begins at a multiple of, at least; allocators of to
 class Memory:
     """Where the storages of a recording are: in the arena, in memory of their own, or where the caller keeps them.
 
-    A tensor is one object for as long as this lives: what has taken it sees where its storage is moved to.
-
-    Parameters
-    ----------
-    plan : Plan
-        Has graph and buffers.
-    recording : Recording
-        Of the same graph.
-    arena : Tensor of uint8, optional
-        Bytes to take for the arena, of which others use some too.
-
-    Raises
-    ------
-    InvalidPlanError
-        A tensor would lie outside of the arena or of its buffer, or begin where its elements may not.
+    A tensor is one object for as long as this lives: what has taken it sees where its storage is moved to. `arena` are
+    bytes to take for the arena, of which others use some too. InvalidPlanError if a tensor would lie outside of the
+    arena or of its buffer, or begin where its elements may not.
     """
 
     def __init__(self, plan: Plan, recording: Recording, arena: Tensor | None = None) -> None:

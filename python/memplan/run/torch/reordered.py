@@ -51,27 +51,14 @@ def call_like(source: Source, recording: Recording) -> Call:
 def reordered(
     recording: Recording, calls: Sequence[tuple[str, CallRecord]], call: Call, held: Mapping[str, Any], train: bool
 ) -> fx.GraphModule:
-    """A graph of the calls, with its weights.
+    """A graph of the calls, by the names of their ops in the order in which they are to run, with its weights.
 
-    Parameters
-    ----------
-    recording
-        Says what the calls start from and what is returned.
-    calls
-        The calls by the names of their ops, in the order in which they are to run.
-    call
-        What the network is called with: arguments of the same nest.
-    held
-        The weights that the network has now, by name. The graph has the same tensors.
-    train
-        Whether the calls are those of forward and backward. The graph then returns the loss and the gradients by name,
-        and its weights are those of the network without a gradient of their own.
+    `call` has arguments of the nest that the network is called with, `held` the weights that it has now, by name. With
+    `train`, the calls are those of forward and backward: the graph returns the loss and the gradients by name, and its
+    weights are those of the network without a gradient of their own.
 
-    Raises
-    ------
-    UnsupportedError
-        Tensors among the arguments in an object that `torch.utils._pytree` does not take apart. If there is one in the
-        result, the graph returns all tensors of the result by their paths.
+    UnsupportedError: tensors among the arguments are in an object that `torch.utils._pytree` does not take apart. If
+    there is one in the result, the graph returns all tensors of the result by their paths.
     """
     made = _Made(recording, held, train)
     inputs = _declare(made, call)

@@ -40,19 +40,9 @@ class Span(NamedTuple):
 
 
 class Sharing:
-    """What shares bytes in a plan.
+    """What shares bytes in a plan. `owners` are the sources of each storage, in order.
 
-    Parameters
-    ----------
-    recording : Recording
-        Says what the program sees of each storage.
-    owners : mapping of int to sequence of SourceRecord
-        The sources of each storage, in order.
-
-    Attributes
-    ----------
-    reach : dict of int to (int, int)
-        Of storages of which the program sees more than their owners show: the bytes that it sees.
+    `reach` has, for storages of which the program sees more than their owners show, the bytes that it sees.
     """
 
     def __init__(self, recording: Recording, owners: Mapping[int, Sequence[SourceRecord]]) -> None:
@@ -69,17 +59,10 @@ class Sharing:
     ) -> None:
         """SourceError names the first tensors that share bytes, or share none, unlike in the plan.
 
-        Where weights lie is kept from run to run. So a run takes O(k log n) for k inputs and n weights.
-
-        Parameters
-        ----------
-        given : mapping of int to sequence of Tensor
-            The tensors of each storage.
-        moved : iterable of int
-            Storages whose tensors are not where they were in the last run: those of inputs among them.
-        loose : mapping of int to bool
-            Storages with weights that were given for this run: what they hold counts, and not where. True if the
-            program writes to them.
+        Where weights lie is kept from run to run. So a run takes O(k log n) for k inputs and n weights. `moved` are
+        storages whose tensors are not where they were in the last run, those of inputs among them. `loose` are storages
+        with weights that were given for this run: what they hold counts, and not where; True if the program writes to
+        them.
         """
         passing, changed = list[Span](), False
         for storage in moved:

@@ -31,18 +31,8 @@ Gathered = dict[int, list[Tensor]]
 class Sources:
     """The inputs and weights of a program, put where its ops read them.
 
-    Parameters
-    ----------
-    recording : Recording
-        Says what they are.
-    memory : Memory
-        Where its storages are.
-    planned : mapping
-        The arguments that are no tensors, by name, as they were planned.
-    held : callable
-        The weights that the network has now, by name.
-    stays : collection of str
-        Weights that stay in the arena: what a run leaves there is not copied to the network.
+    `planned` are the arguments that are no tensors, by name, as they were planned; `held` gives the weights that the
+    network has now; `stays` are weights that stay in the arena: what a run leaves there is not copied to the network.
     """
 
     def __init__(
@@ -79,10 +69,7 @@ class Sources:
 
         The weights `there` are in the arena already; others are not given anew.
 
-        Raises
-        ------
-        SourceError
-            They are not as planned; the message names them.
+        SourceError: they are not as planned; the message names them.
         """
         named = self._recording.named(tuple(args), kwargs)
         inputs = tensors_given(named, self._views)
