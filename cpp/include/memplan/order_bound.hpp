@@ -1,12 +1,12 @@
 // OrderBound: what every order of a graph's ops needs at least, with a proof that can be checked.
 //
-// Some ops, `ops`, run in some sequence, whatever the order. Each of the needs rules out that one of them runs next
-// after some of them, and before others, with fewer bytes. Between them they cut every way from none of the ops to all:
+// A few ops are named. Whatever the order, they run in some sequence, one after another. A need says: if this op runs
+// after those named ops and before these, at least so many bytes are in use. Every sequence meets one of the needs:
 //
 //     ops {a, b}      none ─ a next ─▶ {a} ─ b next ─▶ {a, b}       the needs of a after none, and of b before a,
 //                       └─── b next ─▶ {b} ─ a next ───┘            leave no way
 //
-// With one op, and one need, that is the fewest bytes that are alive before it, whatever has run.
+// With one op and one need, that is the fewest bytes that are alive before the op, whatever has run.
 #pragma once
 
 #include <cstdint>

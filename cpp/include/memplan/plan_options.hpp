@@ -28,7 +28,7 @@ struct Improvement {
 
 struct PlanOptions : Limits {
   std::optional<Bytes> capacity = {};  // a search may end once a peak is at most that
-  bool decide = false;                 // and once it is proven that none is
+  bool decide = false;                 // it may also end once it is proven that no peak is
   Bytes lower_bound = 0;               // proven before: no plan of the problem peaks below
   std::uint64_t seed = 0;              // for planners that use chance
   int threads = 1;                     // for planners that can use several

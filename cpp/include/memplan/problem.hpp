@@ -22,8 +22,8 @@
 // Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them. Some may
 // have to lie together, at fixed distances; problem/fold.hpp says how these are placed.
 //
-// Some may exist only where a switch takes one of its branches (branches.hpp). Of two buffers that no run has both of,
-// lives do not matter.
+// Some may exist only where a switch takes one of its branches (branches.hpp). Two buffers that no run has together may
+// share bytes, whatever their lives.
 //
 // A Problem is checked when it is made and cannot change after that. Copies share its columns.
 #pragma once

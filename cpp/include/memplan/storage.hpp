@@ -23,9 +23,9 @@
 // that the caller knows how much it has to bring.
 //
 // Does no harm: the load does not rise, counted with every storage whole from its first write to its last read. So a
-// small output that would keep a large input alive across the peak gets bytes of its own. The load of shapes, whose
-// bytes are free as soon as nothing reads them again, can only fall too if all that ops make is placed. Otherwise, a
-// tensor without a place of its own may prolong the life of one that has a place.
+// small output that would keep a large input alive across the peak gets bytes of its own. With shapes, bytes are free as
+// soon as nothing reads them again. Then the load does not rise either, if all that ops make is placed. If not, a tensor
+// without a place of its own may prolong the life of one that has a place.
 #pragma once
 
 #include <initializer_list>

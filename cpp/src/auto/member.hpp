@@ -1,4 +1,4 @@
-// Member: what takes turns in a portfolio, and a portfolio that takes turns in a member of another one.
+// Member: a search that takes turns in a portfolio. A member may run portfolios of its own, as that of bands does.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct Incumbent {
 class Member {
  public:
   virtual ~Member() = default;
-  // Works for about that much, from the best plan so far; true if it found a better one. Where the deadline throws, it
-  // has found none.
+  // Does about so much work, from the best plan so far; true if it found a better one. If the deadline throws, it has
+  // found none.
   virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
   virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
   virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
@@ -42,8 +42,8 @@ class Member {
 class Rounds {
  public:
   virtual ~Rounds() = default;
-  // Each member works for so much. The first round begins with a first plan. Throws where the deadline passes before
-  // there is one.
+  // Gives each member a slice of so much work. The first round makes a first plan; it throws if the deadline passes
+  // before that.
   virtual void round(std::int64_t slice, const Deadline& deadline) = 0;
   virtual bool has_plan() const = 0;
   virtual bool is_done() const = 0;  // nothing better is to be expected

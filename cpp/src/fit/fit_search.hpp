@@ -1,8 +1,8 @@
 // FitSearch: the cheapest schedule within a capacity that is found.
 //
-// Greedy: as long as a step is above the capacity, the unit runs again that frees most for its cost. Then units that
-// are not needed any more are taken away, the dearest first. Then again and again some are taken away and others found
-// in their place.
+// Greedy: as long as a step is above the capacity, the unit runs again that frees most for its cost. Then units are taken
+// away that are not needed any more, the dearest first. After that, again and again, some units are taken away, and the
+// greedy search finds others in their place.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@ namespace memplan {
 struct OrderTask {
   const ContentsModel& model;
   const Settings& set;
-  const Deadline& deadline;  // searches keep their best when it passes; from rules it throws, and given is taken
+  const Deadline& deadline;  // when it passes, searches keep their best; rules throw, and the given order is taken
   Telling& tell;             // for searches; the order that comes of it is told anyway
 };
 

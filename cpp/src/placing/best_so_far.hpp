@@ -11,19 +11,19 @@
 
 namespace memplan {
 
-// A plan to keep until a search has one of its own: by birth, each buffer as low as it can be, which is the plan of
-// first_fit where no two conflict beyond their lifetimes. Once the deadline passes, what is yet to be placed goes on
-// top of all, without reuse; but not of few buffers where no two conflict so.
+// A plan to keep until a search has one of its own: by birth, each buffer as low as it can be. That is the plan of
+// first_fit, unless buffers conflict beyond their lifetimes. Once the deadline passes, all other buffers go on top,
+// without reuse. A few buffers that conflict by lifetimes alone are placed whatever the deadline says.
 Placement first_plan(const Problem& problem, const Deadline& deadline);
 
-// The plan that begins as an earlier one did, whose offsets are options.warm: each buffer stays where it was if nothing
-// is in the way, and the others go as low as they can; or all go as low as they can, in the order of their offsets, if
-// that peaks lower. What the deadline leaves goes on top of all.
+// The lower of two plans that begin from an earlier one, whose offsets are options.warm. In one, each buffer stays where
+// it was if nothing is in the way, and the others go as low as they can. In the other, all go as low as they can, in the
+// order of their offsets. Once the deadline passes, all other buffers go on top.
 Placement warm_plan(const Problem& problem, const PlanOptions& options, const Deadline& deadline);
 
-// Calls search(best, deadline), which puts better placements into `best`, that of first_plan at first, until it ends or
-// the deadline passes. With an earlier plan to start from, `best` is that at first unless first_plan peaks lower;
-// nobody is told of plans that peak higher, and if it is low enough nothing is searched.
+// Calls search(best, deadline), which puts better placements into `best` until it ends or the deadline passes. At first
+// `best` is first_plan, or an earlier plan to start from if that peaks no higher. If the earlier plan is low enough,
+// nothing is searched. Nobody is told of plans that peak higher than it.
 template <class Search>
 Placement best_so_far(const Problem& problem, const PlanOptions& options, Search&& search) {
   const Deadline deadline(options);

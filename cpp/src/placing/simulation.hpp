@@ -16,8 +16,8 @@
 
 namespace memplan {
 
-// Rows that are not in the order of time lie anywhere in memory. Those of what comes soon are asked for ahead, so that
-// nothing waits for them.
+// If rows are not in the order of time, the next ones lie anywhere in memory. They are prefetched, so that nothing waits
+// for them.
 class Ahead {
  public:
   Ahead(const std::array<const std::int64_t*, 4>& columns, const std::vector<Index>& order)

@@ -4,9 +4,9 @@
 //          ▲                                                       │
 //          └── the cheapest set that has a pair of each core ◀─────┘
 //
-// Say which pairs may share, and a plan is one of a problem in which the others conflict. Where none exists, the others
-// are a core; pairs that it does not need are left out of it. The cheapest set that has a pair of every core is a bound
-// of the price; if there is a plan in which only that set shares, its price is the least.
+// Let only some pairs share: then the others conflict, and a planner plans that problem. If it has no plan, the others
+// are a core: one of them has to share. Pairs that the proof does not need are left out of it. No plan is cheaper than
+// the cheapest set that has a pair of every core. If there is a plan in which only that set shares, it is the cheapest.
 //
 // Each core takes a proof per pair. Exact, if the planner proves all that it is asked, within the tries and the time.
 // Source: implicit hitting sets, Moreno-Centeno and Karp 2013.

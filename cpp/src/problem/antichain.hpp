@@ -5,8 +5,8 @@
 //       1 ──┐ ┌─▶ 1'           of the heaviest antichain. The least cover is all weights less a largest flow: as
 //       2 ──┴─┘   2'           much of a buffer as goes on in a later one. The antichain is where the flow is cut.
 //
-// Lifetimes are such an order, and so are lifetimes on several streams: a clique of what conflicts is an antichain. In
-// a relation that is no order, what comes out may not be one; whoever asks checks that.
+// Lifetimes are such an order, and so are lifetimes on several streams: a clique of what conflicts is an antichain. If
+// the relation is no order, the result may be no antichain, so the caller checks it.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 // Branch and bound. At a node, what may still join the clique is coloured: a colour is a set of which no two are
 // joined, so a clique takes at most one of them. The weight of a vertex is spread over several colours, as far as they
-// need it, so their weights add up to a bound that is close. What fits below the best clique with its bound needs no
-// branch; each other vertex is a branch, with those before it left out.
+// need it, so their weights add up to a bound that is close. Vertices whose bound stays below the best clique need no
+// branch. Each other vertex is a branch, with those before it left out.
 //
 //     weights 5 4 | 3 2 | …     the first colour takes 4 of both and leaves 1 of the first vertex for a later one
 //

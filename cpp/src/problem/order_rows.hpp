@@ -1,9 +1,9 @@
 // OrderRows: which of some buffers come after which, as rows of bits. Of two that do not conflict one comes first.
 //
-// Lifetimes say which. Where that is no partial order, because lifetimes mean little, the pairs may be turned so that
-// it is one: each pair turned asks for that of its neighbours that share an end and whose other ends conflict, and so
-// on; what nothing asks for is turned next. If two ask for different turns, there is no such order. The conflict graph
-// of lifetimes has one, and so has that of lives over a partial order.
+// Lifetimes say which. If that is no partial order, because lifetimes mean little, each pair is given a direction anew.
+// The direction of a pair forces that of each pair that shares a buffer with it, if their other buffers conflict. When
+// nothing is forced any more, the next pair is directed at will. If a pair is forced both ways, there is no such order.
+// The conflict graph of lifetimes has one, and so has that of lives over a partial order.
 //
 // O(n^2 x words). Source: Golumbic 1977, transitive orientation.
 #pragma once

@@ -1,5 +1,5 @@
-// Storages while they form. Each begins with one tensor; what an op says must share bytes is joined at once, and
-// whoever chooses that more shall share them joins more.
+// Storages while they form. Each begins with one tensor. Tensors that must share bytes are joined at once; those that
+// share them by choice are joined by the caller.
 #pragma once
 
 #include <vector>
@@ -35,7 +35,7 @@ struct Group {
 
 class FormingStorages {
  public:
-  // Those that must be. O(reads + writes). Throws GraphError for an excluded name that is no tensor.
+  // Joins what must share bytes. O(reads + writes). Throws GraphError for an excluded name that is no tensor.
   FormingStorages(const Graph& graph, const HappensBefore& order);
 
   const Uses& uses(Index t) const { return uses_[at(t)]; }

@@ -5,7 +5,7 @@
 //          │                      where a plan is likely, and lowers the best peak by up to half of the gap
 //          │ ─── lower bound
 //
-// Where no byte is free in any section at the bound, a stack search goes first; where few are, it goes along.
+// If no byte is free in any section at the bound, a stack search goes first. If few bytes are free, it takes turns.
 //
 // Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
 #pragma once
