@@ -32,7 +32,7 @@ ARRAYS = ([4, 5], [0, 1], [2, 3])
 
 
 def test_a_graph_dict_and_a_graph() -> None:
-    graph = memplan.capture(GRAPH)
+    graph = memplan.capture(GRAPH).graph
     assert memplan.plan(GRAPH) == memplan.plan(graph)
     assert memplan.plan(graph).graph == graph
 
@@ -40,7 +40,7 @@ def test_a_graph_dict_and_a_graph() -> None:
 def test_a_problem_is_used_as_it_is() -> None:
     problem = memplan.Problem(*ARRAYS)
     assert memplan.plan(problem).problem is problem
-    assert memplan.capture(problem) is problem
+    assert memplan.capture(problem).graph is problem
 
 
 @pytest.mark.parametrize(

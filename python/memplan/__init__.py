@@ -5,9 +5,10 @@ together never overlap; every plan is verified before it is returned.
 """
 
 from . import generate as generate
+from . import options as options
 from . import run as run
 from ._core import Graph, Op, OrderProgress, Problem, Tensor, __version__
-from .api import capture, order_bound, plan, refute, reorder
+from .api import capture, fit, order_bound, plan, read_plan, refute, reorder
 from .comparing.comparison import Comparison, compare
 from .comparing.row import ComparisonRow
 from .comparing.sweep import Sweep, sweep
@@ -25,17 +26,16 @@ from .errors import (
     UnsupportedError,
 )
 from .estimating.estimate import estimate
-from .estimating.largest import largest
 from .estimating.result import Estimate, Largest
-from .explaining.apply import apply as _apply  # noqa: F401  what Explanation.apply calls
 from .explaining.explanation import Explanation
 from .explaining.obstruction import Obstruction, obstruction
 from .explaining.reuse import Reuse
+from .facade import Plan
 from .fitting.curve import Pareto, ParetoPoint
-from .fitting.fit import fit
+from .fitting.largest import largest
 from .fitting.pareto import pareto
+from .importers import Network
 from .importers.csv import read_problem
-from .importers.plan_files import read_plan
 from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
 from .inductor.capture import InductorCapture, capture_inductor
@@ -48,7 +48,6 @@ from .planning.registry import planner_names, planners, register
 from .plans.changes import Change, Fitting
 from .plans.failing import InfeasibleError
 from .plans.fragmentation import Fragmentation, PoolUse
-from .plans.plan import Plan
 from .plans.pools import Memories, Memory, Pool
 from .plans.ranged import AtSize, Ranged
 from .plans.slots import Sharing, Slot
@@ -59,10 +58,8 @@ from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.proven import Proven
 from .proofs.refutation import Refutation
-from .ranges.planning import plan_range as _plan_range  # noqa: F401  what plan calls for dims in a range
 from .run.eager.recording import record
 from .run.inductor.compiled import compiled_plans
-from .run.plans import seconds_of as _seconds_of  # noqa: F401  what fit calls
 from .verifying import verify
 
 __all__ = [
@@ -88,6 +85,7 @@ __all__ = [
     "Memory",
     "MethodsPlan",
     "MissingDependencyError",
+    "Network",
     "Obstruction",
     "Op",
     "Options",

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .api import capture
+from .importers import captured
 from .kinds import PLACED
 from .options.checks import checked_place, names
+from .options.taking import request
 from .plans.failing import LISTED, invalid_plan
 from .plans.placed import (
     Placed,
@@ -18,7 +19,7 @@ from .plans.placed import (
     outside_of,
     refuse_unknown,
 )
-from .plans.plan import Plan
+from .plans.record import PlanRecord
 from .sizes import in_bytes
 
 
@@ -68,21 +69,21 @@ def verify(
     """
     room = None if capacity is None else in_bytes(capacity, "capacity")
     more = None if limit is None else limit + 1
-    if isinstance(source, Plan):
+    if isinstance(source, PlanRecord):
         if offsets is None:
             source.verify(limit)
             offsets = source.offsets
-        captured: Any = source.graph if source.graph is not None and _is_named(offsets) else source.problem
+        buffers: Any = source.graph if source.graph is not None and _is_named(offsets) else source.problem
     else:
-        captured = capture(source, **options)
-    if isinstance(captured, _core.Problem):
-        column = _of_buffers(captured, offsets)
-        faults: list[Any] = list(_core.verify(captured, column, capacity=room, limit=more))
-        peak = _core.peak_of(captured, column)
+        buffers = captured(source, request("verify", options).reading).buffers
+    if isinstance(buffers, _core.Problem):
+        column = _of_buffers(buffers, offsets)
+        faults: list[Any] = list(_core.verify(buffers, column, capacity=room, limit=more))
+        peak = _core.peak_of(buffers, column)
     else:
-        outside = outside_of(offsets) if isinstance(offsets, Plan) else {}
+        outside = outside_of(offsets) if isinstance(offsets, PlanRecord) else {}
         step = in_bytes(alignment, "alignment", 1)
-        placed = Placed(captured, _by_name(offsets), outside, checked_place(place), step)
+        placed = Placed(buffers, _by_name(offsets), outside, checked_place(place), step)
         faults = placed.faults(names(donate, "donate"), room, more)
         peak = placed.peak
     if faults:
@@ -91,12 +92,12 @@ def verify(
 
 
 def _is_named(offsets: Any) -> bool:
-    return isinstance(offsets, (Mapping, Plan))
+    return isinstance(offsets, (Mapping, PlanRecord))
 
 
 def _by_name(offsets: Any) -> dict[str, int]:
     """Offsets by name: given so, or those of a plan's tensors."""
-    if isinstance(offsets, Plan):
+    if isinstance(offsets, PlanRecord):
         return offsets_of(offsets)
     if not isinstance(offsets, Mapping):
         expected = "a mapping from names to bytes, or a Plan; a problem takes an array too"

@@ -34,7 +34,7 @@ LIMIT = 1.0  # seconds for planners that search
 
 @cache
 def graph(model: str) -> Any:
-    return memplan.capture(MODELS[model])
+    return memplan.capture(MODELS[model]).graph
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ class Network:
 
     def __init__(self, name: str, instances: Path, kept: Path) -> None:
         self.name = name
-        self.graph = captured(name) if name in CAPTURED else memplan.capture(instances / f"{name}.json")
+        self.graph = captured(name) if name in CAPTURED else memplan.capture(instances / f"{name}.json").graph
         self.cost = costs_of(self.graph, "flops")
         self.again = [again_of(op) for op in self.graph.ops]
         self.storage = _core.StorageOptions()
@@ -123,7 +123,7 @@ def captured(name: str) -> _core.Graph:
 
     torch.manual_seed(0)
     model, inputs = networks()[name]()
-    graph = memplan.capture(model.train(), kwargs=inputs, train=True)
+    graph = memplan.capture(model.train(), kwargs=inputs, train=True).graph
     assert isinstance(graph, _core.Graph)
     return graph
 

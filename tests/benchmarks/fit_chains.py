@@ -183,7 +183,7 @@ def _bottlenecks() -> Iterator[tuple[int, int, int]]:
 
 def compared(chain: Chain, folder: Path | None) -> Rows:
     """A row for each capacity that rotor reaches or memplan does."""
-    graph = memplan.capture(chain.graph_dict())
+    graph = memplan.capture(chain.graph_dict()).graph
     assert isinstance(graph, _core.Graph)
     cost, again, storage = (
         [op.cost or 0.0 for op in graph.ops],

@@ -121,7 +121,7 @@ def graph(n: int, near: int = 300, streams: int = 1) -> Source:
         tensors.append({"name": f"t{j}", "bytes": chance.randint(1, 1000)})
         stream = {"stream": j // 50 % streams} if streams > 1 else {}
         ops.append({"name": f"o{j}", "inputs": inputs, "outputs": [f"t{j}"], "cost": 1, **stream})
-    return memplan.capture({"tensors": tensors, "ops": ops, "outputs": [f"t{n - 1}"]})
+    return memplan.capture({"tensors": tensors, "ops": ops, "outputs": [f"t{n - 1}"]}).graph
 
 
 def with_pools(n: int) -> Source:

@@ -58,17 +58,19 @@ def main() -> None:
     table = Table(*names, *shares, "peak", "gap", "import (s)", "plan (ms)")
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     for path in sorted(folder.glob("*.onnx")):
-        add_row(table, path.stem, lambda path=path: memplan.capture(path))
+        add_row(table, path.stem, lambda path=path: memplan.capture(path).graph)
     for name, build in CATALOGUE.items():
         example = build()
         inputs = inference_inputs(example)
-        add_row(table, f"{name} inference", lambda m=example.model, i=inputs: memplan.capture(m, kwargs=i))
+        add_row(table, f"{name} inference", lambda m=example.model, i=inputs: memplan.capture(m, kwargs=i).graph)
         example.model.train()
-        add_row(table, f"{name} training", lambda e=example: memplan.capture(e.model, kwargs=e.inputs, train=True))
+        add_row(
+            table, f"{name} training", lambda e=example: memplan.capture(e.model, kwargs=e.inputs, train=True).graph
+        )
     import torch
 
     tokens = torch.zeros(1, 512, dtype=torch.int64)
-    add_row(table, "llama 7B inference", lambda: memplan.capture(llama_7b(), args=(tokens,)))
+    add_row(table, "llama 7B inference", lambda: memplan.capture(llama_7b(), args=(tokens,)).graph)
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 

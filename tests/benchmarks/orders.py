@@ -33,7 +33,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--instances", type=Path, default=INSTANCES, help="a folder of graph dicts")
     options = parser.parse_args()
-    rows = [measured(path.stem, memplan.capture(path)) for path in sorted(options.instances.glob("*.json"))]
+    rows = [measured(path.stem, memplan.capture(path).graph) for path in sorted(options.instances.glob("*.json"))]
     rows += [measured(f"layers of {int(ops**0.5)}", graph_of(layers(ops))) for ops in LAYERS]
     cells = [cells_of(row) for row in rows]
     docs, options.docs = options.docs, False

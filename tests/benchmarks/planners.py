@@ -29,7 +29,7 @@ def main() -> None:
     names = options.planners.split(",") if options.planners else [row.name for row in memplan.planners()]
     console = Console(width=None if sys.stdout.isatty() else 140)
     for source in options.sources:
-        problem = memplan.capture(source)
+        problem = memplan.capture(source).graph
         table = Table(
             "planner", "seconds", "peak / load - 1", "pools", title=f"{Path(source).stem}: {len(problem)} buffers"
         )

@@ -41,7 +41,7 @@ def measured(name: str, train: bool) -> dict[str, Any]:
 
     model, inputs = network(name, train=train)
     peak = allocated(lambda: step(model, inputs, train))
-    graph = memplan.capture(model, kwargs=inputs, train=train)
+    graph = memplan.capture(model, kwargs=inputs, train=train).graph
     apart, plan = memplan.plan(graph, inplace=False, zero_copy=False), memplan.plan(graph)
     names = ("model", "train", "really", "load_apart", "plan_apart", "load", "plan")
     return dict(zip(names, (name, train, peak, apart.load, apart.peak, plan.load, plan.peak), strict=True))

@@ -272,7 +272,7 @@ def reordered(graph: memplan.Graph, seed: int) -> memplan.Graph:
         name = rng.choice([name for name in left if waits[name] <= done])
         order.append(left.pop(name))
         done.add(name)
-    found = memplan.capture(spec | {"ops": order})
+    found = memplan.capture(spec | {"ops": order}).graph
     assert isinstance(found, memplan.Graph)
     return found
 

@@ -102,7 +102,7 @@ class Loss(nn.Module):
 
 
 def captured(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], train: bool) -> memplan.Graph:
-    found = memplan.capture(model, args=args, kwargs=kwargs, train=train)
+    found = memplan.capture(model, args=args, kwargs=kwargs, train=train).graph
     assert isinstance(found, memplan.Graph)
     return found
 
@@ -190,7 +190,7 @@ def parallelism() -> Iterator[str]:
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     sources: list[tuple[str, memplan.Graph]] = [("bert-base, batch 1", graph("bert-base", 1, length=128))]
     for name in ("light_inception_v2", "light_densenet121", "light_shufflenet"):
-        found = memplan.capture(folder / f"{name}.onnx")
+        found = memplan.capture(folder / f"{name}.onnx").graph
         assert isinstance(found, memplan.Graph)
         sources.append((name, found))
     head = ("model", "ops", "data alone", "sequential", "MiB", "ancestors", "MiB", "longest_path", "MiB")
@@ -199,7 +199,7 @@ def parallelism() -> Iterator[str]:
         spread = g.to_dict()
         for k, op in enumerate(spread["ops"]):  # type: ignore[arg-type, var-annotated]
             op["stream"] = k
-        loose = memplan.capture(spread)
+        loose = memplan.capture(spread).graph
         plans = (memplan.plan(g), memplan.plan(loose), memplan.plan(loose, "longest_path"))
         cells = [cell for plan in plans for cell in (width(g, plan.reuse_edges()), mib(plan.peak))]
         rows.append((name, len(g.ops), width(g, []), *cells))

@@ -115,7 +115,7 @@ def main() -> None:
 
 def measured(module: nn.Module, kwargs: dict[str, torch.Tensor], optimizer: str) -> dict[str, Any]:
     """Loads in bytes, and the seconds of the search with its bound."""
-    graph = memplan.capture(module, kwargs=kwargs, train=True, optimizer=optimizer)
+    graph = memplan.capture(module, kwargs=kwargs, train=True, optimizer=optimizer).graph
     assert isinstance(graph, _core.Graph)
     given = _core.buffers_of(graph).problem.load
     begin = time.perf_counter()

@@ -13,7 +13,7 @@ import memplan
 from builders.onnx_models import onnx
 from builders.running import random_plan, shortened
 from memplan.errors import SourceError
-from memplan.plans.source import Source
+from memplan.options.source import Source
 from memplan.run.onnx import program_of
 
 reference = pytest.importorskip("onnx.reference")

@@ -74,7 +74,7 @@ def on_streams(graph: memplan.Graph, streams: int, seed: int) -> memplan.Graph:
     chance, spec = np.random.default_rng(seed), graph.to_dict()
     for op in spec["ops"]:
         op["stream"] = int(chance.integers(streams))
-    spread = memplan.capture(spec)
+    spread = memplan.capture(spec).graph
     assert isinstance(spread, memplan.Graph)
     return spread
 

@@ -188,8 +188,8 @@ def test_a_capacity_that_is_not_met_is_said_beside_the_best_plan() -> None:
 
 def test_the_source_is_captured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     captured: list[Any] = []
-    capture = memplan.capture
-    monkeypatch.setattr(MODULE, "capture", lambda *a, **k: (captured.append(a), capture(*a, **k))[1])
+    read = MODULE.read_once
+    monkeypatch.setattr(MODULE, "read_once", lambda *a, **k: (captured.append(a), read(*a, **k))[1])
     plans = memplan.compare("example:gpt2_infer", ["naive", "first_fit"], inplace_ops=["softmax"], alignment=64)
     assert len(captured) == 1
     expected = memplan.plan("example:gpt2_infer", "first_fit", inplace_ops=["softmax"], alignment=64)
@@ -229,7 +229,7 @@ def test_rows_are_told_of_as_they_come() -> None:
 def test_bad_planners_are_refused_before_any_work(
     planners: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MODULE, "capture", lambda *_, **__: pytest.fail("captured"))
+    monkeypatch.setattr(MODULE, "read_once", lambda *_, **__: pytest.fail("captured"))
     with pytest.raises(error, match=re.escape(message)):
         memplan.compare(HARD, planners)
 

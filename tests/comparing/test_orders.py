@@ -104,7 +104,7 @@ def test_an_order_that_is_proven_is_optimal_in_any(tmp_path: Path) -> None:
 def test_orders_share_bytes_as_they_are_asked() -> None:
     options: dict[str, Any] = {"place": ["input", "intermediate", "output"], "inplace": False, "alignment": 4}
     found = memplan.compare(two_branches(), ["auto"], orders=["best"], seed=1, capacity=10**6, **options)
-    graph = memplan.capture(two_branches())
+    graph = memplan.capture(two_branches()).graph
     storage = memplan.plan(graph, **options).storage
     assert found[0].plan.graph == _core.reordered(graph, _core.best_order(graph, storage).ops)  # type: ignore[union-attr]
 
@@ -130,7 +130,7 @@ def test_a_problem_has_no_other_orders() -> None:
 def test_bad_orders_are_refused_before_any_work(
     options: dict[str, Any], error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "capture", lambda *_, **__: pytest.fail("captured"))
+    monkeypatch.setattr(comparison, "read_once", lambda *_, **__: pytest.fail("captured"))
     with pytest.raises(error, match=re.escape(message)):
         memplan.compare(two_branches(), ["auto"], **options)
 

@@ -100,7 +100,7 @@ def test_dask_gives_the_same(here: memplan.Sweep, tmp_path: Path) -> None:
 
 
 def test_sources_are_sent_whatever_they_are(here: memplan.Sweep) -> None:
-    graph, problem = memplan.capture(GRAPH), memplan.read_problem(HARD)
+    graph, problem = memplan.capture(GRAPH).graph, memplan.read_problem(HARD)
     sources = {"graph": graph, "problem": problem, "dict": graph.to_dict(), "path": HARD}
     found = memplan.sweep(sources, ["auto"], 1)
     assert [comparison.source for comparison in found] == list(sources)

@@ -226,11 +226,11 @@ def test_what_two_branches_make_shares_bytes() -> None:
 
 
 def test_graphs_keep_branches() -> None:
-    graph = memplan.capture(NETWORK)
+    graph = memplan.capture(NETWORK).graph
     assert isinstance(graph, memplan.Graph)
     assert [op.branch for op in graph.ops] == ["", "if/left", "if/right", "if/right/more/yes", ""]
-    assert memplan.capture(graph.to_dict()) == graph == pickle.loads(pickle.dumps(graph))
-    assert memplan.capture(graph, inplace_ops=["Relu"]).ops[1].branch == "if/left"
+    assert memplan.capture(graph.to_dict()).graph == graph == pickle.loads(pickle.dumps(graph))
+    assert memplan.capture(graph, inplace_ops=["Relu"]).graph.ops[1].branch == "if/left"
     plan = memplan.plan(NETWORK, order="best", barrier=["merge"])
     assert plan.graph is not None
     assert [op.branch for op in plan.graph.ops] == [op.branch for op in graph.ops]

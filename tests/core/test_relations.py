@@ -29,7 +29,7 @@ def cases(draw: st.DrawFn) -> tuple[Dict, _core.Graph, _core.Buffers, list[str]]
     donate = draw(st.lists(st.sampled_from(inputs), max_size=2)) if inputs else []
     place = draw(st.one_of(st.just(["intermediate", "output", "workspace"]), places))
     options = _core.StorageOptions(place, draw(st.sampled_from([1, 1, 4])), True, [], donate, True)
-    captured = memplan.capture(graph)
+    captured = memplan.capture(graph).graph
     try:
         return graph, captured, _core.buffers_of(captured, options), donate
     except memplan.GraphError as error:
@@ -104,7 +104,7 @@ def test_with_the_reuse_edges_of_a_plan_every_other_order_is_free(case: Any) -> 
 @given(relation_graphs(), places)
 @BOUNDED
 def test_naive_is_what_is_needed_without_sharing(graph: Dict, place: list[str]) -> None:
-    captured = memplan.capture(graph)
+    captured = memplan.capture(graph).graph
     try:
         shared = _core.buffers_of(captured, _core.StorageOptions(place))
         alone = _core.buffers_of(captured, _core.StorageOptions(place, 1, False, [], [], False))

@@ -177,7 +177,7 @@ def test_many_slices_of_one_tensor() -> None:
 
 def moved(source: Dict, offsets: dict[str, int], **options: Any) -> list[str]:
     """What replay finds when buffers lie elsewhere than planned; conflicts of streams are taken out of the problem."""
-    captured = memplan.capture(source)
+    captured = memplan.capture(source).graph
     buffers = _core.buffers_of(captured, _core.StorageOptions(**options))
     state = buffers.__getstate__()
     p = buffers.problem

@@ -150,7 +150,7 @@ def faults(
     graph: Mapping[str, Any], places: Mapping[str, int], workspace: int = oracle.NOWHERE, **options: Any
 ) -> list[str]:
     """Replay with every tensor a buffer of its own, where `places` says; the oracle must agree that it is wrong."""
-    captured = memplan.capture(graph)
+    captured = memplan.capture(graph).graph
     names = [tensor.name for tensor in captured.tensors]
     sizes = [tensor.bytes for tensor in captured.tensors]
     scratch = [op.workspace for op in captured.ops]
@@ -244,7 +244,7 @@ def test_replay_finds_who_is_written_over_by_another_name(relation: str) -> None
 
 
 def test_replay_finds_a_lifetime_that_is_too_short() -> None:
-    graph = memplan.capture(CHAIN)
+    graph = memplan.capture(CHAIN).graph
     buffers, solution = _core.solve_graph(graph, "first_fit", _core.StorageOptions(["intermediate", "output"]))
     assert _core.replay(graph, buffers, solution.offsets) == []
     state = buffers.__getstate__()
@@ -310,7 +310,7 @@ def test_replay_says_each_fault_once_and_in_order() -> None:
 
 
 def test_replay_faults_name_op_and_tensor() -> None:
-    graph = memplan.capture(CHAIN)
+    graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output", "intermediate", "workspace"]))
     fault = _core.replay(graph, buffers, [0] * len(buffers.problem))[0]
     assert fault.op == 0
@@ -320,7 +320,7 @@ def test_replay_faults_name_op_and_tensor() -> None:
 
 
 def test_replay_refuses_offsets_of_the_wrong_length() -> None:
-    graph = memplan.capture(CHAIN)
+    graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
     with pytest.raises(
         memplan.ProblemError, match="offsets must have one entry per buffer: the problem has 1, offsets has 2"
@@ -329,7 +329,7 @@ def test_replay_refuses_offsets_of_the_wrong_length() -> None:
 
 
 def test_replay_of_offsets_near_int64_does_not_wrap() -> None:
-    graph = memplan.capture(CHAIN)
+    graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["intermediate", "output"]))
     found = _core.replay(graph, buffers, [2**63 - 3, *[0] * (len(buffers.problem) - 1)])
     assert found
@@ -339,7 +339,7 @@ def test_replay_of_offsets_near_int64_does_not_wrap() -> None:
 @pytest.mark.parametrize("offset", [-1, -5])
 def test_replay_finds_a_placed_tensor_before_the_arena(offset: int) -> None:
     """A negative offset of a placed buffer is wrong; it does not mean that the buffer is not placed."""
-    graph = memplan.capture(CHAIN)
+    graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
     with pytest.raises(memplan.InvalidPlanError, match="before the arena"):
         memplan.Plan(buffers.problem, np.array([offset]), 4, 4, True, "f", "f", 0.0, 0, graph, buffers).verify()

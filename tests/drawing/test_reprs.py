@@ -52,7 +52,7 @@ def test_a_plan_shows_figures_and_its_picture() -> None:
 
 
 def test_a_graph_shows_kinds_types_and_the_load() -> None:
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     html = html_of(graph)
     shown = rows(html)
     assert shown["ops"] == f"{len(graph.ops):,}"

@@ -212,7 +212,7 @@ def test_the_step_on_cuda_updates_all_parameters_at_once() -> None:
 
 
 def test_graphs_and_files_are_read_to_the_last_use() -> None:
-    graph = memplan.capture(block().eval(), args=(torch.randn(32, 64),))
+    graph = memplan.capture(block().eval(), args=(torch.randn(32, 64),)).graph
     found = memplan.estimate(graph)
     assert found.weights == sum(p.nbytes for p in block().parameters())
     assert found.total - found.kept == memplan.plan(graph, inplace=False, zero_copy=False).load

@@ -20,7 +20,7 @@ def with_one_choice(graph: dict[str, Any], step: int, relation: Relation) -> _co
     """The graph in which nothing may share bytes by choice but this output with this input."""
     ops = [{**op, "inplace": [], "slice": [], "concat": []} for op in graph["ops"]]
     ops[step]["inplace"] = [relation]
-    graph_or_problem = memplan.capture({**graph, "ops": ops})
+    graph_or_problem = memplan.capture({**graph, "ops": ops}).graph
     assert isinstance(graph_or_problem, _core.Graph)
     return graph_or_problem
 

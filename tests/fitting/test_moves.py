@@ -31,7 +31,7 @@ def test_what_is_changed_moves_out_after_the_change() -> None:
 
 def test_more_freedom_costs_no_more() -> None:
     """Of a real network, what the search finds with moves costs no more than what it finds without."""
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     assert isinstance(graph, _core.Graph)
     sharing = _core.StorageOptions()
     capacity = _core.buffers_of(graph, sharing).problem.load * 8 // 10

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.export import ExportedProgram, export
 
 import memplan
-from memplan.plans.plan import Plan
+from memplan import Plan
 
 
 class Residual(nn.Module):

@@ -18,7 +18,7 @@ from memplan.fitting.costs import costs_of
 
 
 def counted(source: Any, *args: Any, **options: Any) -> float:
-    graph = memplan.capture(source, args=args, **options)
+    graph = memplan.capture(source, args=args, **options).graph
     assert isinstance(graph, memplan.Graph)
     return sum(op.flops or 0.0 for op in graph.ops)
 
@@ -99,7 +99,7 @@ class Twice(nn.Module):
 
 def test_formulas_of_custom_operators_count() -> None:
     x = torch.randn(4, 5)
-    graph = memplan.capture(Twice(), args=(x,))
+    graph = memplan.capture(Twice(), args=(x,)).graph
     assert isinstance(graph, memplan.Graph)
     assert [op.flops for op in graph.ops] == [None]
 
@@ -119,7 +119,7 @@ def node_flops(kind: str, inputs: dict[str, list[int]], outputs: list[list[int]]
     made = helper.make_node(kind, list(inputs), names, domain=domain, **attributes)
     given = [value(name, shape) for name, shape in inputs.items() if name]
     made_outputs = [value(name, shape) for name, shape in zip(names, outputs, strict=True)]
-    found = memplan.capture(model([made], given, made_outputs, domains=[domain] if domain else [], opset=23))
+    found = memplan.capture(model([made], given, made_outputs, domains=[domain] if domain else [], opset=23)).graph
     assert isinstance(found, memplan.Graph)
     return found.ops[0].flops
 
@@ -191,7 +191,7 @@ def test_bodies_of_onnx_count() -> None:
     }
     choice = helper.make_node("If", ["c"], ["z"], **branches)
     given = [value("rows", [5, 1, 4]), value("x", [1, 4]), value("w", [4, 2]), value("c", [], TensorProto.BOOL)]
-    found = memplan.capture(model([scan, choice], given, [value("y", [5, 1, 2]), value("z", [1, 2])]))
+    found = memplan.capture(model([scan, choice], given, [value("y", [5, 1, 2]), value("z", [1, 2])])).graph
     assert isinstance(found, memplan.Graph)
     assert [op.flops for op in found.ops] == [5 * 16, 16]
 
@@ -205,12 +205,12 @@ def test_a_graph_says_what_its_ops_compute() -> None:
         ],
         "outputs": ["z"],
     }
-    graph = memplan.capture(spec)
+    graph = memplan.capture(spec).graph
     assert isinstance(graph, memplan.Graph)
     assert costs_of(graph, "bytes") == [16, 10]
     assert costs_of(graph, "flops") == [116, 11]
     assert costs_of(graph, "auto") == [116, 7]
-    assert memplan.capture(graph.to_dict()) == graph == pickle.loads(pickle.dumps(graph))
+    assert memplan.capture(graph.to_dict()).graph == graph == pickle.loads(pickle.dumps(graph))
     for flops, message in ((-1, "finite number >= 0, got -1"), ("many", "finite number >= 0, got 'many'")):
         spec["ops"][0]["flops"] = flops
         with pytest.raises(memplan.GraphError, match=rf"ops\[0\].flops must be a {message}"):

@@ -323,7 +323,7 @@ def spec(type: str, **op: Any) -> dict[str, Any]:
 
 
 def entries(source: Any, inplace_ops: Any) -> list[tuple[str, str, int]]:
-    graph = memplan.capture(source, inplace_ops=inplace_ops)
+    graph = memplan.capture(source, inplace_ops=inplace_ops).graph
     assert isinstance(graph, memplan.Graph)
     return list(graph.ops[0].inplace)
 
@@ -334,7 +334,7 @@ def test_a_graph_dict_has_its_own_entries_only() -> None:
 
 
 def test_types_that_are_named_get_an_entry_for_each_input_of_the_first_outputs_size() -> None:
-    for source in (spec("Mine"), memplan.capture(spec("Mine"))):
+    for source in (spec("Mine"), memplan.capture(spec("Mine")).graph):
         assert entries(source, ["Mine"]) == [("y", "a", 0), ("y", "b", 0)]
         assert entries(source, memplan.INPLACE_OPS) == []
     assert entries(spec("aten.add.Tensor"), memplan.INPLACE_OPS) == [("y", "a", 0), ("y", "b", 0)]
@@ -344,7 +344,7 @@ def test_types_that_are_named_get_an_entry_for_each_input_of_the_first_outputs_s
 
 def test_a_scatter_of_a_graph_dict_is_written_over_its_first_input_if_it_is_read_once() -> None:
     def over(inputs: list[str]) -> list[tuple[str, str, int]]:
-        graph = memplan.capture(spec("ScatterND", inputs=inputs), inplace_ops=memplan.INPLACE_OPS)
+        graph = memplan.capture(spec("ScatterND", inputs=inputs), inplace_ops=memplan.INPLACE_OPS).graph
         assert isinstance(graph, memplan.Graph)
         return list(graph.ops[0].inplace)
 
@@ -370,9 +370,9 @@ def test_everything_else_of_an_op_stays() -> None:
     )
     everything["ops"].insert(0, {"name": "before", "inputs": [], "outputs": []})
     everything["ops"][1]["after"] = ["before"]
-    expected = memplan.capture(everything).to_dict()
+    expected = memplan.capture(everything).graph.to_dict()
     expected["ops"][1]["inplace"] = [{"output": "y", "input": name, "offset": 0} for name in "ab"]
-    assert memplan.capture(everything, inplace_ops=["Add"]).to_dict() == expected
+    assert memplan.capture(everything, inplace_ops=["Add"]).graph.to_dict() == expected
 
 
 def test_outputs_without_bytes_and_ops_without_outputs() -> None:

@@ -16,7 +16,7 @@ INT4, F16, I32 = TensorProto.INT4, TensorProto.FLOAT16, TensorProto.INT32
 
 def captured(nodes, inputs, outputs, weights=(), **options):
     source = model(nodes, inputs, [value(name, None) for name in outputs], weights, **options)
-    return memplan.capture(source).ops
+    return memplan.capture(source).graph.ops
 
 
 def single(op_type, shapes, dtype=F32, dtypes=None, weights=(), outputs=1, domain="", opset=21, **attributes):
@@ -107,7 +107,7 @@ def test_unless_what_is_written_may_lie_in_the_same_bytes(nodes, updates, named,
         node("ScatterElements", ["z", "i", updates], ["w"]),
     ]
     graph = model([*nodes, *both], inputs, [value(name, [4]) for name in "yw"], weights)
-    assert [over(op) for op in memplan.capture(graph).ops[-2:]] == [named, ["z"]]
+    assert [over(op) for op in memplan.capture(graph).graph.ops[-2:]] == [named, ["z"]]
     sharing = memplan.plan(graph, donate=["x", "z"]).sharing
     assert [s.input for s in sharing if s.how == "inplace"] == [*taken, "z"]
 
@@ -145,16 +145,16 @@ def test_an_output_that_is_left_out():
 
 def test_types_that_the_caller_adds():
     source = model([node("Softmax", ["x"], ["y"])], [value("x", [2, 3])], [value("y", [2, 3])])
-    assert over(memplan.capture(source, inplace_ops=["Softmax"]).ops[0]) == ["x"]
-    assert over(memplan.capture(source, inplace_ops=["Soft"]).ops[0]) == []
+    assert over(memplan.capture(source, inplace_ops=["Softmax"]).graph.ops[0]) == ["x"]
+    assert over(memplan.capture(source, inplace_ops=["Soft"]).graph.ops[0]) == []
     nodes = [node("Mine", ["x", "b"], ["y"], domain="my.own")]
     infos = [value("y", [2, 3])]
     source = model(
         nodes, [value("x", [2, 3]), value("b", [3, 2])], [value("y", [2, 3])], infos=infos, domains=["my.own"]
     )
-    assert over(memplan.capture(source, inplace_ops=["my.own.Mine"]).ops[0]) == ["x"]
-    assert over(memplan.capture(source, inplace_ops=["my.own"]).ops[0]) == ["x"]
-    assert over(memplan.capture(source).ops[0]) == []
+    assert over(memplan.capture(source, inplace_ops=["my.own.Mine"]).graph.ops[0]) == ["x"]
+    assert over(memplan.capture(source, inplace_ops=["my.own"]).graph.ops[0]) == ["x"]
+    assert over(memplan.capture(source).graph.ops[0]) == []
 
 
 # Joined
@@ -183,7 +183,7 @@ def test_concat_of_one_tensor_twice_can_hold_it_once():
 def test_concat_of_shapes_that_do_not_fit_together():
     inputs = [value("a", [1, 3]), value("b", [1, 4])]
     source = model([node("Concat", ["a", "b"], ["y"], axis=0)], inputs, [value("y", [2, 3])])
-    assert memplan.capture(source).ops[0].concats == [("y", "a", 0)]
+    assert memplan.capture(source).graph.ops[0].concats == [("y", "a", 0)]
 
 
 def test_concat_of_half_bytes():
@@ -254,11 +254,11 @@ def test_slice_whose_bounds_are_not_constant():
     infos = [value("y", [3, 2])]
     inputs = [value("x", [6, 2]), value("s", [1], I64), value("e", [1], I64)]
     source = model(nodes, inputs, [value("y", [3, 2])], infos=infos)
-    assert memplan.capture(source).ops[0].slices == []
+    assert memplan.capture(source).graph.ops[0].slices == []
     nodes = [node("Slice", ["x", "b", "b", "a"], ["y"])]
     inputs = [value("x", [6, 2]), value("a", [1], I64)]
     source = model(nodes, inputs, [value("y", [6, 2])], [const("b", [0])], infos=[value("y", [6, 2])])
-    assert memplan.capture(source).ops[0].slices == []
+    assert memplan.capture(source).graph.ops[0].slices == []
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_light_models(name):
-    ops = memplan.capture(DATA / "light" / name).ops
+    ops = memplan.capture(DATA / "light" / name).graph.ops
     counted = tuple(sum(len(getattr(op, relation)) for op in ops) for relation in ("inplace", "slices", "concats"))
     assert counted == COUNTS[name]
     elementwise = [op for op in ops if re.fullmatch("Relu|Dropout|Sum|Add|Mul", op.type)]

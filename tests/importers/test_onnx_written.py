@@ -82,7 +82,7 @@ def test_any_operator_may_be_part_of_it(nodes, expected):
     shape = [node("Shape", ["x"], ["s"]), *nodes, node("Expand", ["scalar", "t"], ["y"])]
     result = memplan.capture(
         model(shape, [value("x", [2, 6])], [value("y", None)], [*weights, const("scalar", [1.0], np.float32)])
-    )
+    ).graph
     assert sizes(result.to_dict())["y"] == 4 * expected
 
 
@@ -171,7 +171,7 @@ TensorProto = onnx.TensorProto
 @pytest.mark.parametrize("op_type", RUNTIMES)
 def test_its_operators_have_the_shapes_that_it_infers(op_type):
     pytest.importorskip("onnxruntime")
-    graph = memplan.capture(of_runtime(op_type))
+    graph = memplan.capture(of_runtime(op_type)).graph
     assert graph.tensor(graph.index("t")).shape == RUNTIMES[op_type][1]
     assert ops(graph.to_dict())["own"]["type"] == f"com.microsoft.{op_type}"
 

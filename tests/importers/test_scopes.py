@@ -68,7 +68,7 @@ def paths(graph: memplan.Graph | memplan.Problem) -> list[str]:
 def test_every_door_names_ops_and_tensors_by_their_modules(door: str, tmp_path: Path) -> None:
     source = DOORS[door](tmp_path)
     call = {"args": (X,)} if isinstance(source, nn.Module) else {}
-    graph = memplan.capture(source, **call)
+    graph = memplan.capture(source, **call).graph
     assert paths(graph) == PATHS
     assert all(op.outputs == [op.name] for op in graph.ops)
     plan = memplan.plan(graph)
@@ -79,7 +79,7 @@ def test_every_door_names_ops_and_tensors_by_their_modules(door: str, tmp_path: 
 def test_and_what_the_backward_pass_computes_for_them(door: str, tmp_path: Path) -> None:
     source = DOORS[door](tmp_path)
     call = {"args": (X,)} if isinstance(source, nn.Module) else {}
-    found = paths(memplan.capture(source, train=True, **call))
+    found = paths(memplan.capture(source, train=True, **call).graph)
     assert found[: len(PATHS)] == PATHS
     assert found[-1] == "backward.layers.0.up"
 
@@ -131,7 +131,7 @@ def test_nodes_of_torchs_exporter_have_the_path_in_their_metadata() -> None:
         scoped("Cos", ["abs"], ["cos"], scopes="['_empty_nn_module_stack_from_metadata_hook', 'sym_size_int_1']"),
         scoped("Sin", ["cos"], ["y"], scopes="['', 'head', 'sin']"),
     ]
-    graph = memplan.capture(model(nodes, [value("x", [4])], [value("y", [4])]))
+    graph = memplan.capture(model(nodes, [value("x", [4])], [value("y", [4])])).graph
     assert isinstance(graph, memplan.Graph)
     names = ["layers.0.act.node_relu", "layers.0.node_neg", "node_exp", "node_abs", "node_cos", "head.node_y"]
     assert [op.name for op in graph.ops] == names
@@ -148,7 +148,7 @@ def test_a_longer_name_that_is_taken_is_not_given() -> None:
         scoped("Relu", ["a.relu"], ["relu"], **metadata),
         node("Abs", ["relu"], ["y"]),
     ]
-    graph = memplan.capture(model(nodes, [value("x", [4])], [value("y", [4])]))
+    graph = memplan.capture(model(nodes, [value("x", [4])], [value("y", [4])])).graph
     assert isinstance(graph, memplan.Graph)
     assert [op.outputs for op in graph.ops] == [["a.relu"], ["relu"], ["y"]]
 
@@ -157,7 +157,7 @@ def test_a_file_of_torchs_exporter() -> None:
     pytest.importorskip("onnxscript")
     program = torch.onnx.export(Blocks(), (X,), dynamo=True, verbose=False)
     assert program is not None
-    graph = memplan.capture(program.model_proto)
+    graph = memplan.capture(program.model_proto).graph
     assert paths(graph) == PATHS
     memplan.plan(graph).plot(colour_by="layer")
 

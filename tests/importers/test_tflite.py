@@ -32,7 +32,7 @@ def metadata(path: Path) -> dict[bytes, list[int]]:
 
 
 def test_tensors_ops_and_what_they_may_share() -> None:
-    graph = memplan.capture(PERCEPTRON)
+    graph = memplan.capture(PERCEPTRON).graph
     kinds = {t.name: (t.kind, t.bytes, t.dtype, t.shape) for t in graph.tensors if t.kind != "weight"}
     assert kinds == {
         "x": ("input", 16, "float32", [1, 4]),
@@ -62,7 +62,7 @@ def test_what_is_read_again_is_not_written_over() -> None:
 def test_inplace_ops_are_added() -> None:
     (op,) = [
         op
-        for op in memplan.capture(MODELS / "convolution.tflite", inplace_ops=["CONV_2D", "MAX_POOL_2D"]).ops
+        for op in memplan.capture(MODELS / "convolution.tflite", inplace_ops=["CONV_2D", "MAX_POOL_2D"]).graph.ops
         if op.type == "MAX_POOL_2D"
     ]
     assert op.inplace == []  # the output has another shape
@@ -100,7 +100,9 @@ def test_tensors_that_cannot_be(tmp_path: Path) -> None:
     typed = next(t for t in (graph.Tensors(k)._tab for k in range(graph.TensorsLength())) if t.Offset(6))
     struct.pack_into("<b", data, typed.Pos + typed.Offset(6), tflite.TensorType.STRING)
     path.write_bytes(data)
-    assert {t.name: t.bytes for t in memplan.capture(path).tensors}["flat/shape"] == 8  # a constant is as long as it is
+    assert {t.name: t.bytes for t in memplan.capture(path).graph.tensors}[
+        "flat/shape"
+    ] == 8  # a constant is as long as it is
     refused(typed.Pos + typed.Offset(8), 0, "<I", "tensor 'flat/shape' is of STRING, whose size is not known")
 
 
@@ -119,10 +121,10 @@ def test_the_plan_is_in_the_metadata(name: str, tmp_path: Path) -> None:
     plan = memplan.plan(model, **OPTIONS)
     plan.to_tflite(target, model)
     (entry,) = metadata(target).items()
-    tensors = memplan.capture(model).tensors
+    tensors = memplan.capture(model).graph.tensors
     placed = [plan.tensors[t.name].offset if t.kind != "weight" else -1 for t in tensors]
     assert entry == (b"OfflineMemoryAllocation", [1, 0, len(tensors), *placed])
-    assert memplan.capture(target) == memplan.capture(model)
+    assert memplan.capture(target).graph == memplan.capture(model).graph
     again = tmp_path / "again.tflite"
     memplan.plan(target, "naive", **OPTIONS).to_tflite(again, target)  # takes the place of the other plan
     assert len(metadata(again)) == 1

@@ -271,7 +271,7 @@ def test_nothing_to_differentiate() -> None:
 
 def test_what_shows_bytes_again_has_no_shape_of_its_own() -> None:
     """In a graph dict a shape takes no more bytes than the tensor has."""
-    graph = memplan.capture(Net(lambda net, x: x.expand(4, 4).exp()), args=(torch.ones(1, 4),))
+    graph = memplan.capture(Net(lambda net, x: x.expand(4, 4).exp()), args=(torch.ones(1, 4),)).graph
     said = {t.name: (t.bytes, t.shape, t.dtype) for t in graph.tensors}
     assert said["expand"] == (16, None, "float32")
     assert said["exp"] == (64, [4, 4], "float32")

@@ -37,7 +37,7 @@ def types(graph: memplan.Graph) -> list[str]:
 
 
 def captured(*args: Any, train: bool = False, **options: Any) -> memplan.Graph:
-    graph = memplan.capture(Attention(**options), args=args, train=train, device="cuda")
+    graph = memplan.capture(Attention(**options), args=args, train=train, device="cuda").graph
     assert isinstance(graph, memplan.Graph)
     return graph
 
@@ -97,12 +97,12 @@ def test_a_mask_becomes_a_padded_bias() -> None:
 def test_dropout_keeps_a_mask_of_bytes() -> None:
     net = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.1), nn.Linear(64, 64))
     x = torch.empty(8, 64, device="meta")
-    graph = memplan.capture(net, args=(x,), train=True, device="cuda")
+    graph = memplan.capture(net, args=(x,), train=True, device="cuda").graph
     assert isinstance(graph, memplan.Graph)
     assert {"native_dropout", "native_dropout_backward"} <= set(types(graph))
     assert any(t.shape == [8, 64] and t.dtype == "bool" for t in graph.tensors)
     for quiet in (net.eval(), nn.Dropout(0.0), nn.Dropout(1.0)):
-        found = memplan.capture(quiet, args=(x,), device="cuda")
+        found = memplan.capture(quiet, args=(x,), device="cuda").graph
         assert isinstance(found, memplan.Graph)
         assert "native_dropout" not in types(found)
 

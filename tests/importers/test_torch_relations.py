@@ -21,7 +21,7 @@ View = tuple[str, str, int]
 
 
 def captured(function: Callable[..., Any], *args: Tensor, **options: Any) -> memplan.Graph:
-    graph = memplan.capture(Net(function), args=args, **options)
+    graph = memplan.capture(Net(function), args=args, **options).graph
     assert isinstance(graph, memplan.Graph)
     return graph
 
@@ -214,7 +214,7 @@ def test_what_was_mutated_is_known_by_two_names() -> None:
 def test_a_parameter_that_is_part_of_a_larger_storage_is_known_by_no_name_of_its_own() -> None:
     flat = torch.zeros(10)
     net = Net(lambda net, x: net.a * net.b, a=nn.Parameter(flat[:4]), b=nn.Parameter(flat[4:8]))
-    graph = memplan.capture(net, args=(torch.zeros(4),))
+    graph = memplan.capture(net, args=(torch.zeros(4),)).graph
     assert isinstance(graph, memplan.Graph)
     assert graph.ops[-1].inplace == []
     part = flat[:4]  # named after the input, as its storage of ten elements is
@@ -244,7 +244,7 @@ def test_nodes_of_a_traced_graph_too() -> None:
     def run(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         return torch.index_copy(x, 0, ROWS, y[:2]), torch.index_copy(y, 0, ROWS, y[:2])
 
-    graph = memplan.capture(torch.fx.symbolic_trace(run), args=(X, X.clone()))
+    graph = memplan.capture(torch.fx.symbolic_trace(run), args=(X, X.clone())).graph
     assert isinstance(graph, memplan.Graph)
     assert [list(op.inplace) for op in graph.ops if "index_copy" in op.name] == [[("index_copy", "x", 0)], []]
 
@@ -434,7 +434,7 @@ def relations(graph: Any) -> dict[str, tuple[list[View], list[View]]]:
 
 
 def test_a_node_may_share_what_the_only_operator_inside_it_may() -> None:
-    traced = memplan.capture(torch.fx.symbolic_trace(Block()), args=(X, X.clone()))
+    traced = memplan.capture(torch.fx.symbolic_trace(Block()), args=(X, X.clone())).graph
     assert relations(traced) == {
         "act.gelu": ([("act.gelu", "fc.linear", 0)], []),
         "add": ([("add", "act.gelu", 0), ("add", "y", 0)], []),
@@ -442,15 +442,15 @@ def test_a_node_may_share_what_the_only_operator_inside_it_may() -> None:
         "relu": ([("relu", "norm.layernorm", 0)], []),
         "cat": ([], [("cat", "softplus", 0), ("cat", "relu", 64)]),
     }
-    exported = memplan.capture(export(Block(), (X, X.clone())))
+    exported = memplan.capture(export(Block(), (X, X.clone()))).graph
     assert list(relations(exported)) == ["act.gelu", "add", "softplus", "relu", "cat"]
 
 
 def test_types_that_the_caller_adds_to_a_traced_graph() -> None:
     traced = torch.fx.symbolic_trace(Block())
-    graph = memplan.capture(traced, args=(X, X.clone()), inplace_ops=["torch.nn.modules.normalization"])
+    graph = memplan.capture(traced, args=(X, X.clone()), inplace_ops=["torch.nn.modules.normalization"]).graph
     assert relations(graph)["norm.layernorm"] == ([("norm.layernorm", "add", 0)], [])
-    graph = memplan.capture(export(Block(), (X, X.clone())), inplace_ops=["aten.layer_norm.default"])
+    graph = memplan.capture(export(Block(), (X, X.clone())), inplace_ops=["aten.layer_norm.default"]).graph
     assert "norm.layer_norm" in relations(graph)
 
 
@@ -489,7 +489,7 @@ def test_transformers_models(name: str, train: bool) -> None:
     example = models.CATALOGUE[name]()
     example.model.train(train)
     inputs = dict(example.inputs) if train else models.inference_inputs(example)
-    graph = memplan.capture(example.model, kwargs=inputs, train=train)
+    graph = memplan.capture(example.model, kwargs=inputs, train=train).graph
     assert isinstance(graph, memplan.Graph)
     check_layouts(graph)
     activation, count = ACTIVATIONS[name]

@@ -43,7 +43,7 @@ def offsets(plan: memplan.Plan) -> dict[str, int]:
 def test_graphs_take_pins_by_name() -> None:
     lies = offsets(memplan.plan(NETWORK, pin={"c": "16", "make_c.workspace": 40}))
     assert (lies["c"], lies["make_c.workspace"]) == (16, 40)
-    graph = memplan.capture(NETWORK | {"pin": {"d": 16}})
+    graph = memplan.capture(NETWORK | {"pin": {"d": 16}}).graph
     assert memplan.plan(graph, "greedy_by_size")["d"].offset == 16
     assert "load" in graph._repr_html_()
 
@@ -238,10 +238,15 @@ KEYS = {
 
 
 def test_keys_of_a_graph_dict(tmp_path: Path) -> None:
-    graph = memplan.capture(NETWORK | KEYS)
+    graph = memplan.capture(NETWORK | KEYS).graph
     assert isinstance(graph, memplan.Graph)
-    assert memplan.capture(graph.to_dict()) == graph == pickle.loads(pickle.dumps(graph)) != memplan.capture(NETWORK)
-    assert memplan.capture(graph, inplace_ops=["Relu"]).layout == graph.layout
+    assert (
+        memplan.capture(graph.to_dict()).graph
+        == graph
+        == pickle.loads(pickle.dumps(graph))
+        != memplan.capture(NETWORK).graph
+    )
+    assert memplan.capture(graph, inplace_ops=["Relu"]).graph.layout == graph.layout
     plan = memplan.plan(graph, barrier=["make_b"], order="best", pin={"a": 32})
     lies = offsets(plan)
     assert (lies["a"], lies["c"], lies["d"]) == (32, 16, 8)
@@ -256,7 +261,7 @@ def test_keys_of_a_graph_dict(tmp_path: Path) -> None:
 
 
 def test_graphs_made_by_hand_may_name_what_is_not_there() -> None:
-    graph = memplan.capture(NETWORK)
+    graph = memplan.capture(NETWORK).graph
     for layout, message in [
         (_core.Layout([("e", 0)]), "pin must name tensors or workspaces of the graph, got 'e'"),
         (_core.Layout([("c", -4)]), "pin of 'c' must be >= 0, got -4"),

@@ -244,12 +244,12 @@ def test_a_graph_without_ops() -> None:
 
 
 def test_the_same_order_every_time() -> None:
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     assert list(_core.best_order(graph).ops) == list(_core.best_order(graph).ops)
 
 
 def test_less_work_is_no_worse_than_the_given_order() -> None:
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     given = _core.buffers_of(graph).problem.load
     assert _core.best_order(graph, work=0).load <= given
     assert _core.best_order(graph, time_limit=1e-9).load <= given
@@ -274,7 +274,7 @@ def test_each_plan_told_of_is_better() -> None:
 
 
 def test_an_interrupt_keeps_the_best_order_so_far() -> None:
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.001)

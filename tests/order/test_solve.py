@@ -109,7 +109,7 @@ def test_a_rule_that_is_asked_to_end_gives_the_given_order(order: str) -> None:
 
 
 def test_a_planner_without_a_plan_of_one_order_leaves_that_of_the_other() -> None:
-    graph = memplan.capture("example:resnet50_train")
+    graph = memplan.capture("example:resnet50_train").graph
     capacity = memplan.plan(graph, order="best").peak
     best = memplan.plan(graph, order="best", capacity=capacity)
     assert best.peak <= capacity < memplan.plan(graph).peak

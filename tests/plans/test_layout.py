@@ -12,7 +12,7 @@ import pytest
 import memplan
 from memplan import generate
 from memplan.draw.layout import HEADER, layout_rows, summary_rows
-from memplan.plans.plan import FiledOrder
+from memplan.plans.record import FiledOrder
 from memplan.printing.units import format_bytes, unit_of
 
 VIEWS: dict[str, Any] = {

@@ -60,7 +60,7 @@ def test_a_plan_in_pools_has_the_curve_of_what_it_was_given(tmp_path: Path) -> N
 
 
 def test_a_graph_has_its_options() -> None:
-    graph = memplan.capture("example:gpt2_infer")
+    graph = memplan.capture("example:gpt2_infer").graph
     plan = memplan.plan(graph, pools=[Pool("sram", "1MiB"), Pool("dram")], inplace=False, alignment=64)
     found = plan.pareto(["1MiB", "8MiB"])
     assert [point.capacity for point in found] == [8 * 2**20, 2**20]

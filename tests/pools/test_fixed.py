@@ -99,7 +99,7 @@ def test_a_graph_has_pins_in_pools_too() -> None:
     assert (places(parted)["a"], places(parted)["b"]) == (("dram", 0), ("sram", 32))
     as_keys = NETWORK | {"pin": {"b": ["dram", 64]}, "reserved": [["sram", 0, 16]]}
     assert places(planned(as_keys, pools)) == at
-    graph = memplan.capture(as_keys)
+    graph = memplan.capture(as_keys).graph
     assert isinstance(graph, memplan.Graph)
     assert graph.to_dict()["pin"] == {"b": ("dram", 64)}
     assert graph.to_dict()["reserved"] == [["sram", 0, 16]]

@@ -90,7 +90,7 @@ def test_what_shares_bytes_at_all_sizes_may_be_over_two_names() -> None:
             ],
             "outputs": ["y"],
         }
-    )
+    ).graph
     storage = _core.StorageOptions()
     shared = shared_of(graph, _core.buffers_of(graph, storage))
     assert shared == {("inplace", "add", "y", "t")}
@@ -184,7 +184,7 @@ def test_a_program_of_torch_has_ranges() -> None:
 
 def family(monkeypatch: pytest.MonkeyPatch, graph_of: Any) -> None:
     """Let a source be a function from sizes to a graph dict."""
-    monkeypatch.setattr(planning, "capture", lambda source, dims, **_: memplan.capture(graph_of(**dims)))
+    monkeypatch.setattr(planning, "capture", lambda source, dims, **_: memplan.capture(graph_of(**dims)).graph)
     monkeypatch.setattr(planning, "kind_of", lambda _: "dict")
 
 

@@ -26,7 +26,7 @@ from builders.onnx_models import (
     value,
 )
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
-from memplan.plans.source import Source
+from memplan.options.source import Source
 from memplan.run import plans
 from memplan.run.onnx import program_of
 
@@ -530,7 +530,7 @@ def test_a_slice_that_is_none_is_told():
         node("Neg", ["s"], ["y"]),
     ]
     source = model(nodes, [value("x", [4])], [value("y", None)], [const("two", [2]), const("four", [4])])
-    spec = memplan.capture(source).to_dict()
+    spec = memplan.capture(source).graph.to_dict()
     spec["ops"][1]["slice"][0]["offset"] = 4
     plan = memplan.plan(spec)
     program = program_of(Source(source, "onnx"))

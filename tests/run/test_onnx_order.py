@@ -153,7 +153,7 @@ def test_a_file_keeps_what_lies_beside_it(tmp_path):
 
 def test_a_plan_without_its_model_is_given_it_again(tmp_path):
     source = wide_first()
-    plan = memplan.plan(memplan.capture(source), order="best")
+    plan = memplan.plan(memplan.capture(source).graph, order="best")
     plan.to_onnx(tmp_path / "best.onnx", source=source)
     assert outputs(onnx.load(tmp_path / "best.onnx")) == outputs(memplan.plan(source, order="best").program)
     with pytest.raises(TypeError, match=r"give what was planned, plan\.to_onnx\(path, source=model\)"):

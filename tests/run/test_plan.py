@@ -24,7 +24,7 @@ NETWORK: dict[str, Any] = {
 
 
 def changed(**network: Any) -> memplan.Graph:
-    graph = memplan.capture(copy.deepcopy(NETWORK) | network)
+    graph = memplan.capture(copy.deepcopy(NETWORK) | network).graph
     assert isinstance(graph, memplan.Graph)
     return graph
 

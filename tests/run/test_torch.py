@@ -349,7 +349,7 @@ def test_a_plan_from_a_file_runs_with_its_network(tmp_path: Path) -> None:
 
 def test_a_plan_of_a_captured_graph_runs_with_its_network() -> None:
     module, x = two_layers(), torch.randn(3, 8)
-    plan = memplan.plan(memplan.capture(module, args=(x,)), alignment=64)
+    plan = memplan.plan(memplan.capture(module, args=(x,)).graph, alignment=64)
     assert torch.equal(plan.run(x, source=module).outputs, module(x))
 
 
@@ -392,7 +392,7 @@ def test_ops_may_be_planned_in_another_order() -> None:
         return a + b + c
 
     x = torch.randn(4, 4)
-    graph = memplan.capture(Net(compute), args=(x,))
+    graph = memplan.capture(Net(compute), args=(x,)).graph
     assert isinstance(graph, memplan.Graph)
     spec = graph.to_dict()
     exp, sin, cos, add, last = spec["ops"]

@@ -132,7 +132,7 @@ def test_weights_that_are_tied_frozen_or_unused(options: dict[str, Any]) -> None
 def test_any_legal_order_trains_alike(name: str) -> None:
     """Ops in random orders that data and `after` allow: numbers are read, and weights overwritten, when they may be."""
     make, x = OPTIMIZERS[name], words()
-    graph = memplan.capture(Tied(), args=(x,), train=True, optimizer=make)
+    graph = memplan.capture(Tied(), args=(x,), train=True, optimizer=make).graph
     assert isinstance(graph, memplan.Graph)
     other = Tied()
     theirs = make(list(other.parameters()))

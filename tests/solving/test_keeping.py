@@ -47,7 +47,7 @@ def test_an_earlier_plan_is_kept(tmp_path: Path) -> None:
 
 
 def test_tensors_of_a_graph_stay() -> None:
-    graph = memplan.capture("example:gpt2_infer").to_dict()
+    graph = memplan.capture("example:gpt2_infer").graph.to_dict()
     plan = memplan.plan(graph)
     grown = next(t for t in graph["tensors"][150:] if t["kind"] == "intermediate")
     grown["bytes"] += 4096

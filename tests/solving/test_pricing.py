@@ -92,7 +92,7 @@ def test_a_graph_has_prices_of_tensors() -> None:
 def test_prices_that_are_none(rows: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         memplan.plan(problem(), price=rows)
-    with pytest.raises(TypeError, match="option price does not go with pools or keep"):
+    with pytest.raises(TypeError, match="option price does not go with keep"):
         memplan.plan(problem(), price=[("a", "b", 1)], keep={"a": 0})
 
 

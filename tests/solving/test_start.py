@@ -91,7 +91,7 @@ def test_starts_that_are_none(start: Any, error: type[Exception], message: str) 
     with pytest.raises(error, match=message):
         memplan.plan(GIVEN, start=start)
     with pytest.raises(TypeError, match="option start does not go with pools"):
-        memplan.plan(GIVEN, start={}, pools=[memplan.Pool("sram")])
+        memplan.plan(GIVEN, start={"#0": 0}, pools=[memplan.Pool("sram")])
 
 
 def test_little_effort_starts_where_much_ended() -> None:

@@ -16,7 +16,8 @@ from . import values
 from .terminal import ERROR
 
 if TYPE_CHECKING:
-    from .._core import Graph, Problem
+    from .._core import Problem
+    from ..importers import Network
     from ..importers.snapshot import Snapshot
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -258,7 +259,7 @@ def add_search(group: Group) -> None:
     )
 
 
-def captured(options: argparse.Namespace, source: str | Snapshot) -> Graph | Problem:
+def captured(options: argparse.Namespace, source: str | Snapshot) -> Network | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 
@@ -301,11 +302,11 @@ def planning(options: argparse.Namespace) -> dict[str, Any]:
     layout |= {"together": options.together, "contiguous": options.contiguous, "apart": options.apart}
     layout |= {"exclude": options.exclude, "price": options.price}
     if options.keep is not None:
-        from ..importers.plan_files import read_plan
+        from ..api import read_plan
 
         layout["keep"] = read_plan(options.keep)
     if options.start is not None:
-        from ..importers.plan_files import read_plan
+        from ..api import read_plan
 
         layout["start"] = read_plan(options.start)
     return given | {name: value for name, value in layout.items() if value}

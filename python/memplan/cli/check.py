@@ -22,7 +22,7 @@ from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting
 from .values import size
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..facade import Plan
 
 EXAMPLES = """
 memplan check model.onnx --max 2MiB
@@ -60,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
     The plan is looked for as if nothing were said of its size, so that its peak does not depend on what is allowed.
     """
-    from ..api import plan
-    from ..importers.plan_files import read_plan
+    from ..api import plan, read_plan
 
     if options.max is None and options.baseline is None:
         raise ValueError("check needs to know what is allowed: --max N, --baseline PLAN, or both")

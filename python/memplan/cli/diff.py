@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read both plans, compare, write and print; returns the exit status."""
-    from ..importers.plan_files import read_plan
+    from ..api import read_plan
 
     check_targets([options.json, options.html], [options.before, options.after])
     with waiting("comparing"):

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 def run_largest(options: argparse.Namespace) -> int:
     """Try sizes and print; returns the exit status, 1 where not even the smallest fits."""
-    from ..estimating.largest import largest
+    from ..fitting.largest import largest
 
     asked: dict[str, Any] = {"dim": options.dim, "fit": options.fit, "time_limit": options.time_limit}
     with waiting("trying sizes"):

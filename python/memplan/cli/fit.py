@@ -26,7 +26,7 @@ from .terminal import INVALID, OK, console, interrupted, readers_may_leave, wait
 from .values import budget, names, seconds
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..facade import Plan
 
 EXAMPLES = """
 memplan fit example:resnet50_train --budget 2GiB --json plan.json
@@ -91,9 +91,9 @@ def _ways(text: str) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Fit, write and print; returns the exit status."""
-    from ..api import plan
+    from ..api import fit, plan
     from ..draw.page import require_bokeh, write_page
-    from ..fitting.fit import check_ways, fit
+    from ..fitting.fit import check_ways
 
     if options.order != "given":
         raise ValueError("--order does not apply: --allow order tries another order")

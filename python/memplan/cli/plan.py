@@ -32,9 +32,10 @@ from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_l
 from .values import capacity
 
 if TYPE_CHECKING:
-    from .._core import Graph, Problem
+    from .._core import Problem
+    from ..facade import Plan
+    from ..importers import Network
     from ..importers.snapshot import Snapshot
-    from ..plans.plan import Plan
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
@@ -127,7 +128,7 @@ def _snapshot(source: str) -> Snapshot | None:
     return read_snapshot(source) if Path(source).suffix.lower() in (".pickle", ".pkl") else None
 
 
-def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None:
+def _check_picture(options: argparse.Namespace, source: Network | Problem) -> None:
     """Refuse names, colours and steps that the source does not have before the search, by a plan that needs none."""
     from ..api import plan
     from ..draw.gantt import check_options
@@ -136,7 +137,7 @@ def _check_picture(options: argparse.Namespace, source: Graph | Problem) -> None
         check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
 
 
-def _planned(options: argparse.Namespace, source: str | Graph | Problem, ranged: Mapping[str, Any]) -> Plan:
+def _planned(options: argparse.Namespace, source: str | Network | Problem, ranged: Mapping[str, Any]) -> Plan:
     """The plan of what was read; or, for sizes in a range, of the file with what it is read with."""
     from ..api import plan
 

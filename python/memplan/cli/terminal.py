@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from .._core import OrderProgress
-    from ..plans.plan import Plan
+    from ..facade import Plan
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,24 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
-from ..api import capture, plan
 from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, TimeLimitError, UnsupportedError
-from ..options.early import check_early
+from ..facade import as_plan
+from ..importers import Network, read_once
+from ..options.taking import request, without
 from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
 from ..plans.failing import InfeasibleError
 from ..sizes import in_bytes
-from ..text import nearest, printable
+from ..solving.planning import plan
+from ..text import printable
 from .ordered import Ordered, checked_orders, in_order
 from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CAPTURING = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "optimizer")  # of `capture`
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
-_OPTIONS = tuple(inspect.signature(plan).parameters)
 REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerError, TimeLimitError, MemoryError)
 
 
@@ -244,16 +243,12 @@ def compare(
     names, orders = checked_planners(planners), checked_orders(orders)
     if "order" in options:
         raise TypeError("compare takes orders, a list: orders=['given', 'best']; got order")
-    for name in options:
-        if name not in _OPTIONS:
-            near = nearest(name, (*_OPTIONS, "planners", "orders"))
-            meant = f"; did you mean {near!r}?" if near else ""
-            raise TypeError(f"compare takes the options of plan, got {name!r}{meant}")
-    check_early({**options, "time_limit": time_limit, "on_interrupt": on_interrupt})
+    request("compare", options)
+    request("plan", {"time_limit": time_limit, "on_interrupt": on_interrupt})
     if options.get("capacity") is not None:
         options["capacity"] = in_bytes(options["capacity"], "capacity")  # one for all planners, so no share of a peak
-    capturing = {name: options.pop(name) for name in CAPTURING if name in options}
-    captured = capture(source, **capturing)
+    reading, options = without(options, "capture")
+    captured = read_once(source, reading)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
     rows: list[ComparisonRow] = []
     for row in _rows(captured, limits, orders, options):
@@ -270,7 +265,7 @@ def compare(
 
 
 def _rows(
-    captured: _core.Graph | _core.Problem,
+    captured: Network | _core.Problem,
     limits: Mapping[str, float | None],
     orders: Sequence[str],
     options: Mapping[str, Any],
@@ -292,9 +287,9 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
     if options.get("on_improvement") is not None:
         options["on_improvement"] = _kept(options["on_improvement"], raised)
     try:
-        row = row_of(plan(ordered.source, planner, on_interrupt="keep", **options), planner)
+        row = row_of(as_plan(plan(ordered.source, planner, on_interrupt="keep", **options)), planner)
     except InfeasibleError as error:
-        row = ComparisonRow(planner) if error.plan is None else row_of(error.plan, planner)
+        row = ComparisonRow(planner) if error.plan is None else row_of(as_plan(error.plan), planner)
         row = replace(row, error="InfeasibleError", reason=first_line(error))
     except REFUSALS as error:
         return refused(planner, ordered.name, error)
@@ -355,10 +350,10 @@ def time_limits(planners: Sequence[str] | None, names: Sequence[str], time_limit
     return [EXACT_SECONDS if name in exact else time_limit for name in names]
 
 
-def title_of(source: Any, captured: _core.Graph | _core.Problem) -> str:
+def title_of(source: Any, captured: Network | _core.Problem) -> str:
     """What a source is called: by its name, or by what it is."""
-    if isinstance(captured, _core.Graph):
-        return name_of(source) or f"a graph of {len(captured.ops):,} ops"
+    if isinstance(captured, Network):
+        return name_of(source) or f"a graph of {len(captured.graph.ops):,} ops"
     return name_of(source) or f"a problem of {len(captured):,} buffers"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _core
-from ..api import plan
 from ..errors import UnsupportedError
+from ..importers import Network
 from ..planning.orders import check_order
+from ..solving.planning import plan
 
 _NOT_FOR_ORDERS = ("capacity", "on_improvement", "on_interrupt", "seed", "threads")  # options of planners
 
@@ -23,17 +24,17 @@ class Ordered:
     """
 
     name: str
-    source: _core.Graph | _core.Problem
+    source: Network | _core.Problem
     bound: int | None = None
     error: UnsupportedError | None = None
     interrupted: bool = False
 
 
-def in_order(captured: _core.Graph | _core.Problem, order: str, options: Mapping[str, Any]) -> Ordered:
+def in_order(captured: Network | _core.Problem, order: str, options: Mapping[str, Any]) -> Ordered:
     """A source in an order, which is made for the tensors that may share bytes by the options of `plan`."""
     if order == "given":
         return Ordered(order, captured)
-    if not isinstance(captured, _core.Graph):
+    if not isinstance(captured, Network):
         error = UnsupportedError(f"order {order!r} applies to graphs; a problem has steps, and no ops")
         return Ordered(order, captured, error=error)
     asked = {name: value for name, value in options.items() if name not in _NOT_FOR_ORDERS}
@@ -43,7 +44,7 @@ def in_order(captured: _core.Graph | _core.Problem, order: str, options: Mapping
     found = _core.order_of(given.graph, order, given.storage, tell=options.get("on_order"))
     graph = _core.reordered(given.graph, found.ops)
     bound = found.bound or _core.order_bound(graph, given.storage)[0]
-    return Ordered(order, graph, bound or None, interrupted=found.interrupted)
+    return Ordered(order, replace(captured, graph=graph), bound or None, interrupted=found.interrupted)
 
 
 def checked_orders(orders: Sequence[str]) -> list[str]:

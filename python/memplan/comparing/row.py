@@ -11,7 +11,7 @@ from .. import _core
 from ..printing.units import format_bytes, percent, seconds
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..facade import Plan
 
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 

@@ -12,7 +12,7 @@ from ..explaining.explanation import Moment, Scene
 from ..plans.moved_ops import OpMove, moved_ops
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
     from ..plans.slots import Slot
 
 CHANGES = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
@@ -89,7 +89,9 @@ class PlanDiff:
     changes: tuple[Change, ...]
     at_load: tuple[AtLoad, ...]
     moved_ops: tuple[OpMove, ...] = ()
-    plans: tuple[Plan, Plan] | None = field(default=None, compare=False, repr=False, metadata={"fact": False})
+    plans: tuple[PlanRecord, PlanRecord] | None = field(
+        default=None, compare=False, repr=False, metadata={"fact": False}
+    )
 
     @property
     def counts(self) -> dict[str, int]:
@@ -123,7 +125,7 @@ class PlanDiff:
         write_facts(self, path, "memplan.diff", 1)
 
 
-def diff(before: Plan, after: Plan) -> PlanDiff:
+def diff(before: PlanRecord, after: PlanRecord) -> PlanDiff:
     """See `Plan.diff`."""
     of_tensors = before.graph is not None and after.graph is not None
     one, other = (dict(plan.tensors) if of_tensors else {slot.name: slot for slot in plan} for plan in (before, after))
@@ -139,7 +141,7 @@ def diff(before: Plan, after: Plan) -> PlanDiff:
     return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, moved, (before, after))
 
 
-def _figures(plan: Plan, load_step: Moment | None) -> Figures:
+def _figures(plan: PlanRecord, load_step: Moment | None) -> Figures:
     shared = len(plan.sharing)
     return Figures(plan.planner, len(plan), shared, plan.peak, plan.load, plan.lower_bound, plan.naive, load_step)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
     from .highlight import Steps
 
 KINDS = {"recompute": "computed again", "offload": "moved out, and fetched"}
@@ -51,7 +51,7 @@ def largest(returns: Sequence[Return]) -> list[Return]:
     return sorted(returns, key=lambda one: one.back.bytes * (one.left.last - one.back.first))[:MOST_ARROWS]
 
 
-def colours_of(plan: Plan, returns: Sequence[Return], colours: Sequence[str]) -> list[str]:
+def colours_of(plan: PlanRecord, returns: Sequence[Return], colours: Sequence[str]) -> list[str]:
     """The colour that each tensor has when it is back."""
     buffers = buffers_by_name(plan)
     return [colours[buffers[one.back.name]] if one.back.name in buffers else OTHERS for one in returns]

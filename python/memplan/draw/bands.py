@@ -21,7 +21,7 @@ from .figures import ink
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 SHADE, LIMIT = "#F3F3F3", PALETTE[5]
 _MOST_ROOM = 2  # times the peak of a pool: where its capacity is further away, it is not drawn
@@ -45,13 +45,13 @@ class Band:
         return f"{shortened(self.memory.name, 16)}\n{format_bytes(self.memory.peak)}{room}"
 
 
-def bands(plan: Plan) -> list[Band]:
+def bands(plan: PlanRecord) -> list[Band]:
     """The pools of a plan that `spaced` gave; none for a plan in one arena."""
     memories = () if plan.memories is None else tuple(plan.memories.values())
     return [Band(m, m.begin, m.begin + _room(m), m.begin + _room(m) if _shows(m) else None) for m in memories]
 
 
-def spaced(plan: Plan) -> Plan:
+def spaced(plan: PlanRecord) -> PlanRecord:
     """The plan to be drawn: pools lie as far apart as their capacities say, and begin at round addresses.
 
     Where the capacity of one is drawn, the next begins above that line.
@@ -81,7 +81,7 @@ def _room(memory: Memory) -> int:
     return memory.capacity if memory.capacity is not None and _shows(memory) else memory.peak
 
 
-def draw_bands(plan: Plan, ax: Axes) -> None:
+def draw_bands(plan: PlanRecord, ax: Axes) -> None:
     """Where each pool begins and ends, and on the right its name."""
     found = bands(plan)
     for k, band in enumerate(found):
@@ -112,7 +112,7 @@ def places_of_names(found: Sequence[Band], line: float) -> list[float]:
     return places
 
 
-def scale_bands(plans: Iterable[Plan], ax: Axes) -> None:
+def scale_bands(plans: Iterable[PlanRecord], ax: Axes) -> None:
     """Addresses that count from the base of each pool, if all plans, which share the axis, have the same bands."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.path import Path
 
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _BARE = 1.5  # points; a thinner box has no border: a line of any width darkens the pixels that it shares
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image
@@ -46,7 +46,7 @@ class Panels:
 
 
 def draw(
-    plan: Plan,
+    plan: PlanRecord,
     panels: Panels,
     colours: Colouring,
     found: Sequence[Mark],
@@ -104,7 +104,7 @@ def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:
     ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="black", linewidth=1.6, zorder=3.5))
 
 
-def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Sequence[str]) -> PolyCollection:
+def _boxes(plan: PlanRecord, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Sequence[str]) -> PolyCollection:
     from matplotlib.collections import PolyCollection
 
     problem = plan.problem
@@ -126,7 +126,9 @@ def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Seq
     return boxes
 
 
-def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
+def _borders(
+    plan: PlanRecord, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes
+) -> npt.NDArray[np.float64]:
     """How wide, in points: finer where boxes are thin, and none where they would be much of what is seen."""
     problem, window = plan.problem, ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
@@ -146,7 +148,7 @@ def _outline(parts: Sequence[Part], offset: int) -> Path:
     return Path(np.array(corners, dtype=np.float64), codes)
 
 
-def _draw_peak(plan: Plan, ax: Axes) -> None:
+def _draw_peak(plan: PlanRecord, ax: Axes) -> None:
     """The peak as a line over the highest boxes, and a mark that points at its step from above."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -159,7 +161,7 @@ def _draw_peak(plan: Plan, ax: Axes) -> None:
     ax.axhline(plan.peak, color=ink(ax), linestyle="--", linewidth=0.9, label=label, zorder=4)
 
 
-def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
+def _share(strip: Axes, ax: Axes, plan: PlanRecord, top: int) -> None:
     """The scale of the strip below: the steps and the unit of the boxes, and the peak."""
     from matplotlib.ticker import FixedLocator
 

@@ -18,7 +18,7 @@ from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _INK, _MARK, _LOAD = "#222222", "#D55E00", "#9AA8B8"
 _AXIS = 90  # pixels left of every chart, so that what is above one another lies above one another
@@ -39,7 +39,7 @@ class Axes:
     pools: bool
 
     @staticmethod
-    def of(plans: Sequence[Plan]) -> Axes:
+    def of(plans: Sequence[PlanRecord]) -> Axes:
         """Axes that hold all of these plans."""
         from bokeh.models import Range1d
 
@@ -56,7 +56,7 @@ class Axes:
 
 
 def gantt_chart(
-    plan: Plan, boxes: Mapping[str, Any], tenants: Mapping[str, Any], fill: Any, axes: Axes, name: str
+    plan: PlanRecord, boxes: Mapping[str, Any], tenants: Mapping[str, Any], fill: Any, axes: Axes, name: str
 ) -> dict[str, Any]:
     """The boxes of a plan, and the models that page.js moves: see the keys of the result."""
     from bokeh.models import BoxAnnotation, ColumnDataSource, TapTool, Text
@@ -142,7 +142,7 @@ def add_arrows(returns: Sequence[Return], chart: Any) -> None:
         chart.add_layout(Arrow(end=VeeHead(size=9, fill_color=_INK, line_color=_INK), **ends, **style))
 
 
-def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
+def load_chart(plan: PlanRecord, axes: Axes, name: str) -> dict[str, Any]:
     """The bytes in use over time, with the peak as a line, and the models behind it: see the result."""
     from bokeh.models import ColumnDataSource, WheelZoomTool
     from bokeh.plotting import figure
@@ -166,13 +166,13 @@ def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
     return {"load": chart, "curve": curve, "ops": ops}
 
 
-def _peak(plan: Plan) -> Any:
+def _peak(plan: PlanRecord) -> Any:
     from bokeh.models import Span
 
     return Span(location=plan.peak, dimension="width", line_color=_INK, line_dash="dashed", line_width=1.5)
 
 
-def _add_pools(plan: Plan, chart: Any) -> None:
+def _add_pools(plan: PlanRecord, chart: Any) -> None:
     """A band per pool, with its capacity, and its name on an axis on the right."""
     from bokeh.models import BoxAnnotation, CustomJSTickFormatter, FixedTicker, LinearAxis, Span
 
@@ -207,7 +207,7 @@ def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     return steps.astype(np.int32 if fits else np.float64)
 
 
-def title_of(plan: Plan) -> str:
+def title_of(plan: PlanRecord) -> str:
     """Who planned it, and how good it is."""
     who = planned_by(plan.planner, plan.ordered_by)
     if plan.memories is not None:

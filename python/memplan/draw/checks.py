@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 
 def is_plan(value: Any) -> bool:
@@ -16,7 +16,7 @@ def is_plan(value: Any) -> bool:
     return isinstance(getattr(value, "problem", None), _core.Problem)
 
 
-def checked_plans(plans: Any) -> list[Plan]:
+def checked_plans(plans: Any) -> list[PlanRecord]:
     """Plans in a list; TypeError where they are something else, such as a dict of names to plans."""
     others = [plan for plan in plans if not is_plan(plan)] if isinstance(plans, Sequence) else [plans]
     if others:

@@ -19,7 +19,7 @@ from ..plans.buffer_info import (
 from ..plans.returns import returns_of
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -67,13 +67,13 @@ class Colouring:
         return list(self.legend.items())[::every], every
 
 
-def colouring(plan: Plan, by: str = "buffer") -> Colouring:
+def colouring(plan: PlanRecord, by: str = "buffer") -> Colouring:
     """Colour the buffers of a plan; see `colourings`."""
     return colourings([plan], by)[0]
 
 
 def colourings(
-    plans: Sequence[Plan], by: str = "buffer", infos: Sequence[Sequence[BufferInfo]] | None = None
+    plans: Sequence[PlanRecord], by: str = "buffer", infos: Sequence[Sequence[BufferInfo]] | None = None
 ) -> list[Colouring]:
     """Colour the buffers of plans, with the same legend and limits for all of them.
 
@@ -131,13 +131,13 @@ def samples(places: npt.NDArray[np.float64]) -> list[str]:
     return [to_hex(colour) for colour in colormaps[SCALE](places)]
 
 
-def _by_plan(plans: Sequence[Plan], colours: Sequence[str]) -> list[list[str]]:
+def _by_plan(plans: Sequence[PlanRecord], colours: Sequence[str]) -> list[list[str]]:
     """The colours of the buffers of one plan after the other, apart."""
     ends = np.cumsum([len(plan) for plan in plans]).tolist()
     return [list(colours[end - len(plan) : end]) for plan, end in zip(plans, ends, strict=True)]
 
 
-def buffers_by_name(plan: Plan) -> dict[str, int]:
+def buffers_by_name(plan: PlanRecord) -> dict[str, int]:
     """Per name of a buffer or of a tensor that lies in one, the buffer's position; a name of both is the buffer's."""
     found = {name: buffer for name, (buffer, _, _) in (plan.placed or {}).items()}
     if plan.graph is not None and plan.buffers is not None:
@@ -146,7 +146,7 @@ def buffers_by_name(plan: Plan) -> dict[str, int]:
     return found | {plan.problem.name(b): b for b in range(len(plan))}
 
 
-def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
+def _in_turn(plans: Sequence[PlanRecord]) -> list[list[str]]:
     """A colour per name: first those of the first plan in turn, then what only the next has, and so on.
 
     A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there. What came back
@@ -170,7 +170,7 @@ def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
     return colours
 
 
-def _by_birth(plans: Sequence[Plan]) -> list[Colouring]:
+def _by_birth(plans: Sequence[PlanRecord]) -> list[Colouring]:
     """A place on the scale per name: the step at which it is born in the first plan that has it."""
     born: dict[str, int] = {}
     steps = []
@@ -183,14 +183,14 @@ def _by_birth(plans: Sequence[Plan]) -> list[Colouring]:
     return _on_scale(plans, "order", share, (low, high))
 
 
-def _scaled(plans: Sequence[Plan], by: str, values: Ints, low: int) -> list[Colouring]:
+def _scaled(plans: Sequence[PlanRecord], by: str, values: Ints, low: int) -> list[Colouring]:
     high = max(int(values.max(initial=0)), low)
     span = np.log(high / low) or 1.0
     return _on_scale(plans, by, np.log(np.maximum(values, low) / low) / span, (low, high))
 
 
 def _on_scale(
-    plans: Sequence[Plan], by: str, share: npt.NDArray[np.float64], limits: tuple[int, int]
+    plans: Sequence[PlanRecord], by: str, share: npt.NDArray[np.float64], limits: tuple[int, int]
 ) -> list[Colouring]:
     """The colours at these places of the scale, 0 and 1 being its ends, which stand for the limits."""
     table = samples(np.linspace(0, 1, 256))

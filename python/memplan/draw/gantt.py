@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _SMALL = (9, 5)  # inches
 
 
 def plot_plan(
-    plan: Plan,
+    plan: PlanRecord,
     ax: Axes | None = None,
     *,
     title: str | None = None,
@@ -58,7 +58,7 @@ def plot_plan(
 
 
 def _plot(
-    plan: Plan,
+    plan: PlanRecord,
     panels: Callable[[], Panels],
     title: str | None = None,
     highlight: str | Iterable[str] = (),
@@ -79,7 +79,7 @@ def _plot(
     return ax
 
 
-def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
+def plot_coloured(plan: PlanRecord, ax: Axes, colours: Colouring, steps: Steps) -> None:
     """Draw these steps of a plan into axes, in these colours."""
     drawn = spaced(plan)
     draw(drawn, Panels(ax), colours, [], steps, max(drawn.peak, 1))
@@ -87,7 +87,7 @@ def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> Non
 
 
 def plot_plans(
-    plans: Sequence[Plan],
+    plans: Sequence[PlanRecord],
     *,
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
@@ -127,7 +127,7 @@ def plot_plans(
     return _plot_side_by_side(lambda: _new_figure(len(plans)), plans, titles, highlight, colour_by, zoom)
 
 
-def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
+def plans_picture(plans: Sequence[PlanRecord], titles: Sequence[str]) -> bytes:
     """Plans side by side, as a PNG."""
     figure = new_figure(_inches(len(plans)))
     _plot_side_by_side(lambda: figure, plans, titles)
@@ -136,7 +136,7 @@ def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
 
 def _plot_side_by_side(
     figure: Callable[[], Figure],
-    plans: Sequence[Plan],
+    plans: Sequence[PlanRecord],
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
     colour_by: str = "buffer",
@@ -167,7 +167,7 @@ def _plot_side_by_side(
 
 
 def check_options(
-    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
+    plan: PlanRecord, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
 ) -> None:
     """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
     marks(plan, highlight)
@@ -175,17 +175,17 @@ def check_options(
     window(plan, zoom)
 
 
-def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
+def save_plot(plan: PlanRecord, path: str | os.PathLike[str], **options: Any) -> None:
     """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
     save(_figure(plan, _inches(1), **options), path)
 
 
-def plan_picture(plan: Plan) -> bytes:
+def plan_picture(plan: PlanRecord) -> bytes:
     """A plan as a small PNG without a title."""
     return png(_figure(plan, _SMALL, title=""))
 
 
-def _figure(plan: Plan, inches: tuple[float, float], **options: Any) -> Figure:
+def _figure(plan: PlanRecord, inches: tuple[float, float], **options: Any) -> Figure:
     figure = new_figure(inches)
     _plot(plan, lambda: _panels_in(figure, [plan])[0], **options)
     return figure
@@ -201,7 +201,7 @@ def _inches(count: int) -> tuple[float, float]:
     return 12 if count == 1 else min(8 * count, 32), 7
 
 
-def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
+def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
     """Per plan, the axes of its boxes and those of its load below them, on the same steps; between, what is away."""
     returns = [returns_of(plan) for plan in plans]
     heights = (6, 2, 1) if any(returns) else (6, 1)
@@ -213,14 +213,14 @@ def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
     return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
 
 
-def _title(plan: Plan, separator: str) -> str:
+def _title(plan: PlanRecord, separator: str) -> str:
     good = state(plan) if plan.memories is None else cost_text(plan.memories)
     who = planned_by(plan.planner, plan.ordered_by)
     where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
     return f"{who}: {len(plan):,} buffers in {where}{separator}{good}"
 
 
-def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
+def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring:
     """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
     if plan is model:
         return colours
@@ -229,7 +229,7 @@ def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
     return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
 
 
-def _moved(model: Plan, plan: Plan) -> str:
+def _moved(model: PlanRecord, plan: PlanRecord) -> str:
     """How many buffers, and where the order differs, ops are elsewhere than in another plan; or what was given up."""
     if plan.fitting is not None and model.fitting is None:
         return changes_text(plan.fitting)

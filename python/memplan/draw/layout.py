@@ -21,7 +21,7 @@ from ..printing.units import counted, format_bytes, gap_text, seconds, shortened
 from ..text import printable
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _WORTH_SAYING = 0.1  # of the peak
 HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")
@@ -50,7 +50,7 @@ class LayoutRow:
         )
 
 
-def layout_rows(plan: Plan) -> Iterator[LayoutRow]:
+def layout_rows(plan: PlanRecord) -> Iterator[LayoutRow]:
     """The rows of the layout: buffers by birth, then by address, each followed by the tensors that share its bytes.
 
     A buffer lives as long as any of its tensors; theirs are their own lives.
@@ -69,7 +69,7 @@ def layout_rows(plan: Plan) -> Iterator[LayoutRow]:
             yield LayoutRow(tenant.name, tenant.bytes, tenant.first, tenant.last, tenant.offset, note)
 
 
-def _reasons(plan: Plan) -> dict[str, list[str]]:
+def _reasons(plan: PlanRecord) -> dict[str, list[str]]:
     """Per tensor, what the ops say of whose bytes it lies in; nothing for one that is there because of others."""
     why: dict[str, list[str]] = {}
     shows: dict[str, str] = {}  # per alias, what it is a view of in the end
@@ -84,7 +84,7 @@ def _reasons(plan: Plan) -> dict[str, list[str]]:
     return why
 
 
-def layout_text(plan: Plan, limit: int | None = None) -> str:
+def layout_text(plan: PlanRecord, limit: int | None = None) -> str:
     """The layout as a table; with a `limit`, that many rows and a line that counts the others."""
     if limit is not None and limit < 0:
         raise ValueError(f"limit must be >= 0 or None, got {limit}")
@@ -124,7 +124,7 @@ def _shown(rows: list[LayoutRow], hidden: int) -> str:
     return printed([table], WIDTH)
 
 
-def summary_rows(plan: Plan) -> list[tuple[str, str]]:
+def summary_rows(plan: PlanRecord) -> list[tuple[str, str]]:
     """The figures of a plan, each with its label; what shares bytes and pools only where there are some."""
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
     winner = plan.planner
@@ -149,7 +149,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
     return [(label, value) for label, value in rows if value]
 
 
-def _shared(plan: Plan) -> str:
+def _shared(plan: PlanRecord) -> str:
     """How many tensors share another's bytes by choice, such as "12 in place, 3 slices"; empty where none does."""
     count = Counter(sharing.how for sharing in plan.sharing)
     words = {
@@ -162,7 +162,7 @@ def _shared(plan: Plan) -> str:
     )
 
 
-def _inside(plan: Plan) -> str:
+def _inside(plan: PlanRecord) -> str:
     """How much of the peak is workspace of ops: what they hold while they run; empty where it is little."""
     step = step_of_peak(plan)
     if plan.buffers is None or plan.graph is None or step is None:
@@ -181,7 +181,7 @@ def _inside(plan: Plan) -> str:
     return f"{with_bytes(total)} of the peak are workspace of {names}"
 
 
-def _memories(plan: Plan) -> list[tuple[str, str]]:
+def _memories(plan: PlanRecord) -> list[tuple[str, str]]:
     """A line per pool of memory, and what accesses cost; none for a plan in one arena."""
     if plan.memories is None:
         return []
@@ -193,7 +193,7 @@ def _memories(plan: Plan) -> list[tuple[str, str]]:
     return [*rows, ("accesses", cost_text(plan.memories))]
 
 
-def _price(plan: Plan) -> str:
+def _price(plan: PlanRecord) -> str:
     """What a plan pays for pairs that share bytes; empty where nothing has a price."""
     if plan.pricing is None:
         return ""
@@ -202,7 +202,7 @@ def _price(plan: Plan) -> str:
     return f"{plan.pricing.price:,} for pairs that share bytes, {proven}"
 
 
-def _changes(plan: Plan) -> str:
+def _changes(plan: PlanRecord) -> str:
     """What `memplan.fit` has done, and what it costs of the whole; empty for other plans."""
     if plan.fitting is None:
         return ""
@@ -210,7 +210,7 @@ def _changes(plan: Plan) -> str:
     return changes_text(plan.fitting) + least
 
 
-def _proof(plan: Plan) -> str:
+def _proof(plan: PlanRecord) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
@@ -220,7 +220,7 @@ def _proof(plan: Plan) -> str:
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
 
 
-def _order(plan: Plan) -> str:
+def _order(plan: PlanRecord) -> str:
     """Another order than the given one, and what is proven of all orders; empty for the given order."""
     if plan.ordered_by == "given":
         return ""
@@ -230,7 +230,7 @@ def _order(plan: Plan) -> str:
     return f"{plan.ordered_by}: no order needs less than {bound:,} bytes" if bound else plan.ordered_by
 
 
-def line_text(plan: Plan) -> str:
+def line_text(plan: PlanRecord) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
     good = state(plan)
     if plan.memories is not None:
@@ -246,6 +246,6 @@ def line_text(plan: Plan) -> str:
     return f"{line}\n{asked[0].lower()}{asked[1:]}: {changes_text(plan.fitting)}{least}"
 
 
-def summary_text(plan: Plan) -> str:
+def summary_text(plan: PlanRecord) -> str:
     """The figures of a plan, a line each."""
     return "\n".join(f"{label:<8} {value}" for label, value in summary_rows(plan))

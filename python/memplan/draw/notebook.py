@@ -16,12 +16,12 @@ from .gantt import plan_picture
 from .layout import summary_rows
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _MOST_TYPES = 8
 
 
-def plan_html(plan: Plan) -> str:
+def plan_html(plan: PlanRecord) -> str:
     """The figures of a plan, and a small Gantt chart: below 300 KB, however many buffers there are."""
     return _page("Plan", [_table(summary_rows(plan)), *([_image(plan_picture(plan), "the plan")] if len(plan) else [])])
 

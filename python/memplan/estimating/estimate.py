@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..api import capture
-from ..importers.notes import notes_of
+from ..importers import Network, captured
 from ..importers.torch import accepts
 from ..kinds import PLACED
 from ..options.checks import boolean
+from ..options.source import Source
+from ..options.taking import request
 from .caching import reserved
 from .result import Estimate
 
@@ -73,6 +74,8 @@ def estimate(
     SourceError
         The step fails with these arguments, or depends on data.
     """
+    if isinstance(source, Network) and source.source is not None and runs(source.source.value):
+        return _of_network(source.source, (args, kwargs, dims, trust, train, optimizer), autocast, loss, device)
     if device not in _ROUNDED:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     train = boolean(train, "train")
@@ -89,6 +92,19 @@ def estimate(
         raise TypeError("dims and trust are for files and graphs; the arguments of a module have the sizes")
     found = dry_run_of(source, args, kwargs, train, optimizer, autocast, loss, device)
     return of_run(found, device)
+
+
+def _of_network(
+    source: Source, again: tuple[Any, ...], autocast: Any, loss: Callable[[Any], Any] | None, device: Any
+) -> Estimate:
+    """Of a module that was captured already."""
+    if any(again):
+        raise TypeError(
+            "args, kwargs, dims, trust, train and optimizer go with capture; this network was captured already"
+        )
+    read = source.reading
+    how: dict[str, Any] = {"train": read.train, "optimizer": read.optimizer, "autocast": autocast, "loss": loss}
+    return estimate(source.value, args=read.args, kwargs=read.kwargs, device=device, **how)
 
 
 def runs(source: Any) -> bool:
@@ -201,10 +217,10 @@ def _dtype(autocast: Any, device: str) -> Any:
 
 def _of_source(source: Any, reading: dict[str, Any], optimizer: Any, device: str) -> Estimate:
     """The parts at the worst op of a graph."""
-    graph = _graph(source, reading)
+    graph, said = _graph(source, reading)
     weights = _sum(graph, "weight")
     if optimizer is not None:
-        graph = _graph(source, {**reading, "optimizer": optimizer, "keep_gradients": True})
+        graph, said = _graph(source, {**reading, "optimizer": optimizer, "keep_gradients": True})
     unit = _ROUNDED[device]
     held = _core.buffers_of(graph, _core.StorageOptions(list(PLACED), 1, False, [], [], False))
     size, first, last = held.problem.size, held.problem.first, held.problem.last
@@ -234,15 +250,16 @@ def _of_source(source: Any, reading: dict[str, Any], optimizer: Any, device: str
         phase=PHASES[0 if worst <= end else 2 if graph.ops[worst].name.startswith("update.") else 1],
         at=op,
         device=device,
-        notes=(*notes_of(graph), _OF_A_GRAPH),
+        notes=(*said, _OF_A_GRAPH),
     )
 
 
-def _graph(source: Any, reading: dict[str, Any]) -> _core.Graph:
-    graph = capture(source, **reading)
-    if not isinstance(graph, _core.Graph):
+def _graph(source: Any, reading: dict[str, Any]) -> tuple[_core.Graph, tuple[str, ...]]:
+    """The graph of a source, and what is to be known of it."""
+    read = captured(source, request("capture", reading).reading)
+    if not isinstance(read.buffers, _core.Graph):
         raise TypeError("estimate takes networks and graphs; a problem does not say what its buffers are for")
-    return graph
+    return read.buffers, read.notes
 
 
 def _sum(graph: _core.Graph, kind: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _core
 from ..inplace_ops import INPLACE_OPS, matches, with_inplace
-from ..options.checks import SHARING
+from ..options.records import Sharing
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, may_be_over_inputs
 from .orders import load_at
@@ -170,4 +170,4 @@ def _fewest(trial: _Trial, before: tuple[_Change, ...], load: int) -> tuple[str,
 
 
 def _changed(asked: _core.StorageOptions, **changes: Any) -> _core.StorageOptions:
-    return _core.StorageOptions(**{name: getattr(asked, name) for name in SHARING} | changes)
+    return _core.StorageOptions(**{name: getattr(asked, name) for name in Sharing.names()} | changes)

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _core
-from ..api import plan as planned
 from ..errors import GraphError
 from ..fitting.again import again_of
 from ..fitting.costs import costs_of, moves
 from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
-from ..options.checks import SHARING
 from ..plans.changes import Change, Fitting, changes_of
-from ..plans.later import does
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
+from ..solving.planning import plan as planned
+from ..solving.planning import sharing_of
 from .advice import Advice, with_changes
 from .explanation import Explanation
 
@@ -24,10 +23,9 @@ _OPTIONS = ("inplace", "zero_copy", "disable_inplace_ops", "donate", "INPLACE_OP
 _Pairs = list[tuple[int, int]]
 
 
-@does("apply")
 def apply(
     explanation: Explanation, advice: Sequence[Advice | str], planner: str | None = None, transfer: float | None = None
-) -> Plan:
+) -> PlanRecord:
     """See `Explanation.apply`."""
     plan = explanation.plan
     if plan is None or plan.graph is None or plan.storage is None:
@@ -55,8 +53,7 @@ def apply(
             raise KeyboardInterrupt
         graph = _core.reordered(graph, best.ops)
         changes.append(Change("order"))
-    sharing = {name: getattr(storage, name) for name in SHARING}
-    found = planned(graph, planner or plan.planner, **sharing)
+    found = planned(graph, planner or plan.planner, **sharing_of(storage))
     fitting = Fitting(tuple(changes), found.peak, sum(costs_of(plan.graph, "auto")), added, 0.0)
     return replace(found, source=plan.source, fitting=fitting)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, blocked_at
-from ..plans.later import later
 from ..plans.usage import (
     Ints,
     holes,
@@ -28,7 +27,7 @@ from .orders import Orders, orders_of
 from .reuse import Chain, Shared, chains, shared_by_choice
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 CROWDED = 0.9  # of the load
 _MOST_STEPS = 16  # of those at the load, that are looked at for outputs that are not in place
@@ -119,9 +118,9 @@ class Explanation:
     apart: tuple[tuple[str, int], ...] = ()
     orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
-    plan: Plan | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
+    plan: PlanRecord | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
 
-    def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> Plan:
+    def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> PlanRecord:
         """A plan of the graph with advice applied.
 
         Parameters
@@ -148,8 +147,9 @@ class Explanation:
         GraphError
             None of the idle tensors may leave.
         """
-        found: Plan = later("apply")(self, advice, planner, transfer)
-        return found
+        from .apply import apply
+
+        return apply(self, advice, planner, transfer)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class Scene:
     at the peak are alive. They are one place if that can be.
     """
 
-    plan: Plan
+    plan: PlanRecord
     rows: Ints
     dataflow: Dataflow | None
     step: Ints
@@ -207,7 +207,7 @@ class Scene:
     at_load: int
 
     @staticmethod
-    def of(plan: Plan) -> Scene | None:
+    def of(plan: PlanRecord) -> Scene | None:
         """None for a plan without bytes."""
         rows = rectangles(plan.problem)
         if len(rows) == 0:
@@ -228,7 +228,7 @@ class Scene:
         return alive_at(self.plan.problem, self.dataflow, self.rows, int(self.step[k]), self.plan.peak)
 
 
-def explain(plan: Plan) -> Explanation:
+def explain(plan: PlanRecord) -> Explanation:
     """See `Plan.explain`."""
     figures = {name: getattr(plan, name) for name in ("planner", "peak", "load", "lower_bound", "optimal", "naive")}
     pairs = plan.problem.conflicts
@@ -275,7 +275,7 @@ def explain(plan: Plan) -> Explanation:
     )
 
 
-def _apart(plan: Plan) -> tuple[tuple[str, int], ...]:
+def _apart(plan: PlanRecord) -> tuple[tuple[str, int], ...]:
     """The buffers of the clique that proves the lower bound, where one does."""
     if plan.lower_bound == plan.load or (plan.problem.conflicts is None and plan.problem.parts is None):
         return ()

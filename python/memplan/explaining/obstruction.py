@@ -13,7 +13,7 @@ from ..options.checks import integer
 from ..options.subsets import selected
 from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from ..proofs.refutation import Refutation, refuted
 from ..sizes import in_bytes
 from ..text import printable
@@ -73,7 +73,7 @@ class Obstruction:
 
 
 def obstruction(
-    source: _core.Problem | Plan | InfeasibleError, capacity: int | str | None = None, *, effort: int = 20_000_000
+    source: _core.Problem | PlanRecord | InfeasibleError, capacity: int | str | None = None, *, effort: int = 20_000_000
 ) -> Obstruction | None:
     """Explain why no plan fits a capacity: a smallest set of buffers that cannot be placed together.
 

@@ -13,8 +13,8 @@ from ..printing.tables import Report, Table, report_text
 from ..printing.units import counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
     from ..plans.pools import Memories
+    from ..plans.record import PlanRecord
     from ..plans.slots import Slot
     from .advice import Advice
     from .alive import Alive
@@ -59,7 +59,7 @@ def explanation_report(e: Explanation) -> Report:
     return Report(title, (_what(e), _how_far(e), _what_helps(e), *_other_orders(e)), tuple(tables))
 
 
-def _in_pools(e: Explanation, plan: Plan, memories: Memories) -> Report:
+def _in_pools(e: Explanation, plan: PlanRecord, memories: Memories) -> Report:
     """Of a plan in several pools: what accesses cost, and what would lower the load; its peak is that of no memory."""
     assert e.load_step is not None
     title = f"{e.planner}: {counted(e.buffers, 'buffers')} in {counted(len(memories), 'pools')}"

@@ -13,10 +13,10 @@ from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
 from ..plans.usage import parts_by_buffer
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 
-def plan_dict(plan: Plan) -> dict[str, Any]:
+def plan_dict(plan: PlanRecord) -> dict[str, Any]:
     """The plan as plain Python objects.
 
     ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
@@ -73,7 +73,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     return spec
 
 
-def _buffers(plan: Plan) -> list[dict[str, Any]]:
+def _buffers(plan: PlanRecord) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = [
         {
             "id": slot.name,
@@ -100,7 +100,7 @@ def _buffers(plan: Plan) -> list[dict[str, Any]]:
     return entries
 
 
-def _tensors(plan: Plan) -> dict[str, dict[str, Any]]:
+def _tensors(plan: PlanRecord) -> dict[str, dict[str, Any]]:
     assert plan.graph is not None
     assert plan.buffers is not None
     placed: dict[str, dict[str, Any]] = {}
@@ -121,7 +121,7 @@ def _tensors(plan: Plan) -> dict[str, dict[str, Any]]:
     return placed
 
 
-def write_plan_json(plan: Plan, path: str | os.PathLike[str]) -> None:
+def write_plan_json(plan: PlanRecord, path: str | os.PathLike[str]) -> None:
     """Write `plan_dict` as UTF-8 JSON."""
     with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
         json.dump(plan_dict(plan), file, ensure_ascii=False, indent=1)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError
+from ..importers import Captured
 from ..text import offer, one_of
 from .profile import profiled, seconds_to_move
 
@@ -59,12 +60,10 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     return costs
 
 
-def named_costs(
-    graph: _core.Graph, cost: str | Mapping[str, float], source: Any, reading: Mapping[str, Any]
-) -> dict[str, float]:
-    """The cost of each op by its name; "profile" measures the network that `source` and `reading` say."""
+def named_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured) -> dict[str, float]:
+    """The cost of each op by its name; "profile" measures the network that was read."""
     if cost == "profile":
-        cost = profiled(source, reading)
+        cost = profiled(read)
     return dict(zip((op.name for op in graph.ops), costs_of(graph, cost), strict=True))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ParetoPoint:
     """
 
     capacity: int
-    plan: Plan | None = field(default=None, compare=False, repr=False)
+    plan: PlanRecord | None = field(default=None, compare=False, repr=False)
     added_cost: float = 0.0
     cost_bound: float = 0.0
     proven: bool = False

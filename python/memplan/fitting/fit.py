@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..api import HAVE_PROGRAMS, capture, plan
-from ..importers import kind_of
-from ..inplace_ops import check_types
-from ..kinds import PLACED
+from ..importers import captured
 from ..options.barriers import with_barriers
-from ..options.checks import boolean, check_donated, checked_place, names
-from ..options.early import check_early
+from ..options.checks import names
+from ..options.taking import request
+from ..planning.registry import check_planner
 from ..plans.changes import Change, Fitting, changes_of
 from ..plans.failing import InfeasibleError
 from ..plans.inplace import may_be_over_inputs
-from ..plans.plan import Plan
-from ..plans.source import Source
-from ..sizes import budget_of, in_bytes
+from ..plans.record import PlanRecord
+from ..sizes import budget_of
+from ..solving.planning import plan, sharing_of, storage_of
 from ..text import nearest
 from .again import again_of
 from .costs import check_costs, moves, named_costs
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options.keywords import FitOptions
 
 WAYS = ("recompute", "offload", "order", "donate")
 USUAL = ("recompute", "order")  # what may be done where nothing else is said
@@ -39,109 +42,35 @@ def fit(
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
     overlap: float = 0.0,
-    alignment: int | str = 1,
-    place: Collection[str] = PLACED,
-    inplace: bool = True,
-    disable_inplace_ops: Collection[str] = (),
-    donate: Collection[str] = (),
-    zero_copy: bool = True,
-    barrier: Collection[str] = (),
-    time_limit: float | None = None,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    train: bool = False,
-    dims: Mapping[str, int] | None = None,
-    inplace_ops: Collection[str] = (),
-    trust: bool = False,
-    device: Literal["cuda"] | None = None,
-    optimizer: Any = None,
-    keep_gradients: bool = False,
-) -> Plan:
-    """Make a network fit into a capacity, at the least cost that is found, and plan it.
-
-    What is idle for long leaves the arena, and its op runs again before it is used next. The plan is of the changed
-    graph, and is verified as any other.
-
-    Parameters
-    ----------
-    source
-        A graph or network, as for `plan`.
-    capacity
-        Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have. "60%" is of the peak of the plan of
-        the network as it is, its ops in the given order. "least" is as little as is reached: `plan.fitting.load_bound`
-        then says below which load no schedule gets in this order of the ops.
-    allow
-        All that may be done. "recompute": ops run again, but for those that draw random numbers or read what has been
-        changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run in another
-        order. "donate": outputs take the bytes of graph inputs, whose values are lost.
-    cost
-        What ops cost: "bytes" that they touch; "flops", which are floating-point operations and bytes; "profile", which
-        are seconds: a network of torch is run op by op three times, in the memory that it takes as it is. Or a mapping
-        from names of ops, in any unit. "auto": what the graph says (``cost`` in a graph dict), else "flops".
-    transfer
-        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2, because it is
-        read and written; for ``cost="profile"`` the seconds of a copy. Costs of your own have no default.
-    overlap
-        The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
-    time_limit
-        Seconds. The search then ends with its best schedule so far.
-    planner, alignment, place, inplace, disable_inplace_ops, donate, zero_copy, barrier
-        As for `plan`.
-    args, kwargs, train, dims, inplace_ops, trust, device, optimizer, keep_gradients
-        As for `capture`.
-
-    Returns
-    -------
-    Plan
-        Of the changed graph. `plan.changes` says what was given up, `plan.added_cost` what that costs, and
-        `plan.cost_bound` what any schedule costs in this order at least.
-
-    Raises
-    ------
-    InfeasibleError
-        No schedule fits, and the error names the op that needs too much; or none was found.
-    TypeError, ValueError
-        As `plan`.
-    UnsupportedError
-        The ops are on several streams.
-    """
-    check_early({name: value for name, value in locals().items() if name != "capacity"})
+    **options: Unpack[FitOptions],
+) -> PlanRecord:
+    """See `memplan.fit`."""
+    check_planner(planner)
+    asked = request("fit", options)
     budget = budget_of(capacity, "capacity", or_least=True)
     ways = check_ways(allow, cost, transfer, overlap)
-    reading: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "trust": trust, "optimizer": optimizer}
-    reading["keep_gradients"] = keep_gradients
-    called: dict[str, Any] = {"args": args, "kwargs": kwargs, "dims": dims, "device": device}
-    graph = capture(source, **called, **reading)
-    clock = _Clock(time_limit)
-    if not isinstance(graph, _core.Graph):
+    read = captured(source, asked.reading)
+    clock = _Clock(asked.search.time_limit)
+    if not isinstance(read.buffers, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    graph = with_barriers(graph, names(barrier, "barrier"))
-    check_donated(graph, donate)
-    check_types(graph, disable_inplace_ops, "disable_inplace_ops")
-    sharing: dict[str, Any] = {
-        "place": checked_place(place),
-        "alignment": in_bytes(alignment, "alignment", 1),
-        "inplace": boolean(inplace, "inplace"),
-        "disable_inplace_ops": names(disable_inplace_ops, "disable_inplace_ops"),
-        "donate": names(donate, "donate"),
-        "zero_copy": boolean(zero_copy, "zero_copy"),
-    }
-    as_it_is = dict(sharing)
+    graph = with_barriers(read.buffers, asked.search.barrier)
+    as_it_is = storage_of(read, asked.sharing)
+    storage = as_it_is
     if "donate" in ways:
-        sharing["donate"] = list(dict.fromkeys([*sharing["donate"], *may_be_over_inputs(graph)]))
-    costs = named_costs(graph, cost, source, {**called, **reading})
+        storage = donating(storage, may_be_over_inputs(graph))
+    costs = named_costs(graph, cost, read)
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
-    search = _Search(graph, _core.StorageOptions(**sharing), costs, "recompute" in ways, moving, clock)
+    search = _Search(graph, storage, costs, "recompute" in ways, moving, clock)
     if "order" in ways:
         search.add_best_order()
 
-    def planned(changed: _core.Graph, capacity: int | None, left: float | None) -> Plan:
-        return plan(changed, planner, capacity=capacity, time_limit=left, **sharing)
+    def planned(changed: _core.Graph, capacity: int | None, left: float | None) -> PlanRecord:
+        return plan(changed, planner, capacity=capacity, time_limit=left, **sharing_of(storage))
 
     if budget.least:
         found, fitting = search.least(planned)
     else:
-        most = budget.of(lambda: plan(graph, planner, time_limit=clock.left(0.3), **as_it_is).peak)
+        most = budget.of(lambda: plan(graph, planner, time_limit=clock.left(0.3), **sharing_of(as_it_is)).peak)
         try:
             found, fitting = search.plan(most, planned)
         except InfeasibleError as error:
@@ -150,17 +79,15 @@ def fit(
             error.args = (_advised(error, ways), *error.args[1:])
             raise
     if "donate" in ways:
-        fitting = replace(fitting, changes=(*_donations(found, donate), *fitting.changes))
+        fitting = replace(fitting, changes=(*_donations(found, asked.sharing.donate), *fitting.changes))
     if cost == "profile":
         fitting = replace(fitting, unit="seconds")
-    origin = Source(source, kind_of(source), tuple(args), dict(kwargs or {}), dims=dict(dims or {}), **reading)
-    runs = device is None and origin.kind in HAVE_PROGRAMS
-    return replace(found, source=origin if runs else None, fitting=fitting)
+    return replace(found, source=read.source, fitting=fitting, notes=read.notes)
 
 
 _AFTER_INTERRUPT = 0.1  # seconds, for what is left to do
 
-_Planned = Callable[[_core.Graph, "int | None", "float | None"], Plan]  # of a graph, within a capacity, by a time
+_Planned = Callable[[_core.Graph, "int | None", "float | None"], PlanRecord]  # of a graph, within a capacity, by a time
 
 
 class _Clock:
@@ -203,14 +130,14 @@ class _Search:
         if best.found_by != "given":
             self._graphs.append(_core.reordered(self._graphs[0], best.ops))
 
-    def least(self, planned: _Planned) -> tuple[Plan, Fitting]:
+    def least(self, planned: _Planned) -> tuple[PlanRecord, Fitting]:
         """The plan that peaks lowest, of the schedules of each order that need least."""
         fitted = []
         for place, graph in enumerate(self._graphs):
             share = 1 / (len(self._graphs) - place + 0.5)
             fitted.append((place, _core.fit_least_graph(graph, *self._facts(graph), **self._options(share))))
             self._clock.hears(fitted[-1][1].interrupted)
-        best: tuple[Plan, Fitting] | None = None
+        best: tuple[PlanRecord, Fitting] | None = None
         for place, one in sorted(fitted, key=lambda each: each[1].load):
             if best is None or one.load < best[0].peak:
                 found = self._lowest(one, planned)
@@ -219,7 +146,7 @@ class _Search:
         assert best is not None
         return replace(best[0], interrupted=best[0].interrupted or self._clock.interrupted), best[1]
 
-    def _lowest(self, fitted: Any, planned: _Planned) -> Plan:
+    def _lowest(self, fitted: Any, planned: _Planned) -> PlanRecord:
         """A plan at the load, or as little above it as is found."""
         try:
             return planned(fitted.graph, fitted.load, self._clock.left())
@@ -241,7 +168,7 @@ class _Search:
         given: dict[str, Any] = {"recompute": self._recompute, "transfer": self._transfer, "storage": self._storage}
         return given | {"time_limit": self._clock.left(share), "interruptible": True}
 
-    def plan(self, budget: int, planned: _Planned) -> tuple[Plan, Fitting]:
+    def plan(self, budget: int, planned: _Planned) -> tuple[PlanRecord, Fitting]:
         """A plan within the budget. Where a plan needs more than the load, a lower load is asked for."""
         target, refused = budget, None
         for _ in range(_TARGETS):
@@ -281,6 +208,12 @@ class _Search:
         return best
 
 
+def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:
+    """The options, with more inputs whose bytes may be taken."""
+    kept = sharing_of(storage)
+    return _core.StorageOptions(**{**kept, "donate": list(dict.fromkeys([*kept["donate"], *names]))})
+
+
 def check_ways(
     allow: Collection[str] = USUAL, cost: Any = "auto", transfer: float | None = None, overlap: float = 0.0
 ) -> list[str]:
@@ -306,7 +239,7 @@ def _advised(error: InfeasibleError, ways: Collection[str]) -> str:
     return what + advice + line + rest
 
 
-def _donations(found: Plan, donated: Collection[str]) -> list[Change]:
+def _donations(found: PlanRecord, donated: Collection[str]) -> list[Change]:
     """The graph inputs whose bytes outputs have taken, besides those that were donated anyway."""
     assert found.graph is not None
     kinds = {tensor.name: tensor for tensor in found.graph.tensors}

@@ -7,23 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _core
-from ..api import capture
-from ..api import plan as planned
-from ..options.checks import SHARING, callback
-from ..options.early import check_early
+from ..importers import Network, captured
+from ..options.checks import callback
+from ..options.records import Sharing
+from ..options.taking import request, without
+from ..planning.registry import check_planner
 from ..plans.failing import InfeasibleError
-from ..plans.later import does
-from ..plans.plan import Plan
 from ..plans.pools import Pool
+from ..plans.record import PlanRecord
 from ..sizes import Budget, budget_of
+from ..solving.planning import plan as planned
+from ..solving.planning import sharing_of
 from ..solving.pools import unfixed
 from .costs import named_costs
 from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit
 from .pools import in_order, pareto_of_pool
 
-_READING = ("args", "kwargs", "train", "dims", "inplace_ops", "trust", "device", "optimizer", "keep_gradients")
 _POINTS = 8
+_OWN = ("allow", "cost", "transfer", "overlap")  # options of `fit` alone
 
 
 def pareto(
@@ -69,31 +71,34 @@ def pareto(
     InfeasibleError
         With `pools`: nothing fits, however large the pool is.
     """
-    check_early({**options, "planner": planner})
+    check_planner(planner)
     callback(on_point, "on_point", "a point")
     chosen = None if capacities is None else _checked(capacities)
     if pools:
         return pareto_of_pool(source, chosen, planner, pools, pool, on_point, options)
     if pool is not None:
         raise TypeError(f"pool needs pools: a list of memplan.Pool, of which one is named {pool!r}")
-    check_ways(**{name: options[name] for name in ("allow", "cost", "transfer", "overlap") if name in options})
-    reading = {name: options.pop(name) for name in _READING if name in options}
-    graph = capture(source, **reading)
+    check_ways(**{name: options[name] for name in _OWN if name in options})
+    request("fit", {name: value for name, value in options.items() if name not in _OWN})
+    reading, options = without(options, "capture")
+    read = captured(source, request("capture", reading).reading)
+    graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), source, reading)
-    sharing = {name: options[name] for name in SHARING if name in options}
+    options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), read)
+    network = Network(graph, read.source, read.notes, read.device)
+    sharing = {name: options[name] for name in Sharing.names() if name in options}
     given = _given_load(graph, sharing)
     asked = (
-        _even(graph, planner, given, options)
+        _even(network, planner, given, options)
         if chosen is None
-        else in_order(chosen, lambda: _peak(graph, planner, options))
+        else in_order(chosen, lambda: _peak(network, planner, options))
     )
     found: list[ParetoPoint] = []
     interrupted = False
     for capacity in asked:
         try:
-            point = _point(graph, capacity, planner, options)
+            point = _point(network, capacity, planner, options)
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -108,12 +113,11 @@ def pareto(
     return Pareto(tuple(found), given, sum(costs.values()), interrupted)
 
 
-@does("pareto")
-def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
+def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
     """See `Plan.pareto`."""
     given: dict[str, Any] = {"planner": plan.planner}
     if plan.storage is not None:
-        given |= {name: getattr(plan.storage, name) for name in SHARING}
+        given |= sharing_of(plan.storage)
     if plan.memories is not None and plan.memories.asked:
         given |= {"pools": plan.memories.asked, "accesses": plan.memories.accesses, **plan.memories.fixed}
         return pareto(unfixed(plan), capacities, **(given | options))
@@ -128,29 +132,29 @@ def _checked(capacities: Sequence[int | str]) -> list[Budget]:
     return [budget_of(capacity, "capacities") for capacity in capacities]
 
 
-def _peak(graph: _core.Graph, planner: str, options: dict[str, Any]) -> int:
+def _peak(network: Network, planner: str, options: dict[str, Any]) -> int:
     """The peak of the graph as it is."""
-    given = {name: options[name] for name in (*SHARING, "time_limit") if name in options}
-    return planned(graph, planner, **given).peak
+    given = {name: options[name] for name in (*Sharing.names(), "time_limit") if name in options}
+    return planned(network, planner, **given).peak
 
 
 def _given_load(graph: _core.Graph, sharing: dict[str, Any]) -> int:
     return int(_core.buffers_of(graph, _core.StorageOptions(**sharing)).problem.load)
 
 
-def _even(graph: _core.Graph, planner: str, load: int, options: dict[str, Any]) -> list[int]:
+def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> list[int]:
     """Capacities from the load down to what the largest op needs whatever is given up."""
     try:
-        floor = fit(graph, 0, planner, **options).peak
+        floor = fit(network, 0, planner, **options).peak
     except InfeasibleError as error:
         floor = min(error.lower_bound or 0, load)
     steps = {load - (load - floor) * k // (_POINTS - 1) for k in range(_POINTS)}
     return sorted(steps, reverse=True)
 
 
-def _point(graph: _core.Graph, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
+def _point(network: Network, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
     try:
-        found = fit(graph, capacity, planner, **options)
+        found = fit(network, capacity, planner, **options)
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
     return ParetoPoint(capacity, replace(found), found.added_cost, found.cost_bound, peak=found.peak)

@@ -6,23 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..api import capture, plan
+from ..importers import read_once
+from ..options.taking import request, without
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
 from ..plans.pools import (
     Memories,
     Pool,
     exact,
     number,
 )
+from ..plans.record import PlanRecord
 from ..sizes import Budget
+from ..solving.planning import plan
 from ..text import offer
 from .curve import Pareto, ParetoPoint
 
-_READING = (
-    *("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
-    "keep_gradients",
-)
 _PARTS = 16  # of the capacities that are looked at by default
 
 
@@ -39,11 +37,12 @@ def pareto_of_pool(
     if "capacity" in options:
         raise TypeError("pareto takes capacities, a list; option capacity is for plan")
     chosen = _chosen(pools, pool)
-    captured = capture(source, **{name: options[name] for name in _READING if name in options})
-    rest = {name: value for name, value in options.items() if name not in _READING}
+    request("plan", {**options, "pools": pools})
+    reading, rest = without(options, "capture")
+    once = read_once(source, reading)
 
-    def planned(pools: Sequence[Pool]) -> Plan:
-        return plan(captured, planner, pools=pools, **rest)
+    def planned(pools: Sequence[Pool]) -> PlanRecord:
+        return plan(once, planner, pools=pools, **rest)
 
     free = planned(_with(pools, chosen, None))
     needed = _memories(free)[chosen.name].peak
@@ -88,7 +87,7 @@ def _with(pools: Sequence[Pool], chosen: Pool, capacity: int | None) -> list[Poo
     return [replace(pool, capacity=capacity) if pool is chosen else pool for pool in pools]
 
 
-def _memories(plan: Plan) -> Memories:
+def _memories(plan: PlanRecord) -> Memories:
     assert plan.memories is not None
     return plan.memories
 
@@ -100,7 +99,7 @@ def _even(needed: int, pool: Pool) -> list[int]:
     return sorted(steps | own, reverse=True)
 
 
-def _point(capacity: int, pool: Pool, planned: Callable[[int], Plan]) -> ParetoPoint:
+def _point(capacity: int, pool: Pool, planned: Callable[[int], PlanRecord]) -> ParetoPoint:
     try:
         found = planned(capacity)
     except InfeasibleError as error:
@@ -109,7 +108,7 @@ def _point(capacity: int, pool: Pool, planned: Callable[[int], Plan]) -> ParetoP
     return ParetoPoint(capacity, found, memories.cost, memories.cost_bound, peak=memories[pool.name].peak)
 
 
-def _same_problem(one: Plan | None, other: Plan | None) -> bool:
+def _same_problem(one: PlanRecord | None, other: PlanRecord | None) -> bool:
     """Whether both are of the same buffers, so that what is known of the one holds for the other."""
     return one is not None and other is not None and (one.problem, one.sharing) == (other.problem, other.sharing)
 

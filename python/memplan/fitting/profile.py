@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from statistics import median
-from typing import Any
 
 import numpy as np
 
-from ..api import plan
-from ..plans.later import later
+from .. import _core
+from ..importers import Captured, Network
+from ..run.plans import seconds_of
+from ..solving.planning import plan
 
 _REPEATS = 3
 _COPIED = 1 << 24  # bytes
 _ALIGNMENT = 64  # that every dtype may begin at
 
 
-def profiled(source: Any, reading: Mapping[str, Any]) -> dict[str, float]:
-    """The seconds of each op: the median of three runs. `reading` are options of `capture`.
+def profiled(read: Captured) -> dict[str, float]:
+    """The seconds of each op: the median of three runs.
 
     It takes the memory of the network as it is. What the runs change is put back.
     """
-    if reading.get("device") is not None:
+    if read.device is not None:
         raise ValueError('cost="profile" measures on the device where the network is, and does not go with device=')
-    found: dict[str, float] = later("seconds_of")(plan(source, "first_fit", alignment=_ALIGNMENT, **reading), _REPEATS)
-    return found
+    assert isinstance(read.buffers, _core.Graph)
+    network = Network(read.buffers, read.source)
+    return seconds_of(plan(network, "first_fit", alignment=_ALIGNMENT), _REPEATS)
 
 
 def seconds_to_move() -> float:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
-from ..inplace_ops import check_types, checked, with_inplace
-from ..options.checks import boolean
+from ..inplace_ops import check_types, with_inplace
+from ..options.records import Reading
+from ..options.source import Source
+from ..options.taking import request
 from . import notes
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
@@ -23,38 +26,84 @@ ACCEPTED = (
 )
 
 
-def capture_source(
-    source: Any,
-    *,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    train: bool,
-    dims: Mapping[str, int] | None,
-    inclusive: bool,
-    inplace_ops: Collection[str],
-    trust: bool,
-    device: str | None,
-    optimizer: Any,
-    keep_gradients: bool,
-) -> _core.Graph | _core.Problem:
+HAVE_PROGRAMS = ("torch", ".pt2", "onnx", ".onnx", "tape")  # kinds of sources that can be run
+
+
+class Captured(NamedTuple):
+    """What was read: a graph or problem, what it was read from if that can be run, and what is to be known of it."""
+
+    buffers: _core.Graph | _core.Problem
+    source: Source | None = None
+    notes: tuple[str, ...] = ()
+    device: str | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Network:
+    """A network that was captured once, for every function that takes a source; its plans run.
+
+    Attributes
+    ----------
+    graph : Graph
+        Its ops and tensors.
+    source : Source or None
+        What it was captured from, if that can be run. Pickles leave it out.
+    notes : tuple of str
+        What to know about it; see `Plan.notes`.
+    device : str or None
+        "cuda" if it was captured as eager torch would run it there.
+    """
+
+    graph: _core.Graph
+    source: Source | None = None
+    notes: tuple[str, ...] = ()
+    device: str | None = None
+
+    def __repr__(self) -> str:
+        kind = "a graph" if self.source is None else self.source.kind
+        return f"<memplan.Network: {len(self.graph.ops)} ops, {len(self.graph.tensors)} tensors, from {kind}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Network, (self.graph, None, self.notes, self.device)
+
+
+def read_once(source: Any, reading: Mapping[str, Any]) -> Network | _core.Problem:
+    """A source that many functions may be given; see `memplan.capture`."""
+    read = captured(source, request("capture", reading).reading)
+    if isinstance(read.buffers, _core.Problem):
+        return read.buffers
+    return source if isinstance(source, Network) else Network(read.buffers, *read[1:])
+
+
+def captured(source: Any, reading: Reading) -> Captured:
     """Import any accepted source; see `memplan.capture`."""
-    types = checked(inplace_ops)
-    given = {
-        "args": not (isinstance(args, (tuple, list)) and len(args) == 0),
-        "kwargs": bool(kwargs),
-        "train": boolean(train, "train"),
-        "dims": bool(dims),
-        "inclusive": boolean(inclusive, "inclusive"),
-        "inplace_ops": bool(types),
-        "trust": boolean(trust, "trust"),
-        "device": device is not None,
-        "optimizer": optimizer is not None,
-        "keep_gradients": boolean(keep_gradients, "keep_gradients"),
-    }
+    given = {option for option, value in reading.given().items() if not _is_nothing(value)}
+    if isinstance(source, Network):
+        for option in sorted(given):
+            raise TypeError(f"option {option} goes with capture; this network was captured without it")
+        return Captured(source.graph, source.source, source.notes, source.device)
     kind = kind_of(source)
-    _refuse_options(kind, {option for option, used in given.items() if used})
+    _refuse_options(kind, given)
+    for name, size in (reading.dims or {}).items():
+        if isinstance(size, (tuple, list)):
+            raise TypeError(f"dims[{name!r}] must be a size here, got {size!r}: memplan.plan alone takes ranges")
     if kind.startswith(".") and not os.path.exists(source):  # before a package is asked for that could read it
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(source))
+    with notes.heard() as said:
+        buffers = _read(kind, source, reading)
+    if isinstance(buffers, _core.Graph):
+        check_types(buffers, reading.inplace_ops, "inplace_ops")
+    if reading.device is not None:
+        from .torch.cuda import notes_of
+
+        assert isinstance(buffers, _core.Graph)
+        said += notes_of({op.type for op in buffers.ops})
+        return Captured(buffers, None, tuple(said), reading.device)
+    origin = Source(source, kind, reading) if kind in HAVE_PROGRAMS else None
+    return Captured(buffers, origin, tuple(dict.fromkeys(said)))
+
+
+def _read(kind: str, source: Any, reading: Reading) -> _core.Graph | _core.Problem:
     if kind == "problem":
         return source  # type: ignore[no-any-return]
     if kind == "tape":
@@ -64,20 +113,21 @@ def capture_source(
     if kind == ".csv":
         from .csv import read_problem
 
-        return read_problem(source, inclusive=inclusive)
+        return read_problem(source, inclusive=reading.inclusive)
     if kind in ("snapshot", ".pickle"):
         return (source if isinstance(source, Snapshot) else read_snapshot(source)).problem()
+    types = frozenset(reading.inplace_ops)
     if kind in ("graph", *_GRAPH_DICTS):
         graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
-        check_types(graph, types, "inplace_ops")
         return with_inplace(graph, types) if types else graph
-    options = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "inplace_ops": types}
-    options |= {"trust": trust, "device": device, "optimizer": optimizer, "keep_gradients": keep_gradients}
-    with notes.heard() as said:
-        graph = _graph_of(_dict_of(kind, source, **options), measured=True)
-    notes.keep(graph, said)
-    check_types(graph, types, "inplace_ops")
-    return graph
+    options = {name: getattr(reading, name) for name in ("args", "kwargs", "train", "dims", "trust", "device")}
+    options |= {"inplace_ops": types, "optimizer": reading.optimizer, "keep_gradients": reading.keep_gradients}
+    return _graph_of(_dict_of(kind, source, **options), measured=True)
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether an option says nothing, such as ``args=[]``."""
+    return value is False or (isinstance(value, (tuple, list, Mapping, frozenset)) and len(value) == 0)
 
 
 _GRAPH_DICTS = ("dict", "example", ".json")
@@ -102,6 +152,8 @@ def kind_of(source: Any) -> str:
     """What kind of source it is: "torch", ".pt2", "onnx", ".onnx", ...; TypeError lists what is accepted."""
     if isinstance(source, _core.Graph):
         return "graph"
+    if isinstance(source, Network):
+        return "network" if source.source is None else source.source.kind
     if isinstance(source, _core.Problem):
         return "problem"
     if isinstance(source, Snapshot):

@@ -26,7 +26,9 @@ from ..dtypes import INT64_MAX, elements, is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
 from ..options.barriers import with_barriers
-from ..options.layouts import Asked, on_graph
+from ..options.declaring import made
+from ..options.layouts import on_graph
+from ..options.records import Layout
 from ..text import number as digits
 
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
@@ -35,7 +37,7 @@ _OP_KEYS = {
     *("alias", "inplace", "overwrite", "slice", "concat"),
     *("cost", "recompute", "branch", "flops"),
 }
-_GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Asked._fields}
+_GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Layout.names()}
 
 
 def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
@@ -66,10 +68,10 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
                 _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     graph = _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
     graph = with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
-    if not (asked := {key: spec[key] for key in Asked._fields if key in spec}):
+    if not (asked := {key: spec[key] for key in Layout.names() if key in spec}):
         return graph
     try:
-        return on_graph(graph, Asked(**asked))
+        return on_graph(graph, made(Layout, asked))
     except (TypeError, ValueError) as error:
         raise GraphError(str(error)) from None
 

@@ -11,27 +11,14 @@ from .. import _core
 from ..errors import SourceError
 from ..options.subsets import selected
 from ..plans.failing import LISTED, invalid_plan
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 
 
-def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
-    """Read a plan from a CSV file with a column of offsets, or from the JSON that `Plan.to_json` writes.
-
-    Parameters
-    ----------
-    inclusive
-        For CSV: the ends of lifetimes are the last step alive, not the step after it.
-
-    Raises
-    ------
-    SourceError
-        The file is not one of these.
-    InvalidPlanError
-        The plan that it holds breaks its own problem.
-    """
+def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRecord:
+    """See `memplan.read_plan`."""
     found = placed_rows(path, inclusive=inclusive)
     problem = problem_of(found.rows, path)
     offsets = np.array(found.rows.offset, dtype=np.int64)
@@ -44,7 +31,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         raise SourceError(f"{path}: order_bound must be at most the peak of {peak} bytes, got {found.order.bound}")
     load = problem.load
     optimal = peak == load
-    plan = Plan(
+    plan = PlanRecord(
         problem,
         offsets,
         peak,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from ..errors import SourceError
 from ..files import read_json
 from ..plans.changes import Fitting, fitting_from
-from ..plans.plan import FiledOrder
 from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
 from ..plans.pools import Memories, memories_from
+from ..plans.record import FiledOrder
 from .csv import Rows
 
 _KEYS = ("id", "size", "first", "last", "alignment", "offset")

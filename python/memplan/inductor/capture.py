@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _core
 from ..importers.torch.private import require_tested, require_torch
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from .wrapper import Block, Pool, Wrapper
 
 ALIGNMENT = 64  # bytes, of the buffers in torch's pools
@@ -86,13 +86,13 @@ class InductorCapture(Wrapper):
 
     def plan(
         self, planner: str = "auto", *, kernels: bool = False, alignment: int | str = ALIGNMENT, **options: Any
-    ) -> Plan:
+    ) -> PlanRecord:
         """The same buffers in an arena by memplan: `problem`, or with ``kernels`` the `whole`; options as of `plan`."""
-        from ..api import plan
+        from ..solving.planning import plan
 
         return plan(self.whole if kernels else self.problem, planner, alignment=alignment, **options)
 
-    def peak_with(self, plan: Plan) -> int:
+    def peak_with(self, plan: PlanRecord) -> int:
         """The most bytes held at one step with that plan's arena, kept throughout, and all that is not in it."""
         placed = set(plan.problem.names)
         return plan.peak + _load([block for block in self.needed if block.name not in placed])

@@ -19,7 +19,7 @@ from typing import Any
 from .. import _core
 from ..errors import GraphError
 from ..ops import changed
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from .sharing import Asked
 
 View = tuple[str, str, int]  # output, input, and the first byte of the one in the other
@@ -47,7 +47,7 @@ class Prepared:
     before: Mapping[str, str]
     taken: Sequence[View]
 
-    def plan(self, planned: Plan, storage: _core.StorageOptions) -> Plan:
+    def plan(self, planned: PlanRecord, storage: _core.StorageOptions) -> PlanRecord:
         """The plan of the method's own graph, from that of `graph`."""
         assert planned.graph is not None
         assert planned.buffers is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _core
-from ..plans.plan import Plan
+from ..facade import Plan
 from ..plans.usage import Ints, rectangles
 from .sharing import Asked
 

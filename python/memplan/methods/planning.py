@@ -10,30 +10,23 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..api import HAVE_PROGRAMS, capture, plan
-from ..importers import kind_of
-from ..kinds import PLACED
-from ..options.checks import check_donated, checked_place, names, seconds, storage_options
-from ..options.early import check_early
-from ..options.layouts import Asked as Layout
+from ..facade import Plan, as_plan
+from ..importers import Captured, captured
+from ..options.checks import check_donated
 from ..options.layouts import with_layout
-from ..planning.registry import solve_problem
+from ..options.taking import Request, request
+from ..planning.registry import check_planner, solve_problem
 from ..plans.crossing import Staying
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
-from ..plans.source import Source
+from ..plans.record import PlanRecord
 from ..sizes import in_bytes
-from ..text import nearest, offer
+from ..solving.planning import plan, storage_of
+from ..text import offer
 from .graphs import Prepared, prepared, with_state
 from .joined import Joined, joined
 from .result import MethodsPlan
 from .sharing import Asked, asked
 
-_CAPTURED = ("args", "kwargs", "train", "dims", "inclusive", "inplace_ops", "trust", "device", "optimizer")
-_OF_CAPTURE = {*_CAPTURED, "keep_gradients"}
-_OF_STORAGE = {"alignment", "place", "inplace", "disable_inplace_ops", "donate", "zero_copy"}
-_OF_ORDER = {"order", "barrier"}
-_OF_METHOD = {*_OF_CAPTURE, *_OF_STORAGE, *_OF_ORDER, *Layout._fields}
 _FIRST, _LAST, _PARTS = 1, 2, 5  # in the state of a problem
 
 
@@ -88,28 +81,21 @@ def plan_many(
         No arena within the capacity, or none was found. `plan` has all methods as one problem.
     """
     begin = time.perf_counter()
-    check_early(locals() | options)
-    limit = seconds(time_limit, "time_limit")
+    check_planner(planner)
+    how = request("plan", {"seed": seed, "threads": threads, "time_limit": time_limit}).search
+    limit = how.time_limit
     most = None if capacity is None else in_bytes(capacity, "capacity")
-    _check(methods, each, options)
-    own = {name: {**options, **(each or {}).get(name, {})} for name in methods}
-    searching = {
-        "seed": seed,
-        "threads": threads,
-        "time_limit": None if limit is None else limit / 2 / len(methods),
-    }
-    captured = {name: _captured(name, source, own[name]) for name, source in methods.items()}
-    stays = asked(shared, captured)
-    alone = [
-        _Alone(name, source, captured[name], stays, planner, {**own[name], **searching})
-        for name, source in methods.items()
-    ]
+    asked_of = _asked(methods, each, options)
+    read = {name: _read(name, source, asked_of[name]) for name, source in methods.items()}
+    stays = asked(shared, {name: it.buffers for name, it in read.items()})
+    part = None if limit is None else limit / 2 / len(methods)
+    searching = {"seed": how.seed, "threads": how.threads, "time_limit": part}
+    alone = [_Alone(name, it, stays, planner, asked_of[name], searching) for name, it in read.items()]
     found = _each(alone)
     together = joined(found, stays)
     enough = max(together.problem.load, *(plan.peak for plan in found.values()))
     left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
-    how = {"planner": planner, "time_limit": left, "seed": seed, "threads": threads}
-    whole = _whole(together.problem, how, enough, most)
+    whole = _whole(together.problem, {**searching, "planner": planner, "time_limit": left}, enough, most)
     bound = max(plan.lower_bound for plan in found.values())
     if not any(_may_choose(plan) for plan in found.values()):
         bound = max(bound, whole.lower_bound)
@@ -118,7 +104,8 @@ def plan_many(
     return replace(result, seconds=time.perf_counter() - begin)
 
 
-def _check(methods: Any, each: Any, options: Mapping[str, Any]) -> None:
+def _asked(methods: Any, each: Any, options: Mapping[str, Any]) -> dict[str, Request]:
+    """What is asked of each method."""
     if not isinstance(methods, Mapping) or not methods or not all(isinstance(name, str) for name in methods):
         raise TypeError(f"methods must be sources by name, such as {{'prefill': a, 'decode': b}}, got {methods!r}")
     if each is not None and not (isinstance(each, Mapping) and all(isinstance(o, Mapping) for o in each.values())):
@@ -126,21 +113,19 @@ def _check(methods: Any, each: Any, options: Mapping[str, Any]) -> None:
     for name in each or {}:
         if name not in methods:
             raise ValueError(f"each must be by method, got {name!r}; {offer(str(name), list(methods), 'methods')}")
-    for where, given in (("", options), *((f"each[{name!r}]: ", own) for name, own in (each or {}).items())):
-        for option in given:
-            if option not in _OF_METHOD:
-                near = nearest(option, _OF_METHOD)
-                meant = f"; did you mean {near!r}?" if near else ""
-                raise TypeError(f"{where}option {option} does not go with several methods in one arena{meant}")
-        check_early(given)
+    request("plan_many", options)
+    found = {}
+    for name in methods:
+        with _named(name):
+            found[name] = request("plan_many", {**options, **(each or {}).get(name, {})})
+    return found
 
 
-def _captured(name: str, source: Any, options: Mapping[str, Any]) -> _core.Graph | _core.Problem:
+def _read(name: str, source: Any, asked: Request) -> Captured:
     """A method's graph or problem, with what is asked of where its tensors lie."""
-    layout = Layout(**{key: options[key] for key in Layout._fields if key in options})
     with _named(name):
-        found = capture(source, **{key: options[key] for key in _OF_CAPTURE if key in options})
-        return with_layout(found, layout)
+        read = captured(source, asked.reading)
+        return read._replace(buffers=with_layout(read.buffers, asked.layout))
 
 
 class _Alone:
@@ -149,28 +134,27 @@ class _Alone:
     def __init__(
         self,
         name: str,
-        source: Any,
-        captured: _core.Graph | _core.Problem,
+        read: Captured,
         stays: Sequence[Asked],
         planner: str,
-        options: Mapping[str, Any],
+        asked: Request,
+        searching: Mapping[str, Any],
     ) -> None:
-        self.name, self._planner = name, planner
-        self._origin = _origin(source, options)
-        self._options = {k: v for k, v in options.items() if k not in _OF_CAPTURE and k not in Layout._fields}
+        self.name, self._planner, self._origin = name, planner, read.source
+        search = {option: value for option, value in asked.search.given().items() if option in ("order", "barrier")}
+        self._options = {**asked.sharing.given(), **search, **searching}
         self._ready: Prepared | None = None
         with _named(name):
-            if isinstance(captured, _core.Problem):
-                self._source: Any = _throughout(captured, stays, name)
+            if isinstance(read.buffers, _core.Problem):
+                self._source: Any = _throughout(read.buffers, stays, name)
                 self.load = self._source.load
                 return
-            _check_donated(captured, stays, name, self._options.get("donate", ()))
-            place = checked_place(self._options.get("place", PLACED))
-            storing = {key: self._options[key] for key in _OF_STORAGE - {"place"} if key in self._options}
-            self._storage = storage_options(captured, place=place, **storing)
-            self._ready = prepared(captured, stays, name, place)
+            _check_donated(read.buffers, stays, name, asked.sharing.donate)
+            self._storage = storage_of(read, asked.sharing)
+            self._ready = prepared(read.buffers, stays, name, list(asked.sharing.place))
             self._source, self._options["place"] = self._ready.graph, self._ready.place
-            storage = storage_options(self._source, place=self._ready.place, **storing)
+            self._options["alignment"] = self._storage.alignment
+            storage = storage_of(Captured(self._ready.graph), replace(asked.sharing, place=self._ready.place))
             self.load = _core.buffers_of(self._source, storage).problem.load
 
     def plan(self, enough: int) -> Plan:
@@ -182,7 +166,7 @@ class _Alone:
                 found = plan(self._source, self._planner, **self._options)
         if self._ready is not None:
             found = self._ready.plan(found, self._storage)
-        return replace(found, source=self._origin)
+        return as_plan(replace(found, source=self._origin))
 
 
 def _each(methods: Sequence[_Alone]) -> dict[str, Plan]:
@@ -195,31 +179,11 @@ def _each(methods: Sequence[_Alone]) -> dict[str, Plan]:
 
 def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
     """Weights cannot be donated, whatever they are called while the method is planned; nor can what stays."""
-    donated = names(donate, "donate")
-    check_donated(graph, donated)
+    check_donated(graph, donate)
     for each in stays:
         for name in each.tensors.get(method, ()):
-            if name in donated:
+            if name in donate:
                 raise ValueError(f"donate names {name!r}, which stays between the methods as {each.name!r}")
-
-
-def _origin(source: Any, options: Mapping[str, Any]) -> Source | None:
-    """What `Plan.run` runs."""
-    kind = kind_of(source)
-    if kind not in HAVE_PROGRAMS or options.get("device") is not None:
-        return None
-    return Source(
-        source,
-        kind,
-        tuple(options.get("args") or ()),
-        dict(options.get("kwargs") or {}),
-        options.get("train", False),
-        dict(options.get("dims") or {}),
-        tuple(options.get("inplace_ops", ())),
-        options.get("trust", False),
-        optimizer=options.get("optimizer"),
-        keep_gradients=options.get("keep_gradients", False),
-    )
 
 
 def _throughout(problem: _core.Problem, stays: Sequence[Asked], method: str) -> _core.Problem:
@@ -258,12 +222,12 @@ def _whole(problem: _core.Problem, how: Mapping[str, Any], enough: int, capacity
         if best is None and asked < error.lower_bound <= (error.lower_bound if capacity is None else capacity):
             return _whole(problem, how, error.lower_bound, capacity)  # pins and reserved bytes may need more
         if best is not None:
-            error.plan = Plan.of(best, problem)
+            error.plan = PlanRecord.of(best, problem)
         error.problem = problem
         if best is None or (capacity is not None and best.peak > capacity):
             raise
         found = best
-    return Plan.of(found, problem)
+    return as_plan(PlanRecord.of(found, problem))
 
 
 def _result(

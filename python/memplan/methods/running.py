@@ -20,7 +20,7 @@ from ..run.program import Bound, Common, aligned
 from ..run.result import Run
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
     from .result import MethodsPlan
 
 
@@ -82,7 +82,7 @@ class MethodsArena:
         self._there |= mine.keys()
         return result
 
-    def _bind(self, method: str, plan: Plan, mine: Sequence[Sequence[str]], engine: str | None) -> Bound:
+    def _bind(self, method: str, plan: PlanRecord, mine: Sequence[Sequence[str]], engine: str | None) -> Bound:
         if (method, engine) not in self._bound:
             if engine is not None:
                 plan = by_engine(plan, engine)
@@ -92,7 +92,7 @@ class MethodsArena:
         return self._bound[method, engine]
 
 
-def _roots(plan: Plan, names: Sequence[Sequence[str]]) -> frozenset[str]:
+def _roots(plan: PlanRecord, names: Sequence[Sequence[str]]) -> frozenset[str]:
     """The tensors that own the bytes of others, by name."""
     if plan.graph is None or plan.buffers is None:
         return frozenset()

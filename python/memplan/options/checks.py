@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..errors import GraphError
-from ..inplace_ops import check_types
 from ..kinds import KINDS, PLACED
-from ..sizes import in_bytes
 from ..text import nearest, offer
-
-SHARING = ("place", "alignment", "inplace", "disable_inplace_ops", "donate", "zero_copy")  # of StorageOptions
 
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
@@ -29,53 +25,41 @@ def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
             raise GraphError(f"donate must name graph inputs, got {name!r}{of_kind}; {offer(name, inputs, 'inputs')}")
 
 
-def storage_options(
-    graph: _core.Graph,
-    *,
-    alignment: int | str = 1,
-    place: Collection[str] = PLACED,
-    inplace: bool = True,
-    disable_inplace_ops: Collection[str] = (),
-    donate: Collection[str] = (),
-    zero_copy: bool = True,
-) -> _core.StorageOptions:
-    """What may be done with the memory of a graph: the options of `plan`, checked."""
-    check_donated(graph, names(donate, "donate"))
-    check_types(graph, names(disable_inplace_ops, "disable_inplace_ops"), "disable_inplace_ops")
-    return _core.StorageOptions(
-        checked_place(place),
-        in_bytes(alignment, "alignment", 1),
-        boolean(inplace, "inplace"),
-        list(disable_inplace_ops),
-        list(donate),
-        boolean(zero_copy, "zero_copy"),
-    )
-
-
-def check_for_problems(
-    kinds: Collection[str],
-    disable_inplace_ops: Collection[str],
-    donate: Collection[str],
-    order: str,
-    barriers: Collection[str],
-) -> None:
-    """Refuse what only graphs have."""
-    if order != "given":
-        raise TypeError("option order applies to graphs; a problem has steps, and no ops")
-    if barriers:
-        raise TypeError("option barrier applies to graphs; a problem has steps, and no ops")
-    if set(kinds) != set(PLACED):
-        raise TypeError("option place applies to graphs; a problem's buffers are all placed")
-    for option, given in (("disable_inplace_ops", disable_inplace_ops), ("donate", donate)):
-        if given:
-            raise TypeError(f"option {option} applies to graphs; a problem says which bytes its buffers need")
-
-
 def callback(value: Any, name: str, taking: str) -> Any:
     """A function of one argument, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable with {taking}, got {value!r}")
     return value
+
+
+def by_name(option: str, example: str) -> Callable[[Any], Any]:
+    """A check of what is by name."""
+
+    def check(value: Any) -> Any:
+        if value is not None and not (isinstance(value, Mapping) and all(isinstance(name, str) for name in value)):
+            raise TypeError(f"{option} must be by name, such as {example}, got {value!r}")
+        return value
+
+    return check
+
+
+def interrupting(value: Any) -> str:
+    """What Ctrl-C does."""
+    if value not in ("keep", "raise"):
+        raise ValueError(f"on_interrupt must be 'keep' or 'raise', got {value!r}")
+    return str(value)
+
+
+def device_of(value: Any) -> Any:
+    """The device that torch would run on, as importers know it."""
+    if value not in (None, "cuda"):
+        raise ValueError(f"device must be 'cuda' or None, got {value!r}")
+    return value
+
+
+def switch(option: str) -> Callable[[Any], bool]:
+    """A check of an option that is on or off."""
+    return lambda value: boolean(value, option)
 
 
 def boolean(value: Any, name: str) -> bool:

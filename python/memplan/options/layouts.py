@@ -1,8 +1,9 @@
-"""What a caller asks of where things lie, by name: pins, reserved bytes, and what lies together or apart."""
+"""What is asked of where things lie, in a graph or problem: names are looked up, and bytes are read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -12,22 +13,11 @@ from .. import _core
 from ..ops import changed
 from ..sizes import byte_range, in_bytes
 from ..text import offer
+from .records import Layout
 from .subsets import selected
 
 
-class Asked(NamedTuple):
-    """The options of `memplan.plan` that are about places, as they were given; each is a key of a graph dict too."""
-
-    pin: Any = None
-    reserved: Any = ()
-    together: Any = ()
-    contiguous: Any = ()
-    apart: Any = ()
-    exclude: Any = ()
-    exclusive: Any = ()
-
-
-def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Graph | _core.Problem:
+def with_layout(source: _core.Graph | _core.Problem, asked: Layout) -> _core.Graph | _core.Problem:
     """The graph or problem of which this is asked besides what is asked of it already.
 
     Raises
@@ -35,12 +25,17 @@ def with_layout(source: _core.Graph | _core.Problem, asked: Asked) -> _core.Grap
     TypeError, ValueError
         An option is none, or names what is not there.
     """
-    if not any(asked):
+    if asks_nothing(asked):
         return source
     return on_graph(source, asked) if isinstance(source, _core.Graph) else _on_problem(source, asked)
 
 
-def on_graph(graph: _core.Graph, asked: Asked) -> _core.Graph:
+def asks_nothing(asked: Layout) -> bool:
+    """Whether nothing is asked of where things lie."""
+    return not any(asked.given().values())
+
+
+def on_graph(graph: _core.Graph, asked: Layout) -> _core.Graph:
     sizes = {tensor.name: tensor.bytes for tensor in graph.tensors}
     sizes |= _workspaces(graph, set(sizes))
     new, old = layout_of(asked, sizes, "tensors"), graph.layout
@@ -74,7 +69,7 @@ def workspace_name(op: _core.Op, taken: Collection[str]) -> str:
     return name
 
 
-def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
+def _on_problem(problem: _core.Problem, asked: Layout) -> _core.Problem:
     problem, asked = left_of(problem, asked)
     layout = layout_of_problem(problem, asked)
     for name, pool, _ in layout.pool_pins:
@@ -84,9 +79,9 @@ def _on_problem(problem: _core.Problem, asked: Asked) -> _core.Problem:
     return problem_with(problem, layout)
 
 
-def layout_of_problem(problem: _core.Problem, asked: Asked) -> _core.Layout:
+def layout_of_problem(problem: _core.Problem, asked: Layout) -> _core.Layout:
     """What is asked of the buffers of a problem, by name."""
-    if all(given is nothing for given, nothing in zip(asked, Asked(), strict=True)):
+    if not asked.given():
         return _core.Layout()
     names = [problem.name(b) for b in range(len(problem))]
     return layout_of(asked, dict(zip(names, problem.size.tolist(), strict=True)), "buffers")
@@ -111,7 +106,7 @@ def problem_with(problem: _core.Problem, layout: _core.Layout) -> _core.Problem:
     return problem
 
 
-def left_of(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]:
+def left_of(problem: _core.Problem, asked: Layout) -> tuple[_core.Problem, Layout]:
     """The problem without those of its buffers that are excluded, with its branches, and what else is asked of it."""
     if asked.exclude:
         position = {problem.name(b): b for b in range(len(problem))}
@@ -122,10 +117,10 @@ def left_of(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, Asked]
         known = problem.branches or [""] * len(problem)
         branch = _branches(asked.exclusive, dict(zip(names, known, strict=True)), "buffers")
         problem = problem.with_branches(list(branch.values()))
-    return problem, asked._replace(exclude=(), exclusive=())
+    return problem, replace(asked, exclude=(), exclusive=())
 
 
-def layout_of(asked: Asked, sizes: Mapping[str, int], what: str) -> _core.Layout:
+def layout_of(asked: Layout, sizes: Mapping[str, int], what: str) -> _core.Layout:
     """What is asked of things that have these sizes, by name."""
     known = _Known(sizes, what)
     if asked.pin is not None and not isinstance(asked.pin, Mapping):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .record import PlanRecord
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Region:
     end: int
 
 
-def crossings(methods: Mapping[str, Plan], shared: Sequence[Staying], peak: int) -> list[Crossing]:
+def crossings(methods: Mapping[str, PlanRecord], shared: Sequence[Staying], peak: int) -> list[Crossing]:
     """What is wrong: shared tensors that are elsewhere, or whose bytes something else uses, in any method.
 
     O(shared x tensors).
@@ -91,7 +91,7 @@ def _intruders(method: str, stays: Staying, regions: Sequence[_Region], own: set
             )
 
 
-def _regions(plan: Plan) -> Iterator[_Region]:
+def _regions(plan: PlanRecord) -> Iterator[_Region]:
     """The bytes that each tensor and workspace of a graph uses; of a problem, each rectangle of its buffers."""
     offsets = plan.offsets.tolist()
     if plan.graph is None or plan.buffers is None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from .. import _core
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .record import PlanRecord
 
 
 class Dataflow:
     """Tensors are positions in the graph, ops their steps."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PlanRecord) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self.graph, self.problem, self.storage = plan.graph, plan.problem, plan.storage

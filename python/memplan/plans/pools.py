@@ -15,7 +15,7 @@ from .. import _core
 from ..sizes import byte_range, in_bytes
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .record import PlanRecord
 
 Ints = npt.NDArray[np.int64]
 
@@ -268,7 +268,7 @@ class Memories(Mapping[str, Memory]):
 
         return text(memories_table(self))
 
-    def faults(self, plan: Plan) -> list[_core.PoolFault]:
+    def faults(self, plan: PlanRecord) -> list[_core.PoolFault]:
         """What is wrong with where the buffers of a plan lie; nothing of planners is used to find it.
 
         Each lies in a pool that takes it, inside of its capacity, at an address that is aligned, and pools are apart.

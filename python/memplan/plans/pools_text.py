@@ -8,8 +8,8 @@ from ..printing.tables import Table
 from ..printing.units import counted, format_bytes, percent
 
 if TYPE_CHECKING:
-    from .plan import Plan
     from .pools import Memories
+    from .record import PlanRecord
     from .slots import Slot
 
 _NAMED = 3
@@ -33,7 +33,7 @@ def memories_table(memories: Memories) -> Table:
     return Table(f"{len(memories)} pools", header, rows, frozenset(header[1:]), (cost_text(memories),), {"pool": None})
 
 
-def costs_table(plan: Plan, most: int) -> Table:
+def costs_table(plan: PlanRecord, most: int) -> Table:
     """The buffers whose accesses cost most, and the cost of the others."""
     memories = plan.memories
     costs = {} if memories is None else memories.costs()
@@ -50,7 +50,7 @@ def _cost_row(slot: Slot, cost: float, total: float) -> tuple[str, ...]:
     return slot.name, slot.memory, format_bytes(slot.bytes), steps, f"{cost:,}", f"{cost / total:.1%}"
 
 
-def pools_sentences(plan: Plan, things: str) -> list[str]:
+def pools_sentences(plan: PlanRecord, things: str) -> list[str]:
     """How full the pools are, what accesses cost, and which buffers make that cost."""
     memories = plan.memories
     assert memories is not None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .slots import Slot
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .record import PlanRecord
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Return:
     back: Slot
 
 
-def returns_of(plan: Plan) -> tuple[Return, ...]:
+def returns_of(plan: PlanRecord) -> tuple[Return, ...]:
     """All that came back, in the order in which it did; () for a plan that was not fitted."""
     made = {} if plan.graph is None else {op.name: op.outputs for op in plan.graph.ops}
     newest: dict[str, str] = {}
@@ -58,7 +58,7 @@ def _next(before: str, tensor: str) -> str:
     return f"{tensor}~{int(before[len(tensor) + 1 :] or 0) + 1}"
 
 
-def _slot(plan: Plan, name: str) -> Slot:
+def _slot(plan: PlanRecord, name: str) -> Slot:
     """That of the buffer which the tensor owns: it lives as long as its views; else that of the tensor."""
     buffer = plan[plan.buffer_of(name)]
     return buffer if buffer.name == name else plan[name]

@@ -14,7 +14,7 @@ from ..kinds import kind_of
 from .slots import Slot, tensor_lifetimes
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .record import PlanRecord
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Tensors(Mapping[str, Slot]):
 
     COLUMNS = ("name", "offset", "bytes", "first", "last", "buffer", "kind")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PlanRecord) -> None:
         problem = plan.problem
         buffer, inside, names, kinds, size, lives = _of_graph(plan) if plan.graph is not None else _of_problem(plan)
         self.names, self.kinds = tuple(names), tuple(kinds)
@@ -131,14 +131,14 @@ class Tensors(Mapping[str, Slot]):
 _Columns = tuple[list[int], list[int], list[str], list[str], list[int], list[tuple[int, int]]]
 
 
-def _of_problem(plan: Plan) -> _Columns:
+def _of_problem(plan: PlanRecord) -> _Columns:
     problem, count = plan.problem, len(plan)
     names = [problem.name(b) for b in range(count)]
     lives = list(zip(problem.first.tolist(), problem.last.tolist(), strict=True))
     return list(range(count)), [0] * count, names, [""] * count, problem.size.tolist(), lives
 
 
-def _of_graph(plan: Plan) -> _Columns:
+def _of_graph(plan: PlanRecord) -> _Columns:
     assert plan.graph is not None
     assert plan.buffers is not None
     lifetimes, returned = tensor_lifetimes(plan.graph), set(plan.graph.outputs)

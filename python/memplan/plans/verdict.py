@@ -8,7 +8,7 @@ from ..printing.units import counted, format_bytes, gap_text
 
 if TYPE_CHECKING:
     from .changes import Fitting
-    from .plan import Plan
+    from .record import PlanRecord
 
 SHARES = {
     "inplace": "in place of",
@@ -17,7 +17,7 @@ SHARES = {
 }  # how the inner of a Sharing lies in the outer
 
 
-def optimal(plan: Plan) -> str:
+def optimal(plan: PlanRecord) -> str:
     """What the peak of a plan is if it equals its lower bound, which holds for one order of a graph's ops.
 
     All orders are looked at only if another than the given one was asked for: it takes a while.
@@ -27,7 +27,7 @@ def optimal(plan: Plan) -> str:
     return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
 
 
-def enough(plan: Plan) -> str:
+def enough(plan: PlanRecord) -> str:
     """That the search ended as soon as a plan was within what was asked for; empty for other plans."""
     capacity = plan.capacity
     if capacity is None and plan.fitting is not None and not plan.fitting.least:
@@ -37,7 +37,7 @@ def enough(plan: Plan) -> str:
     return f"within {format_bytes(capacity)}, where the search ended"
 
 
-def state(plan: Plan) -> str:
+def state(plan: PlanRecord) -> str:
     """How good the peak of a plan is: optimal, within what was asked for, or its gap."""
     return optimal(plan) if plan.optimal else enough(plan) or gap_text(plan.peak, plan.lower_bound)
 

@@ -10,7 +10,7 @@ from .. import _core
 from ..errors import UnsupportedError
 from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from .graphs import in_order
 from .pushing import pushed_down
 from .search import Found, holds
@@ -20,7 +20,7 @@ from .search import Found, holds
 class There:
     """The plan at one size, the sizes whose order it has, and the bytes used with the offsets of the whole range."""
 
-    plan: Plan
+    plan: PlanRecord
     like: tuple[int, ...]
     fixed: int
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import _core
 from ..errors import UnsupportedError
 from ..ops import changed
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from .sizes import Sizes, text_of
 
 Relation = tuple[str, str, str, str]  # how, op, output, input
@@ -110,7 +110,7 @@ def shared_of(graph: _core.Graph, buffers: _core.Buffers) -> set[Relation]:
     return {(how, ops[op].name, tensors[out].name, tensors[into].name) for how, op, out, into, _ in buffers.shared}
 
 
-def in_order(graph: _core.Graph, plan: Plan) -> _core.Graph:
+def in_order(graph: _core.Graph, plan: PlanRecord) -> _core.Graph:
     """The graph in the order of a plan, with what was asked of where things lie."""
     assert plan.graph is not None
     position = {op.name: k for k, op in enumerate(graph.ops)}

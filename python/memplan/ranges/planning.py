@@ -8,46 +8,40 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _core
-from ..api import HAVE_PROGRAMS, capture
 from ..errors import SourceError, UnsupportedError
-from ..importers import kind_of
-from ..plans.later import does
-from ..plans.plan import Plan
+from ..importers import HAVE_PROGRAMS, captured, kind_of
+from ..options.source import Source
+from ..options.taking import Request
 from ..plans.ranged import AtSize, Ranged
-from ..plans.source import Source
+from ..plans.record import PlanRecord
 from .at_size import at_size, with_order_of
 from .graphs import growing, in_order, require_alike
 from .search import Search
 from .sizes import Sizes, checked_range, key_of, points_of, text_of
 
-_CAPTURED = (
-    *("source", "args", "kwargs", "train", "inclusive", "inplace_ops", "trust", "device", "optimizer"),
-    "keep_gradients",
-)
-_REFUSED = ("pools", "accesses", "keep", "start", "price", "on_improvement")
-
-
 _POWERS = 5  # of 2, that are offered as the least size where smaller ones give another network
 
 
-@does("plan_range")
-def plan_range(options: dict[str, Any]) -> Plan:
-    """What `memplan.plan` gives for `dims` with ranges; `options` are all its arguments."""
+def plan_range(source: Any, planner: str, asked: Request) -> PlanRecord:
+    """What `memplan.plan` gives for `dims` with ranges."""
     begin = time.perf_counter()
-    for option in _REFUSED:
-        if options.get(option):
-            raise TypeError(f"option {option} does not go with dims in a range")
-    dims = options.pop("dims")
+    dims = asked.reading.dims or {}
     ranges = {name: checked_range(name, size) for name, size in dims.items() if isinstance(size, (tuple, list))}
     fixed = {name: size for name, size in dims.items() if name not in ranges}
-    captured = {key: options.pop(key) for key in _CAPTURED if key in options}
+    given = {**asked.sharing.given(), **asked.layout.given(), **asked.search.given()}
+    options: dict[str, Any] = {"time_limit": None, **given, "planner": planner}
     points, every = points_of(ranges)
 
     def captured_at(sizes: Sizes) -> _core.Graph:
-        found = capture(**captured, dims={**fixed, **sizes})
+        found = captured(source, replace(asked.reading, dims={**fixed, **sizes})).buffers
         if not isinstance(found, _core.Graph):
             raise TypeError("dims in a range are for graphs; a problem has sizes already")
         return found
+
+    def origin(sizes: Sizes) -> Source | None:
+        kind = kind_of(source)
+        runs = kind in HAVE_PROGRAMS and asked.reading.device is None
+        return Source(source, kind, replace(asked.reading, dims={**fixed, **sizes})) if runs else None
 
     largest = points[-1]
     graphs = _alike(points, captured_at, fixed)
@@ -56,7 +50,7 @@ def plan_range(options: dict[str, Any]) -> Plan:
         found = with_order_of(found, key, graphs[key], options)
     known = {key: at_size(found, graphs[key]) for key in graphs}
 
-    def at(sizes: Sizes) -> Plan:
+    def at(sizes: Sizes) -> PlanRecord:
         graph = graphs.get(key_of(sizes))
         if graph is None:
             graph = captured_at(sizes)
@@ -67,7 +61,7 @@ def plan_range(options: dict[str, Any]) -> Plan:
             raise UnsupportedError(
                 f"the plan does not hold at {text_of(sizes)}, which was not looked at: {error}"
             ) from error
-        return _with_source(there.plan, captured, {**fixed, **sizes})
+        return replace(there.plan, source=origin(sizes))
 
     rows = {
         key: AtSize(dict(zip(ranges, key, strict=True)), it.plan.peak, it.fixed, it.plan.lower_bound, it.like)
@@ -76,8 +70,7 @@ def plan_range(options: dict[str, Any]) -> Plan:
     ranged = Ranged(ranges, rows, every, growing(graphs), at)
     whole = replace(found.plan, graph=in_order(found.graph, found.plan))
     whole.verify()
-    result = _with_source(whole, captured, {**fixed, **largest})
-    return replace(result, ranged=ranged, seconds=time.perf_counter() - begin)
+    return replace(whole, source=origin(largest), ranged=ranged, seconds=time.perf_counter() - begin)
 
 
 def _alike(
@@ -117,21 +110,3 @@ def _part(
             continue
         return {name: (from_[name], largest[name]) for name in from_}
     return None
-
-
-def _with_source(plan: Plan, captured: Mapping[str, Any], dims: Sizes) -> Plan:
-    """The plan with the network at these sizes, which `Plan.run` runs."""
-    kind = kind_of(captured["source"])
-    if kind not in HAVE_PROGRAMS or captured.get("device") is not None:
-        return plan
-    given: dict[str, Any] = {key: captured[key] for key in ("train", "trust", "optimizer", "keep_gradients")}
-    source = Source(
-        captured["source"],
-        kind,
-        tuple(captured["args"]),
-        dict(captured["kwargs"] or {}),
-        dims=dims,
-        inplace_ops=tuple(captured["inplace_ops"]),
-        **given,
-    )
-    return replace(plan, source=source)

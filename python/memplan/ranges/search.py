@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..api import plan
 from ..errors import UnsupportedError
 from ..planning.registry import solve_problem
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from ..plans.usage import Ints
+from ..solving.planning import plan
 from .graphs import Relation, in_order, only, relations_of, shared_of
 
 
@@ -23,7 +23,7 @@ class Found:
 
     Attributes
     ----------
-    plan : Plan
+    plan : PlanRecord
         At the largest sizes, with offsets that hold for all.
     graph : Graph
         Of the largest sizes, as it was captured.
@@ -33,7 +33,7 @@ class Found:
         Which buffers are below which, by offsets that are good at some sizes.
     """
 
-    plan: Plan
+    plan: PlanRecord
     graph: _core.Graph
     shared: set[Relation]
     orders: tuple[tuple[tuple[int, ...], Ints], ...] = ()
@@ -100,6 +100,6 @@ class Search:
         return replace(found, plan=wider)
 
 
-def holds(plan: Plan, problem: _core.Problem) -> bool:
+def holds(plan: PlanRecord, problem: _core.Problem) -> bool:
     """Whether the offsets of a plan are valid for the buffers of another size, in the arena of the plan."""
     return not _core.verify(problem, plan.offsets, capacity=plan.peak, limit=1)

@@ -12,7 +12,7 @@ from ..kinds import MOVE_OUT, MOVES
 from ..plans.failing import invalid_plan
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _ANOTHER = "the network is not the one that was planned, or changed since"
 
@@ -108,7 +108,7 @@ def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     return f"{what} {old['name']!r} has {key} {old.get(key)} in the plan and {new.get(key)} in the network"
 
 
-def with_graph(plan: Plan, graph: _core.Graph) -> Plan:
+def with_graph(plan: PlanRecord, graph: _core.Graph) -> PlanRecord:
     """A plan from a JSON file, with the graph that it is of, replayed on it.
 
     Raises
@@ -141,7 +141,7 @@ def _in_order(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
     return _core.reordered(graph, [position[name] for name in order])
 
 
-def _buffers(plan: Plan, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
+def _buffers(plan: PlanRecord, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
     """Where the tensors of a graph lie, as a file says; the others have bytes of their own outside of the arena."""
     for name, (_, _, size) in placed.items():
         index = graph.index(name)

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..importers import kind_of
 from ..options.checks import boolean
-from ..plans.later import does
-from ..plans.source import Source
+from ..options.declaring import made
+from ..options.records import Reading
+from ..options.source import Source
 from .matching import require_same, with_graph
 from .program import Bound, Program
 from .result import Run
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
 _AGAIN = "give what was planned: plan.run(..., source=model)"
 
 
 def run_plan(
-    plan: Plan,
+    plan: PlanRecord,
     inputs: Sequence[Any],
     args: Sequence[Any] | None,
     kwargs: Mapping[str, Any] | None,
@@ -51,7 +52,7 @@ def run_plan(
     return bound.run(*call, weights=weights, check=check, views=views)
 
 
-def program_of(plan: Plan) -> Program:
+def program_of(plan: PlanRecord) -> Program:
     """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
@@ -66,8 +67,7 @@ def program_of(plan: Plan) -> Program:
     return kept
 
 
-@does("seconds_of")
-def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
+def seconds_of(plan: PlanRecord, repeats: int) -> dict[str, float]:
     """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
 
     TypeError: the plan holds no network of torch.
@@ -79,15 +79,19 @@ def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
 
     program = program_of(plan)
     assert isinstance(program, TorchProgram)
-    return program.bind(plan).seconds(tuple(plan.source.args), dict(plan.source.kwargs), repeats)
+    return program.bind(plan).seconds(tuple(plan.source.reading.args), dict(plan.source.reading.kwargs or {}), repeats)
 
 
 def write_onnx(
-    plan: Plan, path: str | os.PathLike[str], source: Any, dims: Mapping[str, int] | None, inplace_ops: Collection[str]
+    plan: PlanRecord,
+    path: str | os.PathLike[str],
+    source: Any,
+    dims: Mapping[str, int] | None,
+    inplace_ops: Collection[str],
 ) -> None:
     """Write the model of a plan in its order; see `Plan.to_onnx`."""
     if source is not None:
-        given = Source(source, kind_of(source), dims=dict(dims or {}), inplace_ops=inplace_ops)
+        given = Source(source, kind_of(source), made(Reading, {"dims": dims, "inplace_ops": inplace_ops}))
     elif dims or inplace_ops:
         raise TypeError("options dims and inplace_ops go with source=, they came without")
     elif plan.source is None:
@@ -114,7 +118,7 @@ def _imported(source: Source) -> Program:
     return program_of_onnx(source)
 
 
-def _bound(plan: Plan, source: Source | None) -> Bound:
+def _bound(plan: PlanRecord, source: Source | None) -> Bound:
     """The plan's program in its arena: kept with the plan, until another source is given."""
     key = None if source is None else _key(source)
     kept = plan.__dict__.get("_bound")
@@ -135,14 +139,15 @@ class _Kept(NamedTuple):
 
 
 def _key(source: Source) -> tuple[Any, ...]:
+    read = source.reading
     return (
         id(source.value),
-        source.train,
-        id(source.optimizer),
-        source.keep_gradients,
-        sorted(source.dims.items()),
-        sorted(source.inplace_ops),
-        source.trust,
+        read.train,
+        id(read.optimizer),
+        read.keep_gradients,
+        sorted((read.dims or {}).items()),
+        sorted(read.inplace_ops),
+        read.trust,
         source.engine,
     )
 
@@ -159,20 +164,9 @@ def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str,
     kind = kind_of(given["source"])
     if kind not in (*_TORCH, *_ONNX):
         raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
-    dims = dict(given["dims"] or {})
-    args, kwargs = call if kind == "torch" and not dims else ((), {})
-    return Source(
-        given["source"],
-        kind,
-        args,
-        kwargs,
-        given["train"],
-        dims,
-        given["inplace_ops"],
-        given["trust"],
-        optimizer=given["optimizer"],
-        keep_gradients=given["keep_gradients"],
-    )
+    args, kwargs = call if kind == "torch" and not given["dims"] else ((), {})
+    read = {name: value for name, value in given.items() if name != "source"}
+    return Source(given["source"], kind, made(Reading, {**read, "args": args, "kwargs": kwargs}))
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
@@ -181,7 +175,7 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
             raise TypeError(f"option {option} goes with source=, {option}={value!r} came without; {_AGAIN}")
 
 
-def by_engine(plan: Plan, engine: str) -> Plan:
+def by_engine(plan: PlanRecord, engine: str) -> PlanRecord:
     """The plan, with what is to compute the nodes of its model."""
     return replace(plan, source=_by_engine(plan.source, engine))
 

@@ -16,7 +16,7 @@ from ..plans.usage import Span, cut
 from .result import Run
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 
 _ALIGNMENT = 64  # of an arena: that of a cache line, and of any kernel
@@ -83,13 +83,13 @@ class Program(Protocol):
     @property
     def graph(self) -> _core.Graph: ...
 
-    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
+    def bind(self, plan: PlanRecord, common: Common | None = None) -> Bound:
         """Make the arena of a plan of `graph`, which has `graph` and `buffers`, and check the bounds of every view.
 
         Or take the arena in which other programs run too.
         """
         ...
 
-    def in_order(self, plan: Plan) -> Any:
+    def in_order(self, plan: PlanRecord) -> Any:
         """The network as its runtime holds it, with its ops in the order of a plan of `graph`; see `Plan.program`."""
         ...

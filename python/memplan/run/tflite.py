@@ -17,7 +17,7 @@ from ..plans.failing import LISTED, invalid_plan
 from ..plans.placed import Placed, offsets_of, outside_of
 
 if TYPE_CHECKING:
-    from ..plans.plan import Plan
+    from ..plans.record import PlanRecord
 
 _NAME = b"OfflineMemoryAllocation"
 _VERSION, _SUBGRAPH, _AT_RUN_TIME = 1, 0, -1
@@ -27,7 +27,7 @@ _ALIGNMENT = 16  # of what a buffer holds
 
 
 def write_tflite(
-    plan: Plan, path: str | os.PathLike[str], model: str | os.PathLike[str], inplace_ops: Collection[str]
+    plan: PlanRecord, path: str | os.PathLike[str], model: str | os.PathLike[str], inplace_ops: Collection[str]
 ) -> None:
     """Write a model with the offsets of a plan; see `Plan.to_tflite`."""
     imported = import_tflite(model, inplace_ops)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .. import _core
 from ..planning.registry import find
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from .solver import Solver
 from .wishes import Wishes
 
@@ -19,7 +19,7 @@ def limit_of_search(planner: str, time_limit: float | None) -> float | None:
     return time_limit if time_limit is None or "start" not in find(planner).supports else _SHARE * time_limit
 
 
-def settled(plan: Plan, wished: Wishes, solver: Solver, left: float | None) -> Plan:
+def settled(plan: PlanRecord, wished: Wishes, solver: Solver, left: float | None) -> PlanRecord:
     """A plan in which fewer buffers lie elsewhere than they should, no higher than this one or the capacity."""
     problem = plan.problem
     target = wished.targets(problem)

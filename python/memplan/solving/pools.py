@@ -15,10 +15,11 @@ from ..errors import GraphError
 from ..inplace_ops import matches
 from ..kinds import KINDS
 from ..options.accesses import counts_of_graph, counts_of_problem
-from ..options.layouts import Asked, layout_of_problem, left_of, problem_with
+from ..options.layouts import layout_of_problem, left_of, problem_with
+from ..options.records import Layout
 from ..planning.registry import plan_graph_pools, plan_pools
-from ..plans.plan import Plan
 from ..plans.pools import Memories, Memory, Pool, exact, number
+from ..plans.record import PlanRecord
 from ..text import offer
 from .solver import Solver
 
@@ -33,7 +34,7 @@ class Pools:
     pools: tuple[Pool, ...]
     accesses: Mapping[str, int] | Sequence[int] | None = None
 
-    def problem(self, solver: Solver, problem: _core.Problem, asked: Asked) -> Plan:
+    def problem(self, solver: Solver, problem: _core.Problem, asked: Layout) -> PlanRecord:
         """The plan of a problem, of which this is asked besides."""
         problem, asked = left_of(problem, asked)
         _check_names(self.pools, problem)
@@ -41,14 +42,16 @@ class Pools:
         plain, fixed = _fixed(problem, asked)
         rows = self._rows(lambda item: item if isinstance(item, str) else problem.name(int(item)))
         found = plan_pools(plain, rows, fixed, counts, *_options(solver))
-        return self._plan(found, Plan.of(found.plan, found.problem, source=solver.source))
+        return self._plan(found, PlanRecord.of(found.plan, found.problem, source=solver.source))
 
-    def graph(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given") -> Plan:
+    def graph(
+        self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given"
+    ) -> PlanRecord:
         """The plan of a graph, its ops in the order of a rule or search; "best" never costs more than given."""
         _check_terms(self.pools, graph)
         counts = counts_of_graph(graph, self.accesses)
         found = plan_graph_pools(graph, order, self._rows(str), storage, counts, *_options(solver), solver.on_order)
-        plan = Plan.of(found.found.plan, found.found.problem, found.graph, found.buffers, storage, solver.source)
+        plan = PlanRecord.of(found.found.plan, found.found.problem, found.graph, found.buffers, storage, solver.source)
         if order != "given":
             plan = replace(plan, ordered_by=order, proven_of_orders=found.order_bound)
         return self._plan(found.found, plan)
@@ -67,7 +70,7 @@ class Pools:
             for pool, cost in zip(self.pools, costs, strict=True)
         ]
 
-    def _plan(self, found: _core.PlanInPools, plan: Plan) -> Plan:
+    def _plan(self, found: _core.PlanInPools, plan: PlanRecord) -> PlanRecord:
         memories = [
             Memory(
                 name=pool.name,
@@ -100,7 +103,7 @@ class Pools:
         }
 
 
-def unfixed(plan: Plan) -> _core.Graph | _core.Problem:
+def unfixed(plan: PlanRecord) -> _core.Graph | _core.Problem:
     """What a plan is of, without pins and reserved bytes."""
     if plan.graph is None:
         return plan.problem.with_pins(None, None)
@@ -149,7 +152,7 @@ def _parts(pools: Sequence[Pool]) -> int:
     return math.lcm(*(exact(cost).denominator for cost in _costs(pools)))
 
 
-def _fixed(problem: _core.Problem, asked: Asked) -> tuple[_core.Problem, _core.Layout]:
+def _fixed(problem: _core.Problem, asked: Layout) -> tuple[_core.Problem, _core.Layout]:
     """The problem without pins and reserved bytes, and these by name."""
     new = layout_of_problem(problem, asked)
     pins = [] if problem.pins is None else problem.pins.tolist()

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from .. import _core
+from ..options.source import Source
 from ..planning.registry import solve_graph, solve_in_order, solve_problem
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
-from ..plans.source import Source
+from ..plans.record import PlanRecord
 from ..sizes import Budget
 from .wishes import Wishes
 
@@ -25,7 +25,7 @@ class Solver:
     seed: int
     threads: int
     capacity: int | None
-    on_improvement: Callable[[Plan], object] | None
+    on_improvement: Callable[[PlanRecord], object] | None
     on_order: Callable[[_core.OrderProgress], object] | None
     source: Source | None
     start: Wishes | None = None  # from where a search begins
@@ -40,11 +40,11 @@ class Solver:
         left = None if self.time_limit is None else max(self.time_limit - used, 1e-3)
         return replace(self, capacity=capacity, time_limit=left)
 
-    def problem(self, problem: _core.Problem) -> Plan:
+    def problem(self, problem: _core.Problem) -> PlanRecord:
         """The plan of a problem."""
 
-        def plan_of(solution: _core.Solution) -> Plan:
-            return Plan.of(solution, problem, source=self.source)
+        def plan_of(solution: _core.Solution) -> PlanRecord:
+            return PlanRecord.of(solution, problem, source=self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             start = None if self.start is None else self.start.targets(problem)
@@ -52,25 +52,25 @@ class Solver:
 
         return self._plan(solved, plan_of, lambda: problem)
 
-    def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
+    def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> PlanRecord:
         """The plan of a graph, its ops in the given order."""
 
-        def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
-            return Plan.of(solution, buffers.problem, graph, buffers, storage, self.source)
+        def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
+            return PlanRecord.of(solution, buffers.problem, graph, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             return solve_graph(graph, self.planner, storage, *self._options, tell, self._named)
 
         return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 
-    def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> Plan:
+    def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> PlanRecord:
         """The plan of a graph, its ops in the order of a rule or search. "best" is never worse than given."""
         if order == "given":
             return self.graph(graph, storage)
         bound = 0
 
-        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> Plan:
-            return Plan.of(solution, buffers.problem, ordered, buffers, storage, self.source)
+        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
+            return PlanRecord.of(solution, buffers.problem, ordered, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             nonlocal bound
@@ -93,9 +93,9 @@ class Solver:
     def _plan(
         self,
         solved: Callable[..., tuple[Any, ...]],
-        plan_of: Callable[..., Plan],
+        plan_of: Callable[..., PlanRecord],
         problem: Callable[[], _core.Problem],
-    ) -> Plan:
+    ) -> PlanRecord:
         """What a planner finds, as plans; what an error holds too."""
         teller = None if self.on_improvement is None else _Teller(self.on_improvement, plan_of)
         try:
@@ -117,13 +117,13 @@ class Solver:
 class _Teller:
     """Hands plans on as they are found. An interrupt may come while one is made, so that nobody hears of it."""
 
-    def __init__(self, on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> None:
+    def __init__(self, on_improvement: Callable[[PlanRecord], object], plan_of: Callable[..., PlanRecord]) -> None:
         self._on_improvement, self._plan_of = on_improvement, plan_of
         self.told: int | None = None  # the peak of the last one that was handed on
 
     def tell(self, *found: Any) -> None:
         self.hand_on(self._plan_of(*found))
 
-    def hand_on(self, plan: Plan) -> None:
+    def hand_on(self, plan: PlanRecord) -> None:
         self.told = plan.peak
         self._on_improvement(plan)

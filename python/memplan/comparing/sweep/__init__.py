@@ -10,8 +10,8 @@ from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...options.early import check_early
-from ..comparison import CAPTURING, Comparison, checked_planners, time_limits
+from ...options.taking import request, without
+from ..comparison import Comparison, checked_planners, time_limits
 from ..ordered import checked_orders
 from ..row import NOT_RUN, ComparisonRow, not_run
 from .cells import Cell, Source, planned_cell
@@ -82,9 +82,9 @@ def sweep(
     """
     names, orders = checked_planners(planners), checked_orders(orders)
     _check_executor(executor)
-    check_early({"time_limit": time_limit})
+    request("plan", {"time_limit": time_limit})
     asked = options_as_json(options)
-    models = read_sources(sources, {name: value for name, value in options.items() if name in CAPTURING})
+    models = read_sources(sources, without(options, "capture")[0])
     limits = time_limits(planners, names, time_limit)
     work = {
         Cell(name, fingerprint, planner, order, limit, asked): source

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ... import _core
-from ...api import capture
 from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
-from ..comparison import CAPTURING, planned_row
+from ...importers import Network, read_once
+from ...options.taking import without
+from ..comparison import planned_row
 from ..ordered import Ordered, in_order
 from ..row import ComparisonRow, refused
 
-Source: TypeAlias = "str | _core.Graph | _core.Problem"  # a path, or what was captured
+Source: TypeAlias = "str | Network | _core.Problem"  # a path, or what was captured
 _UNREADABLE = (SourceError, GraphError, ProblemError, UnsupportedError, MissingDependencyError)
 _last: dict[tuple[str, str, str], Ordered] = {}  # what this worker has read and ordered last
 
@@ -48,12 +49,11 @@ class Cell:
 
 def planned_cell(source: Source, cell: Cell) -> ComparisonRow:
     """What a worker does: plans one source with one planner. The row comes without its plan."""
-    options = json.loads(cell.options)
-    capturing = {name: options.pop(name) for name in CAPTURING if name in options}
+    capturing, options = without(json.loads(cell.options), "capture")
     key = cell.fingerprint, cell.order, cell.options
     if (ordered := _last.get(key)) is None:  # many cells ask for the same, one after the other
         try:
-            captured = capture(source, **capturing) if isinstance(source, str) else source
+            captured = read_once(source, capturing) if isinstance(source, str) else source
         except _UNREADABLE as error:
             return refused(cell.planner, cell.order, error)
         ordered = in_order(captured, cell.order, options)

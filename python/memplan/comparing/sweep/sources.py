@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import operator
 import os
@@ -11,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ... import _core
-from ...api import capture, plan
-from ...options.early import check_early
+from ...importers import Network, read_once
+from ...options.declaring import options_of
+from ...options.taking import RECORDS, request
 from ...sizes import in_bytes
 from ..comparison import name_of
 from ..row import digest
@@ -29,7 +29,7 @@ _LOCAL = (
 
 def options_as_json(options: Mapping[str, Any]) -> str:
     """What options say beyond the defaults, as text, for workers and files."""
-    defaults = {name: parameter.default for name, parameter in inspect.signature(plan).parameters.items()}
+    defaults = {one.name: one.default for one in options_of(*RECORDS)}
     said = {}
     for name, value in options.items():
         if name in _LOCAL:
@@ -38,7 +38,7 @@ def options_as_json(options: Mapping[str, Any]) -> str:
             raise TypeError(f"sweep takes the options of plan, got {name!r}")
         if name in _IN_BYTES and value is not None:
             value = in_bytes(value, name)
-        check_early({name: value})
+        request("plan", {name: value})
         if value != defaults[name] and (value or defaults[name]):
             said[name] = value
     try:
@@ -75,7 +75,7 @@ def read_sources(
 
 
 def _named(sources: Sequence[Any] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    is_one = isinstance(sources, (str, os.PathLike, _core.Graph, _core.Problem))
+    is_one = isinstance(sources, (str, os.PathLike, Network, _core.Graph, _core.Problem))
     if is_one or (isinstance(sources, Mapping) and {"tensors", "ops"} <= set(sources)):
         raise TypeError(
             "sources must be a list of sources or a dict {name: source}, got one source; see memplan.compare"
@@ -103,8 +103,8 @@ def _sent(source: Any, capturing: dict[str, Any]) -> tuple[Source, str]:
             while piece := file.read(2**20):
                 hashed.update(piece)
         return path, hashed.hexdigest()[:16]
-    captured = capture(source, **capturing)
+    captured = read_once(source, capturing)
     if isinstance(captured, _core.Problem):
         return captured, digest(captured)
-    text = json.dumps(captured.to_dict(), sort_keys=True)
+    text = json.dumps(captured.graph.to_dict(), sort_keys=True)
     return captured, hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,7 +17,7 @@ from .names import Namer
 from .trace import Pool, Walked
 
 if TYPE_CHECKING:
-    from ...plans.plan import Plan
+    from ...plans.record import PlanRecord
 
 GRANULE = 512  # torch's CUDA allocator rounds up to it, and its addresses are multiples of it
 _MOST_PAIRS = 10**7
@@ -151,7 +151,7 @@ class Snapshot:
             self._apart(self._pool[rows], numbers),
         )
 
-    def report(self, plan: Plan | None = None) -> Fragmentation:
+    def report(self, plan: PlanRecord | None = None) -> Fragmentation:
         """What was reserved, what was allocated at most, what a plan needs, and hence what fragmentation costs.
 
         Parameters

@@ -13,11 +13,11 @@ from executorch.exir.memory_planning import MemoryAlgoResult, greedy
 from torch import fx
 
 from ..._core import Problem
-from ...api import plan as make_plan
 from ...errors import PlannerError, SourceError
 from ...plans.failing import InfeasibleError
-from ...plans.plan import Plan
+from ...plans.record import PlanRecord
 from ...sizes import in_bytes
+from ...solving.planning import plan as make_plan
 from ...text import one_line
 from .arena import PlannedArena, arena_name
 from .call import Call, Planned
@@ -59,7 +59,7 @@ class Algorithm:
         make_plan(Problem([], [], []), planner, **self._options)  # raises here what is wrong with the options
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[PlanRecord]:
         """The plans of the arenas that have one, in the order of `arenas`."""
         return [arena.plan for arena in self.arenas if arena.plan is not None]
 
@@ -126,7 +126,7 @@ class Algorithm:
             self._keep(call, memory, result.bufsizes[memory], plan)
         return result
 
-    def _plan(self, call: Call, memory: int) -> Plan:
+    def _plan(self, call: Call, memory: int) -> PlanRecord:
         """The plan of one memory: its storages, then its regions. One above the capacity is searched again."""
         name = arena_name(self._label, self._bodies.get(id(call.graph), ""), call.memory_in_program(memory))
         besides = call.below(memory) + call.padding
@@ -142,7 +142,7 @@ class Algorithm:
             raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
         return plan
 
-    def _keep(self, call: Call, memory: int, size: int, plan: Plan | None, fallback: str = "") -> None:
+    def _keep(self, call: Call, memory: int, size: int, plan: PlanRecord | None, fallback: str = "") -> None:
         """Note an arena."""
         arena = PlannedArena(
             method=self._label,

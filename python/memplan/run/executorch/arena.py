@@ -8,7 +8,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from ...plans.plan import Plan
+from ...plans.record import PlanRecord
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PlannedArena:
     device: str
     bytes: int
     padding: int
-    plan: Plan | None
+    plan: PlanRecord | None
     fallback: str = ""
     _greedy: Callable[[], int] = field(default=lambda: 0, repr=False)
 

@@ -19,7 +19,7 @@ from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
 from torch import fx
 
 from ...files import write_text
-from ...plans.plan import Plan
+from ...plans.record import PlanRecord
 from .algorithm import Algorithm
 from .arena import PlannedArena
 from .ordering import Order
@@ -50,7 +50,7 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         return self.algorithm.arenas
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[PlanRecord]:
         """The plans of all `arenas` that have one."""
         return self.algorithm.plans
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import _core
-from ...api import plan as planned
 from ...inductor.wrapper import Block
-from ...plans.plan import Plan
+from ...plans.record import PlanRecord
+from ...solving.planning import plan as planned
 from .cuts import Held, split
 from .settings import Settings
 
@@ -27,7 +27,7 @@ class Arena:
 
     device: str
     blocks: list[Block]
-    plan: Plan
+    plan: PlanRecord
     scale: Any = 1
     hint: int = 1
 

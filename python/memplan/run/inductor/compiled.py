@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...plans.plan import Plan
+from ...plans.record import PlanRecord
 
 _MOST = 1000  # graphs that are remembered: the last ones
 
@@ -48,7 +48,7 @@ class CompiledPlan:
 
     name: str
     device: str
-    plan: Plan
+    plan: PlanRecord
     planned: int
     default: int
     load: int
@@ -131,7 +131,7 @@ def clear_compiled_plans() -> None:
         _loaded.clear()
 
 
-def columns(plan: Plan, device: str, scale: str) -> dict[str, Any]:
+def columns(plan: PlanRecord, device: str, scale: str) -> dict[str, Any]:
     """An arena as plain numbers and text."""
     problem = plan.problem
     return {
@@ -150,5 +150,5 @@ def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
     offsets = np.array(arena["offsets"], np.int64)
     offsets.flags.writeable = False
     facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
-    plan = Plan(problem=problem, offsets=offsets, seconds=0.0, **facts)
+    plan = PlanRecord(problem=problem, offsets=offsets, seconds=0.0, **facts)
     return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]], scale=arena["scale"])

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...importers.onnx import imported, loaded
-from ...plans.source import Source
+from ...options.source import Source
 
 if TYPE_CHECKING:
     from .bound import Program
@@ -28,7 +28,7 @@ def program_of(source: Source) -> Program:
     """
     if source.engine not in ENGINES:
         raise ValueError(f"engine must be 'reference' or 'onnxruntime', got {source.engine!r}")
-    found = imported(source.value, dims=source.dims, inplace_ops=source.inplace_ops)
+    found = imported(source.value, dims=source.reading.dims, inplace_ops=source.reading.inplace_ops)
     from .bound import Program
 
     return Program(found, lambda: loaded(source.value), _folder(source.value), source.engine)

@@ -30,7 +30,7 @@ from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
-    from ...plans.plan import Plan
+    from ...plans.record import PlanRecord
     from ..program import Common
 
 
@@ -82,18 +82,18 @@ class Program:
             self._op_of.update(dict.fromkeys(node.output, op.name))
             tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
 
-    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
+    def bind(self, plan: PlanRecord, common: Common | None = None) -> Bound:
         """Make the arena of a plan of `graph`, or take a common one, and check the bounds of every view."""
         return Bound(self, plan, common)
 
-    def in_order(self, plan: Plan) -> ModelProto:
+    def in_order(self, plan: PlanRecord) -> ModelProto:
         """The whole model with its nodes in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
         require_no_copies(plan.graph, self.graph)
         step = {op.name: k for k, op in enumerate(plan.graph.ops)}
         return reordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
 
-    def write(self, plan: Plan, path: str | os.PathLike[str]) -> None:
+    def write(self, plan: PlanRecord, path: str | os.PathLike[str]) -> None:
         """Write the model of `in_order`; see `Plan.to_onnx`."""
         write(self.in_order(plan), path, self._folder)
 
@@ -105,7 +105,7 @@ _STEERING = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}) 
 class Bound:
     """A program and the arena of a plan of its graph."""
 
-    def __init__(self, program: Program, plan: Plan, common: Common | None = None) -> None:
+    def __init__(self, program: Program, plan: PlanRecord, common: Common | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self._program, self._plan = program, plan

@@ -7,7 +7,7 @@ from typing import Any
 from ...importers.graph_dict import graph_of
 from ...importers.torch import import_pt2, import_torch
 from ...importers.torch.private import names_of_torch, require_torch
-from ...plans.source import Source
+from ...options.source import Source
 from ..program import Program
 
 _WHAT = "running a plan of torch"
@@ -24,11 +24,12 @@ def program_of(source: Source) -> Program:
     recording = Recording()
     value = source.value
     modes = Modes(value)
-    options: dict[str, Any] = {"train": source.train, "dims": source.dims, "inplace_ops": frozenset(source.inplace_ops)}
-    options |= {"optimizer": source.optimizer, "keep_gradients": source.keep_gradients}
+    read = source.reading
+    options: dict[str, Any] = {"train": read.train, "dims": read.dims, "inplace_ops": frozenset(read.inplace_ops)}
+    options |= {"optimizer": read.optimizer, "keep_gradients": read.keep_gradients}
     if source.kind == ".pt2":
-        spec = import_pt2(value, **options, trust=source.trust, listener=recording)
+        spec = import_pt2(value, **options, trust=read.trust, listener=recording)
     else:
-        spec = import_torch(value, args=tuple(source.args), kwargs=source.kwargs, **options, listener=recording)
+        spec = import_torch(value, args=tuple(read.args), kwargs=read.kwargs, **options, listener=recording)
     graph = graph_of(spec, measured=True)
     return TorchProgram(source, graph, recording, weights_held(value), modes, program_of)

@@ -17,7 +17,7 @@ from torch import Tensor, fx
 from ... import _core
 from ...errors import SourceError
 from ...importers.torch.private import names_of_torch
-from ...plans.source import Source
+from ...options.source import Source
 from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
 from ..result import Run
@@ -30,7 +30,7 @@ from .recording import CallRecord, Recording, View
 from .sources import Sources
 
 if TYPE_CHECKING:
-    from ...plans.plan import Plan
+    from ...plans.record import PlanRecord
     from ..program import Common, Program
 
 
@@ -66,12 +66,16 @@ class TorchProgram:
         if recording.stepped is not None:
             self.optimizer, states = recording.stepped.optimizer, recording.stepped.tensors
             self.held = lambda: {**held(), **states()}
-        given = source.args or source.kwargs
-        self.planned = plain_values(recording.named(tuple(source.args), source.kwargs)) if given else {}
+        args, kwargs = tuple(source.reading.args), dict(source.reading.kwargs or {})
+        self.planned = plain_values(recording.named(args, kwargs)) if args or kwargs else {}
 
-    def again(self, plan: Plan, changed: str) -> TorchProgram:
+    def again(self, plan: PlanRecord, changed: str) -> TorchProgram:
         """The program of the network as it is now, of the same plan; SourceError if the plan is not of that."""
-        source = self._source if self.optimizer is None else replace(self._source, optimizer=self.optimizer)
+        source = (
+            self._source
+            if self.optimizer is None
+            else replace(self._source, reading=replace(self._source.reading, optimizer=self.optimizer))
+        )
         program = self._made_of(source)
         assert isinstance(program, TorchProgram)
         assert plan.graph is not None
@@ -81,19 +85,19 @@ class TorchProgram:
             raise SourceError(f"{changed}: {error}") from None
         return program
 
-    def bind(self, plan: Plan, common: Common | None = None) -> BoundProgram:
+    def bind(self, plan: PlanRecord, common: Common | None = None) -> BoundProgram:
         """Make the arena of a plan, or take a common one, and check the bounds of every tensor."""
         with names_of_torch("running a plan of torch"):
             return BoundProgram(self, plan, common)
 
-    def steps_of(self, plan: Plan) -> list[int]:
+    def steps_of(self, plan: PlanRecord) -> list[int]:
         """At which step of a plan each call runs: the ops may have been planned in another order."""
         assert plan.graph is not None
         require_no_copies(plan.graph, self.graph)
         step = {op.name: step for step, op in enumerate(plan.graph.ops)}
         return [step[self._name(call)] for call in self.recording.calls]
 
-    def in_order(self, plan: Plan) -> fx.GraphModule:
+    def in_order(self, plan: PlanRecord) -> fx.GraphModule:
         """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
         with names_of_torch("a program of torch"):
             from .reordered import call_like, reordered
@@ -101,7 +105,7 @@ class TorchProgram:
             pairs = sorted(zip(self.steps_of(plan), self.recording.calls, strict=True), key=lambda pair: pair[0])
             calls = [(self._name(call), call) for _, call in pairs]
             given = call_like(self._source, self.recording)
-            return reordered(self.recording, calls, given, self.held(), self._source.train)
+            return reordered(self.recording, calls, given, self.held(), self._source.reading.train)
 
     def _name(self, call: CallRecord) -> str:
         return self._names[call.ops.start]
@@ -110,7 +114,7 @@ class TorchProgram:
 class BoundProgram:
     """A program and the arena of a plan."""
 
-    def __init__(self, program: TorchProgram, plan: Plan, common: Common | None = None) -> None:
+    def __init__(self, program: TorchProgram, plan: PlanRecord, common: Common | None = None) -> None:
         self._plan, self._common = plan, common
         self._lock = threading.Lock()
         self._bind(program)

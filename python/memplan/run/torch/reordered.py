@@ -24,7 +24,7 @@ from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
 from ...importers.torch.late import LateNumber
-from ...plans.source import Source
+from ...options.source import Source
 from .recording import CallRecord, Number, Recording, View
 
 _aten = torch.ops.aten
@@ -39,8 +39,8 @@ Call = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 def call_like(source: Source, recording: Recording) -> Call:
     """What a network is called with: arguments of the nest in which it takes them, with any tensors."""
-    if source.args or source.kwargs:
-        return tuple(source.args), source.kwargs
+    if source.reading.args or dict(source.reading.kwargs or {}):
+        return tuple(source.reading.args), dict(source.reading.kwargs or {})
     value = source.value
     if isinstance(value, torch.export.ExportedProgram):
         return call_of([torch.empty(0) for _ in user_inputs(value)], value.call_spec.in_spec)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ..errors import SourceError
-from ..fitting.fit import fit as fit_plan
+from ..estimating.estimate import estimate, runs
+from ..estimating.result import Largest
 from ..plans.failing import InfeasibleError
-from ..plans.plan import Plan
+from ..plans.record import PlanRecord
 from ..sizes import in_bytes
-from .estimate import estimate, runs
-from .result import Largest
+from .fit import fit as fit_plan
 
 _MOST = 2**31 - 1
 _STARTS = (1, 2, 8, 64)  # what a symbolic dimension is tried with first
@@ -72,7 +72,7 @@ def largest(
     budget = in_bytes(capacity, "capacity")
     how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
     only: dict[str, Any] = {"autocast": autocast, "loss": loss}
-    plans: dict[int, Plan] = {}
+    plans: dict[int, PlanRecord] = {}
 
     def needs_as(size: int, reading: dict[str, Any]) -> int | None:
         if not fit:
@@ -93,7 +93,7 @@ def largest(
 
 
 def _largest(
-    found: int, tried: Mapping[int, int | None], budget: int, plans: Mapping[int, Plan], limit: str = ""
+    found: int, tried: Mapping[int, int | None], budget: int, plans: Mapping[int, PlanRecord], limit: str = ""
 ) -> Largest:
     plan = plans.get(found)
     fitting = None if plan is None else plan.fitting
@@ -230,7 +230,7 @@ def _fitted(
     reading: Mapping[str, Any],
     how: Mapping[str, Any],
     time_limit: float | None,
-    plans: dict[int, Plan],
+    plans: dict[int, PlanRecord],
     size: int,
 ) -> int | None:
     """Bytes of a plan within the budget and of what lies outside of it; what is needed at least where none fits."""

@@ -1,0 +1,307 @@
+"""The options of `memplan.plan` and its relatives: what is read, what shares bytes, where things lie, how to search.
+
+Each is declared here and nowhere else. Functions, the command line, comparisons and the docs read them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..inplace_ops import checked as checked_types
+from ..kinds import PLACED
+from ..planning.orders import check_order
+from ..sizes import budget_of, in_bytes
+from .checks import by_name, callback, checked_place, device_of, integer, interrupting, names, seconds, switch
+from .declaring import Record, documented, option
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+def _capacity(value: Any) -> Any:
+    if value is not None:
+        budget_of(value, "capacity")
+    return value
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class Reading(Record):
+    """How a source is read."""
+
+    args: Sequence[Any] = option(
+        (),
+        """Example positional arguments for a torch source; only their shapes and dtypes matter.""",
+    )
+
+    kwargs: Mapping[str, Any] | None = option(
+        None,
+        """Example keyword arguments for a torch source, by name.""",
+        by_name("kwargs", "{'mask': mask}"),
+    )
+
+    train: bool = option(
+        False,
+        """For a torch source: trace forward and backward jointly. The loss and the gradients are the outputs.""",
+        switch("train"),
+    )
+
+    dims: Mapping[str, Any] | None = option(
+        None,
+        """Sizes of symbolic dimensions, by name. All need one, unless `args` have the sizes; the error lists them. In
+        `plan`, a size may be a range, as ``{"batch": (1, 64)}``: see docs/methods.md.""",
+        by_name("dims", "{'batch': 8}"),
+    )
+
+    inclusive: bool = option(
+        False,
+        """For a .csv source: the end of a lifetime is the last step alive, not the step after it.""",
+        switch("inclusive"),
+    )
+
+    inplace_ops: Collection[str] = option(
+        (),
+        """Types of ops that may write their first output over an input of as many bytes. "aten.add" stands for all
+        types that begin with "aten.add." too. For ONNX and torch, these types are added to `INPLACE_OPS`, and the
+        input must have the layout of the output. For graphs and graph dicts, they apply to ops that list no
+        `inplace`.""",
+        checked_types,
+    )
+
+    trust: bool = option(
+        False,
+        """For a .pt2 source, parts of which torch runs to read it, as Python pickles. False: torch gets only what
+        cannot run, and memplan refuses a file that needs more. True: torch reads the file as it is, and the author
+        of the file can run any command. Give True only for files of people you trust. No other kind of file is ever
+        run.""",
+        switch("trust"),
+    )
+
+    device: Literal["cuda"] | None = option(
+        None,
+        """"cuda", for a torch source: what eager torch runs on a GPU, estimated without one. It chooses the kernels of
+        attention and dropout, and offsets are multiples of 512. ``plan.notes`` says what is not known.""",
+        device_of,
+    )
+
+    optimizer: Any = option(
+        None,
+        """With ``train=True``: whose step follows the backward pass. A ``torch.optim.Optimizer`` of the network's
+        parameters; or a class or function that makes one from a list of parameters, such as ``torch.optim.AdamW``;
+        or its name in torch.optim. Gradients then die in the updates, and the loss is the only output. Updates are
+        those of torch for one tensor at a time (``foreach=False, fused=False``). States are weights:
+        `fc.weight.exp_avg`.""",
+    )
+
+    keep_gradients: bool = option(
+        False,
+        """With an optimizer: gradients are outputs too, and live to the end.""",
+        switch("keep_gradients"),
+    )
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class Sharing(Record):
+    """What gets a place in the arena, at which multiples, and what may share bytes."""
+
+    place: Collection[str] = option(
+        PLACED,
+        """Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
+        "output", "workspace".""",
+        checked_place,
+    )
+
+    alignment: int | str = option(
+        1,
+        """Bytes, >= 1, as an integer or text such as "1KiB". Every offset is a multiple of it. If a Problem or a .csv
+        has alignments of its own, the least common multiple holds.""",
+        lambda value: in_bytes(value, "alignment", 1),
+    )
+
+    inplace: bool = option(
+        True,
+        """Let an op's output take the bytes of an input, if the op allows it, nothing reads the input later, and the
+        load does not rise.""",
+        switch("inplace"),
+    )
+
+    disable_inplace_ops: Collection[str] = option(
+        (),
+        """Types of ops that may not write in place: "Add", "aten.add.Tensor". "aten.add" stands for all its overloads.
+        Types that the graph does not have are allowed, but for those that look misspelt; so it is with
+        `inplace_ops`.""",
+        lambda value: names(value, "disable_inplace_ops"),
+    )
+
+    donate: Collection[str] = option(
+        (),
+        """Names of graph inputs whose bytes may be taken. An output that takes them lies where the input lies.""",
+        lambda value: names(value, "donate"),
+    )
+
+    zero_copy: bool = option(
+        True,
+        """Let a slice lie in the tensor that it is cut from, and the parts of a concatenation in the whole, if that is
+        safe and the load does not rise. Other slices and parts are copied. "auto" also tries a plan in which
+        nothing shares bytes by choice, and keeps it if it is better.""",
+        switch("zero_copy"),
+    )
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class Layout(Record):
+    """Where things must lie, besides what the source asks for itself; docs/constraints.md explains it."""
+
+    pin: Mapping[str, Any] | None = option(
+        None,
+        """Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in
+        bytes or as text such as "4KiB". Tensors named must have a place in the arena; see `place`.""",
+    )
+
+    reserved: Sequence[Sequence[Any]] = option(
+        (),
+        """Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps [first,
+        last). Those of a graph are its ops, in the order in which they run.""",
+    )
+
+    together: Sequence[Sequence[Any]] = option(
+        (),
+        """Rows (a, b, distance): b begins so many bytes after a, or before it if negative. (a, b): at one address.""",
+    )
+
+    contiguous: Sequence[Sequence[str]] = option(
+        (),
+        """Lists of names: each begins where the one before it ends.""",
+    )
+
+    apart: Sequence[Sequence[str]] = option(
+        (),
+        """Lists of names of which no two may share bytes, even one after the other.""",
+    )
+
+    exclude: Collection[str] = option(
+        (),
+        """Names of tensors that have no place in the arena: they lie where the caller has put them, with all that
+        shows their bytes. They share no bytes by choice. Of a problem, buffers that are left out.""",
+        lambda value: names(value, "exclude"),
+    )
+
+    exclusive: Sequence[Sequence[Sequence[str]]] = option(
+        (),
+        """Rows of branches, each a list of names of ops or, for a problem, of buffers: a run takes one branch of a
+        row. What two of them make may share bytes. A row inside of a branch of another comes after that.""",
+    )
+
+
+@documented
+@dataclass(frozen=True, kw_only=True)
+class Search(Record):
+    """In which order ops run, in which memories, how long a search takes, from where it begins, and who hears of it."""
+
+    order: str = option(
+        "given",
+        """The order in which the ops of a graph run: a name from `orders()`, with parameters as in
+        "windows:start=newest". "given" is that of the source. "best" is the one of the least load that is found;
+        the plan is never worse than that of the given order. Any other is taken as it is, and may be worse. Whoever
+        runs the graph has to keep to `plan.order`, as `plan.run` does.""",
+        check_order,
+    )
+
+    barrier: Collection[str] = option(
+        (),
+        """Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
+        behind it stay behind. The graph of the plan says so by `after`.""",
+        lambda value: names(value, "barrier"),
+    )
+
+    capacity: int | str | None = option(
+        None,
+        """Bytes, >= 0, as an integer or text such as "1.5GiB"; or "60%" of the peak of the plan without a capacity,
+        its ops in the given order. The first plan that peaks at or below it is enough: auto, valley, squeaky_wheel,
+        exhaustive, hill_climb, somas and cp_sat end there. The others run to their end.""",
+        _capacity,
+    )
+
+    pools: Sequence[Any] = option(
+        (),
+        """Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
+        accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
+        `Plan.memories` has the pools, the cost, and a bound of it.""",
+    )
+
+    accesses: Mapping[str, int] | Sequence[int] | None = option(
+        None,
+        """With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
+        default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.""",
+    )
+
+    price: Sequence[tuple[str, str, int]] = option(
+        (),
+        """Rows (a, b, price): what it costs if these two share bytes, one after the other. The plan costs as little as
+        memplan can find within the capacity, and then peaks as low. ``plan.pricing`` has the price, and what is
+        proven.""",
+    )
+
+    keep: Any = option(
+        None,
+        """An earlier plan, or offsets by name. The plan found is changed until as many buffers as memplan can lie
+        where they did, and peaks no higher, or within the capacity if there is one. ``plan.moved`` names the
+        others, and at least ``plan.moved_bound`` have to move. Of a time limit, half is for each of the two.""",
+    )
+
+    start: Any = option(
+        None,
+        """An earlier plan, or offsets by name, from which a search begins. What does not fit any more is mended first.
+        The plan found is never worse than that; if nothing better is found, its `winner` is "start". Planners that
+        do not search refuse.""",
+    )
+
+    time_limit: float | None = option(
+        None,
+        """Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam,
+        exhaustive, hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The
+        others have no plan before they end; if that takes longer, TimeLimitError is raised. Without a time limit,
+        "auto" ends after its effort, counted in work, as in "auto:effort=100000000".""",
+        lambda value: seconds(value, "time_limit"),
+    )
+
+    seed: int = option(
+        0,
+        """For planners that use chance. The same seed gives the same plan.""",
+        lambda value: integer(value, "seed", 0, 2**64 - 1),
+    )
+
+    threads: int = option(
+        1,
+        """Of a search that uses several. For one seed, the plan is the same for any number of them. With "cp_sat" only
+        the peak is the same, and not even that if a time limit ends the search.""",
+        lambda value: integer(value, "threads", 1, 2**31 - 1),
+    )
+
+    on_improvement: Callable[[Any], object] | None = option(
+        None,
+        """A function that is called with each plan that peaks below all plans before it. The plan is verified. The
+        call is on the thread that called `plan`. The last such plan has the peak of the plan that is returned.
+        Planners that do not search call it once. An exception that it raises ends the search, and is raised here.
+        With `price` it is called with each plan that is cheaper, or as cheap and lower.""",
+        lambda value: callback(value, "on_improvement", "a plan"),
+    )
+
+    on_order: Callable[[_core.OrderProgress], object] | None = option(
+        None,
+        """A function that is called during the search for an order, with an `OrderProgress`: whenever an order needs
+        less than all before it, and whenever a higher bound is proven. It may raise, as `on_improvement` may.""",
+        lambda value: callback(value, "on_order", "an OrderProgress"),
+    )
+
+    on_interrupt: Literal["keep", "raise"] = option(
+        "keep",
+        """What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise"
+        raises KeyboardInterrupt. So does "keep" if there is no plan yet, at the second Ctrl-C, and with planners
+        that do not search. Signals reach the main thread only.""",
+        interrupting,
+    )

@@ -1,0 +1,128 @@
+"""Which function takes which options, which do not go together, and which need others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..text import nearest
+from .declaring import Record, made
+from .records import Layout, Reading, Search, Sharing
+
+RECORDS: tuple[type[Record], ...] = (Reading, Sharing, Layout, Search)
+_RECORD_OF = {name: record for record in RECORDS for name in record.names()}
+RANGED = "dims in a range"  # as if it were an option
+
+TAKES: dict[str, frozenset[str]] = {
+    "capture": frozenset(Reading.names()),
+    "plan": frozenset(_RECORD_OF),
+    "fit": frozenset({*Reading.names(), *Sharing.names(), "barrier", "time_limit"} - {"inclusive"}),
+    "reorder": frozenset({*Reading.names(), *Sharing.names(), "barrier", "time_limit", "on_order"}),
+    "order_bound": frozenset({*Reading.names(), *Sharing.names()} - {"alignment"}),
+    "compare": frozenset(_RECORD_OF.keys() - {"order", "time_limit", "on_interrupt"}),
+    "plan_many": frozenset({*Reading.names(), *Sharing.names(), *Layout.names(), "order", "barrier"}),
+    "verify": frozenset(Reading.names()),
+}
+
+# What functions have besides: to offer it to whoever misspells it.
+OWN = {
+    "plan": ("planner",),
+    "fit": ("planner", "allow", "cost", "transfer", "overlap"),
+    "compare": ("planners", "orders", "time_limit", "on_row", "on_interrupt"),
+    "plan_many": ("planner", "shared", "each", "capacity", "time_limit", "seed", "threads"),
+}
+# An option, what it does not go with, and why.
+EXCLUDED = (
+    ("keep", "pools", ""),
+    ("start", "pools", ""),
+    ("price", "pools", ""),
+    ("price", "keep", ""),
+    ("capacity", "pools", ": each pool has a capacity of its own"),
+    ("on_improvement", "pools", ""),
+    *((option, RANGED, "") for option in ("pools", "accesses", "keep", "start", "price", "on_improvement")),
+)
+# An option, what it needs, and an example.
+NEEDED = (("accesses", "pools", "pools=[memplan.Pool(...), ...]"),)
+# Options of graphs, and what a problem has instead.
+OF_GRAPHS = {
+    "order": "a problem has steps, and no ops",
+    "barrier": "a problem has steps, and no ops",
+    "place": "a problem's buffers are all placed",
+    "disable_inplace_ops": "a problem says which bytes its buffers need",
+    "donate": "a problem says which bytes its buffers need",
+}
+
+
+class Request(NamedTuple):
+    """What was asked for, checked as far as it can be before a source is read."""
+
+    reading: Reading
+    sharing: Sharing
+    layout: Layout
+    search: Search
+
+
+def request(function: str, given: Mapping[str, Any]) -> Request:
+    """The options of a function of memplan, in their records.
+
+    Raises
+    ------
+    TypeError, ValueError, MissingDependencyError, PlannerError
+        The function takes no such option, or the option is none; or two do not go together. The message names the
+        option, what was expected and what came.
+    """
+    if not given:
+        return _NOTHING
+    parts: dict[type[Record], dict[str, Any]] = {record: {} for record in RECORDS}
+    takes = TAKES[function]
+    for name, value in given.items():
+        if name not in takes:
+            near = nearest(name, [*takes, *OWN.get(function, ())])
+            raise TypeError(f"{function} takes no option {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+        parts[_RECORD_OF[name]][name] = value
+    found = Request(*(made(record, parts[record]) for record in RECORDS))  # type: ignore[arg-type]
+    _check_together({name for name, value in given.items() if not _is_nothing(value)}, found.reading)
+    return found
+
+
+def without(options: Mapping[str, Any], function: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that a function takes, and the others."""
+    taken = {name: value for name, value in options.items() if name in TAKES[function]}
+    return taken, {name: value for name, value in options.items() if name not in taken}
+
+
+def is_ranged(reading: Reading) -> bool:
+    """Whether a size is a range."""
+    return any(isinstance(size, (tuple, list)) for size in (reading.dims or {}).values())
+
+
+def check_for_problems(asked: Request) -> None:
+    """Refuse what only graphs have."""
+    for name in (*asked.search.given(), *asked.sharing.given()):
+        value = getattr(asked.search if name in Search.names() else asked.sharing, name)
+        if name in OF_GRAPHS and value not in ("given", [], ()) and not _is_usual(name, value):
+            raise TypeError(f"option {name} applies to graphs; {OF_GRAPHS[name]}")
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    return name == "place" and set(value) == set(Sharing().place)
+
+
+def _check_together(given: set[str], reading: Reading) -> None:
+    if len(given) < 2 and "accesses" not in given:
+        return
+    if is_ranged(reading):
+        given = {*given, RANGED}
+    for one, other, why in EXCLUDED:
+        if one in given and other in given:
+            raise TypeError(f"option {one} does not go with {other}{why}")
+    for one, other, example in NEEDED:
+        if one in given and other not in given:
+            raise TypeError(f"option {one} needs {other}: {example}")
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, (Sequence, Mapping)) and len(value) == 0)
+
+
+_NOTHING = Request(Reading(), Sharing(), Layout(), Search())
