@@ -34,25 +34,25 @@ WrittenOver most_written_over(const FitModel& model, Index op) {
 }
 
 // An item between two uses of it; begin > end if it cannot come back between them.
-Gap gap_of(const FitModel& model, Index item, Index before, Index use) {
-  Gap gap;
-  gap.item = item;
-  gap.bytes = model.contents.items[at(item)].bytes;
-  gap.first = before + 1;
-  gap.begin = use + 1;
-  gap.end = before;
+Pause pause_of(const FitModel& model, Index item, Index before, Index use) {
+  Pause pause;
+  pause.item = item;
+  pause.bytes = model.contents.items[at(item)].bytes;
+  pause.first = before + 1;
+  pause.begin = use + 1;
+  pause.end = before;
   const auto may_come_back = [&](Index u) {
     if (u == kNone) return false;
     const Index begin = std::max(before + 1, model.units[at(u)].from), end = std::min(use, model.units[at(u)].until);
     if (begin > end) return false;
-    gap.begin = std::min(gap.begin, begin);
-    gap.end = std::max(gap.end, end);
+    pause.begin = std::min(pause.begin, begin);
+    pause.end = std::max(pause.end, end);
     return true;
   };
-  if (may_come_back(model.unit_of_item[at(item)])) gap.unit = model.unit_of_item[at(item)];
-  if (may_come_back(model.fetch_of_item[at(item)])) gap.fetch = model.fetch_of_item[at(item)];
-  gap.last = gap.end;
-  return gap;
+  if (may_come_back(model.unit_of_item[at(item)])) pause.unit = model.unit_of_item[at(item)];
+  if (may_come_back(model.fetch_of_item[at(item)])) pause.fetch = model.fetch_of_item[at(item)];
+  pause.last = pause.end;
+  return pause;
 }
 
 }  // namespace
@@ -70,12 +70,13 @@ Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
     for (const Index i : made) {
       Index before = model.contents.items[at(i)].maker;
       for (const Index use : model.uses[at(i)]) {
-        Gap gap = gap_of(model, i, before, use);
+        Pause pause = pause_of(model, i, before, use);
         if (const auto found = over[at(before)].find(i); found != over[at(before)].end())
-          gap.written_over = found->second;
+          pause.written_over = found->second;
         const bool stays = model.is_kept(i, before + 1);
         before = use;
-        if (!stays && gap.begin <= gap.end && (gap.first < gap.last || gap.written_over > 0)) gaps.push_back(gap);
+        if (!stays && pause.begin <= pause.end && (pause.first < pause.last || pause.written_over > 0))
+          pauses.push_back(pause);
       }
     }
   }
@@ -83,11 +84,11 @@ Cover::Cover(const FitModel& model, Bytes capacity) : capacity_(capacity) {
 
 Floor Cover::floor() const {
   std::vector<Bytes> change(too_much.size() + 1, 0);
-  for (const Gap& gap : gaps) {
-    change[at(gap.first) - 1] += gap.written_over;
-    change[at(gap.first)] -= gap.written_over;
-    change[at(gap.first)] += gap.bytes;
-    change[at(gap.last)] -= gap.bytes;
+  for (const Pause& pause : pauses) {
+    change[at(pause.first) - 1] += pause.written_over;
+    change[at(pause.first)] -= pause.written_over;
+    change[at(pause.first)] += pause.bytes;
+    change[at(pause.last)] -= pause.bytes;
   }
   Floor floor;
   Bytes freed = 0;

@@ -14,7 +14,7 @@
 namespace memplan {
 
 // An item that may be away while the ops [first, last) run, if its unit runs again at a stage of [begin, end].
-struct Gap {
+struct Pause {
   Index item = 0;
   Index unit = kNone;   // whose ops make it again
   Index fetch = kNone;  // the unit that fetches it
@@ -40,7 +40,7 @@ class Cover {
   // The largest such floor, and its op.
   Floor floor() const;
 
-  std::vector<Gap> gaps;        // by the op that makes the item, then by item
+  std::vector<Pause> pauses;    // by the op that makes the item, then by item
   std::vector<Bytes> too_much;  // per op: need - capacity; negative where it fits
 
  private:

@@ -40,16 +40,16 @@ class Moment {
         op_(op),
         scale_(kFlowOfAll / total),
         over_(static_cast<double>(cover.too_much[at(op)])),
-        gap_of_(model.contents.items.size(), kNone),
-        node_of_item_(gap_of_.size(), kNone),
+        pause_of_(model.contents.items.size(), kNone),
+        node_of_item_(pause_of_.size(), kNone),
         node_of_unit_(model.units.size(), kNone),
         flow_(deadline) {
-    for (std::size_t g = 0; g < cover.gaps.size(); ++g)
-      if (freed(cover.gaps[g]) > 0) gap_of_[at(cover.gaps[g].item)] = static_cast<Index>(g);
-    for (const Index g : gap_of_) {
+    for (std::size_t g = 0; g < cover.pauses.size(); ++g)
+      if (freed(cover.pauses[g]) > 0) pause_of_[at(cover.pauses[g].item)] = static_cast<Index>(g);
+    for (const Index g : pause_of_) {
       if (g == kNone) continue;
-      over_ -= static_cast<double>(freed(cover.gaps[at(g)]));
-      starts_.push_back(node_of(cover.gaps[at(g)].item));
+      over_ -= static_cast<double>(freed(cover.pauses[at(g)]));
+      starts_.push_back(node_of(cover.pauses[at(g)].item));
     }
     while (!waiting_.empty()) {
       const Index item = waiting_.back();
@@ -93,10 +93,10 @@ class Moment {
     double cost;
   };
 
-  // What is won if an item of a gap is not alive after the op.
-  Bytes freed(const Gap& gap) const {
-    if (gap.first <= op_ && op_ < gap.last) return gap.bytes;
-    return gap.first - 1 == op_ ? gap.written_over : 0;
+  // What is won if an item of a pause is not alive after the op.
+  Bytes freed(const Pause& pause) const {
+    if (pause.first <= op_ && op_ < pause.last) return pause.bytes;
+    return pause.first - 1 == op_ ? pause.written_over : 0;
   }
 
   bool may_run_later(Index unit) const { return unit != kNone && model_.units[at(unit)].until > op_; }
@@ -105,7 +105,7 @@ class Moment {
   bool is_there(Index item) const {
     const Content& content = model_.contents.items[at(item)];
     if (content.kept || content.maker >= op_ || content.users.empty()) return true;
-    return content.users.back() >= op_ && gap_of_[at(item)] == kNone;
+    return content.users.back() >= op_ && pause_of_[at(item)] == kNone;
   }
 
   Index node_of(Index item) {
@@ -118,11 +118,11 @@ class Moment {
   }
 
   void add_ways(Index item) {
-    const Index g = gap_of_[at(item)];
-    const Gap* gap = g == kNone ? nullptr : &cover_.gaps[at(g)];
-    const Index unit = gap != nullptr ? gap->unit : model_.unit_of_item[at(item)];
-    const Index fetch = gap != nullptr ? gap->fetch : model_.fetch_of_item[at(item)];
-    const Bytes bytes = gap != nullptr ? freed(*gap) : model_.contents.items[at(item)].bytes;
+    const Index g = pause_of_[at(item)];
+    const Pause* pause = g == kNone ? nullptr : &cover_.pauses[at(g)];
+    const Index unit = pause != nullptr ? pause->unit : model_.unit_of_item[at(item)];
+    const Index fetch = pause != nullptr ? pause->fetch : model_.fetch_of_item[at(item)];
+    const Bytes bytes = pause != nullptr ? freed(*pause) : model_.contents.items[at(item)].bytes;
     const double cost = may_run_later(fetch) ? model_.units[at(fetch)].cost + model_.units[at(fetch)].once : kNoWay;
     const Index to = may_run_later(unit) ? node_of_run(unit) : MaxFlow::kSink;
     held_.push_back({node_of_item_[at(item)], to, static_cast<double>(bytes), cost});
@@ -147,7 +147,7 @@ class Moment {
   Index op_;
   double scale_;
   double over_;  // bytes above the capacity if nothing of what may be away is alive
-  std::vector<Index> gap_of_, node_of_item_, node_of_unit_, waiting_;
+  std::vector<Index> pause_of_, node_of_item_, node_of_unit_, waiting_;
   Index nodes_ = 2;
   std::vector<Index> starts_;
   std::vector<Held> held_;
@@ -190,23 +190,23 @@ std::vector<MomentPromise> promises_of(const FitModel& model, const Cover& cover
   std::vector<MomentPromise> all;
   for (std::size_t k = 0; k < cover.too_much.size(); ++k)
     all.push_back({static_cast<Index>(k), static_cast<double>(cover.too_much[k]), 0, 0});
-  std::vector<std::pair<double, const Gap*>> rates;
-  for (const Gap& gap : cover.gaps) {
+  std::vector<std::pair<double, const Pause*>> rates;
+  for (const Pause& pause : cover.pauses) {
     double rate = kNoWay;
-    for (const Index u : {gap.unit, gap.fetch}) {
+    for (const Index u : {pause.unit, pause.fetch}) {
       if (u == kNone) continue;
       Bytes bytes = 0;
       for (const Index i : model.units[at(u)].items) bytes += model.contents.items[at(i)].bytes;
       rate = std::min(rate, (model.units[at(u)].cost + model.units[at(u)].once) / static_cast<double>(bytes));
     }
-    if (gap.bytes > 0) rates.emplace_back(rate, &gap);
+    if (pause.bytes > 0) rates.emplace_back(rate, &pause);
   }
   std::stable_sort(rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [rate, gap] : rates)
-    for (Index k = gap->first; k < gap->last; ++k) {
+  for (const auto& [rate, pause] : rates)
+    for (Index k = pause->first; k < pause->last; ++k) {
       MomentPromise& promise = all[at(k)];
       if (promise.left <= 0) continue;
-      const double freed = std::min(promise.left, static_cast<double>(gap->bytes));
+      const double freed = std::min(promise.left, static_cast<double>(pause->bytes));
       promise.left -= freed;
       promise.cost += freed * rate;
       promise.price = rate;

@@ -14,7 +14,7 @@
 
 namespace memplan {
 
-// At least what any schedule adds; no more than is found before the deadline. O(ops x gaps) and some hundred flows.
+// At least what any schedule adds; no more than is found before the deadline. O(ops x pauses) and some hundred flows.
 double moments_bound(const FitModel& model, const Cover& cover, const Deadline& deadline);
 
 }  // namespace memplan

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMostEnds = 40;  // stages of a unit that its dynamic program looks at
 constexpr double kDear = std::numeric_limits<double>::infinity();
 
-// The gaps of the items that an op makes: [begin, end) in the cover's.
+// The pauses of the items that an op makes: [begin, end) in the cover's.
 struct Own {
   std::size_t begin;
   std::size_t end;
@@ -25,17 +25,17 @@ struct Own {
 class UnitPricing {
  public:
   UnitPricing(const FitModel& model, const Cover& cover)
-      : model_(model), cover_(cover), worth_(cover.gaps.size()), taken_(cover.gaps.size()) {
-    const auto maker = [&](std::size_t g) { return model.contents.items[at(cover.gaps[g].item)].maker; };
-    for (std::size_t g = 0; g < cover.gaps.size();) {
+      : model_(model), cover_(cover), worth_(cover.pauses.size()), taken_(cover.pauses.size()) {
+    const auto maker = [&](std::size_t g) { return model.contents.items[at(cover.pauses[g].item)].maker; };
+    for (std::size_t g = 0; g < cover.pauses.size();) {
       Own own{g, g, kDear, 0, false};
       Index item = kNone;
-      for (; own.end < cover.gaps.size() && maker(own.end) == maker(g); ++own.end) {
-        const Gap& gap = cover.gaps[own.end];
-        own.items += gap.item != item ? 1 : 0;
-        item = gap.item;
-        own.fetched = own.fetched || gap.fetch != kNone;
-        if (gap.unit != kNone) own.cost = model.units[at(gap.unit)].cost;
+      for (; own.end < cover.pauses.size() && maker(own.end) == maker(g); ++own.end) {
+        const Pause& pause = cover.pauses[own.end];
+        own.items += pause.item != item ? 1 : 0;
+        item = pause.item;
+        own.fetched = own.fetched || pause.fetch != kNone;
+        if (pause.unit != kNone) own.cost = model.units[at(pause.unit)].cost;
       }
       g = own.end;
       units_.push_back(own);
@@ -51,21 +51,21 @@ class UnitPricing {
       bound += price[k] * static_cast<double>(cover_.too_much[k]);
     }
     for (std::size_t g = 0; g < worth_.size(); ++g) {
-      const Gap& gap = cover_.gaps[g];
-      worth_[g] = static_cast<double>(gap.bytes) * (sum[at(gap.last)] - sum[at(gap.first)]) +
-                  static_cast<double>(gap.written_over) * price[at(gap.first) - 1];
+      const Pause& pause = cover_.pauses[g];
+      worth_[g] = static_cast<double>(pause.bytes) * (sum[at(pause.last)] - sum[at(pause.first)]) +
+                  static_cast<double>(pause.written_over) * price[at(pause.first) - 1];
     }
     std::fill(taken_.begin(), taken_.end(), 0.0);
     for (const Own& own : units_) bound -= most(own);
     freed_.assign(price.size() + 1, 0);
     for (std::size_t g = 0; g < worth_.size(); ++g) {
       if (taken_[g] == 0) continue;
-      const Gap& gap = cover_.gaps[g];
-      const double bytes = taken_[g] * static_cast<double>(gap.bytes);
-      const double over = taken_[g] * static_cast<double>(gap.written_over);
-      freed_[at(gap.first) - 1] += over;
-      freed_[at(gap.first)] += bytes - over;
-      freed_[at(gap.last)] -= bytes;
+      const Pause& pause = cover_.pauses[g];
+      const double bytes = taken_[g] * static_cast<double>(pause.bytes);
+      const double over = taken_[g] * static_cast<double>(pause.written_over);
+      freed_[at(pause.first) - 1] += over;
+      freed_[at(pause.first)] += bytes - over;
+      freed_[at(pause.last)] -= bytes;
     }
     for (std::size_t k = 1; k < freed_.size(); ++k) freed_[k] += freed_[k - 1];
     return bound;
@@ -90,12 +90,12 @@ class UnitPricing {
     return both;
   }
 
-  // Gaps of one item are apart from each other: each pays for itself, but for what moving the item out costs.
+  // Pauses of one item are apart from each other: each pays for itself, but for what moving the item out costs.
   double gain_apart(const Own& own, double cost, bool fetched) {
     double gain = 0;
     for (std::size_t g = own.begin, end = g; g < own.end; g = end) {
-      while (end < own.end && cover_.gaps[end].item == cover_.gaps[g].item) ++end;
-      const double to_move = fetched ? once(cover_.gaps[g].item) : 0;
+      while (end < own.end && cover_.pauses[end].item == cover_.pauses[g].item) ++end;
+      const double to_move = fetched ? once(cover_.pauses[g].item) : 0;
       double without = 0, with = -to_move;
       for (std::size_t i = g; i < end; ++i) {
         without += std::max(0.0, worth_[i] - again(i, cost));
@@ -114,20 +114,20 @@ class UnitPricing {
     const Index unit = model_.fetch_of_item[at(item)];
     return unit == kNone ? 0 : model_.units[at(unit)].once;
   }
-  double again(std::size_t g, double cost) const { return cover_.gaps[g].unit == kNone ? kDear : cost; }
+  double again(std::size_t g, double cost) const { return cover_.pauses[g].unit == kNone ? kDear : cost; }
   double fetch(std::size_t g) const {
-    const Index unit = cover_.gaps[g].fetch;
+    const Index unit = cover_.pauses[g].fetch;
     return unit == kNone ? kDear : model_.units[at(unit)].cost;
   }
 
-  // The stages that gain most: the last ones of gaps suffice. best[i]: with the last rerun at the end of stop i.
+  // The stages that gain most: the last ones of pauses suffice. best[i]: with the last rerun at the end of stop i.
   double gain(const Own& own) {
     stops_.clear();
     double all = 0;
     for (std::size_t g = own.begin; g < own.end; ++g) {
-      if (worth_[g] <= 0 || cover_.gaps[g].unit == kNone) continue;
+      if (worth_[g] <= 0 || cover_.pauses[g].unit == kNone) continue;
       all += worth_[g];
-      stops_.push_back(cover_.gaps[g].end);
+      stops_.push_back(cover_.pauses[g].end);
     }
     if (all <= own.cost) return 0;
     std::sort(stops_.begin(), stops_.end());
@@ -139,9 +139,9 @@ class UnitPricing {
     double most = 0;
     const auto met = [&](std::ptrdiff_t before, std::size_t stop, auto&& f) {
       for (std::size_t g = own.begin; g < own.end; ++g) {
-        const Gap& gap = cover_.gaps[g];
-        if (worth_[g] <= 0 || gap.unit == kNone || gap.begin > stops_[stop] || gap.end < stops_[stop]) continue;
-        if (before >= 0 && gap.begin <= stops_[static_cast<std::size_t>(before)]) continue;
+        const Pause& pause = cover_.pauses[g];
+        if (worth_[g] <= 0 || pause.unit == kNone || pause.begin > stops_[stop] || pause.end < stops_[stop]) continue;
+        if (before >= 0 && pause.begin <= stops_[static_cast<std::size_t>(before)]) continue;
         f(g);
       }
     };
@@ -167,8 +167,8 @@ class UnitPricing {
   const FitModel& model_;
   const Cover& cover_;
   std::vector<Own> units_;
-  std::vector<double> worth_;  // per gap
-  std::vector<double> taken_;  // per gap
+  std::vector<double> worth_;  // per pause
+  std::vector<double> taken_;  // per pause
   std::vector<double> freed_;  // per op, and one more: bytes that are away
   std::vector<Index> stops_;
 };
@@ -177,7 +177,7 @@ class UnitPricing {
 
 Prices prices_of(const FitModel& model, const Cover& cover, double known, int rounds, const Deadline& deadline) {
   Prices best{std::vector<double>(cover.too_much.size(), 0), 0};
-  if (cover.gaps.empty()) return best;
+  if (cover.pauses.empty()) return best;
   UnitPricing pricing(model, cover);
   best.of_op = ascend(pricing, cover.too_much.size(), known, rounds, deadline);
   best.bound = std::max(0.0, pricing.bound(best.of_op));

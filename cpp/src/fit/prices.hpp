@@ -18,7 +18,7 @@ struct Prices {
   double bound = 0;
 };
 
-// `known` is the cost of a schedule, or any guess of the optimum. O(gaps + ops) for a round.
+// `known` is the cost of a schedule, or any guess of the optimum. O(pauses + ops) for a round.
 Prices prices_of(const FitModel& model, const Cover& cover, double known, int rounds, const Deadline& deadline);
 
 }  // namespace memplan

@@ -60,7 +60,7 @@ ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const 
 
 // A run at the bound; true when it found a plan. With gaps, what is easy is left to the valley search.
 bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, std::int64_t work, const Deadline& deadline) {
-  if (!StackSearch::serves(sections_, lower_bound_, step_, number == 0 ? 0 : StackSearch::kMostGaps)) return false;
+  if (!StackSearch::serves(sections_, lower_bound_, step_, number == 0 ? 0 : StackSearch::kMostHoles)) return false;
   const StackSearch::Limits limits{length, work - search_.work(), deadline};
   const StackSearch::Outcome outcome = stacks_->run(lower_bound_, number, limits);
   if (outcome == StackSearch::Outcome::infeasible) raise_above(lower_bound_);

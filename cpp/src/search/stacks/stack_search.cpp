@@ -24,8 +24,8 @@ std::vector<Index> take(std::vector<Index>& from, std::uint32_t chosen) {
 
 }  // namespace
 
-bool StackSearch::serves(const Sections& sections, Bytes capacity, Bytes step, Index most_gaps) {
-  const auto is_full = [&](Bytes load) { return load <= capacity && (capacity - load) / step <= most_gaps; };
+bool StackSearch::serves(const Sections& sections, Bytes capacity, Bytes step, Index most_holes) {
+  const auto is_full = [&](Bytes load) { return load <= capacity && (capacity - load) / step <= most_holes; };
   const auto is_aligned = [&](Bytes alignment) { return step % alignment == 0; };
   const auto is_none = [](Bytes padding) { return padding == 0; };
   return sections.items() > 0 && std::all_of(sections.load.begin(), sections.load.end(), is_full) &&
@@ -39,10 +39,10 @@ StackSearch::StackSearch(const Sections& sections, Bytes step, std::uint64_t see
       seed_(seed),
       born_(static_cast<std::size_t>(sections.count)),
       dying_(static_cast<std::size_t>(sections.count)),
-      exchange_(sections.items() + 2 * kMostGaps),
+      exchange_(sections.items() + 2 * kMostHoles),
       chance_(seed),
       may_vary_(vary),
-      offset_(static_cast<std::size_t>(sections.items() + 2 * kMostGaps), 0) {
+      offset_(static_cast<std::size_t>(sections.items() + 2 * kMostHoles), 0) {
   for (Index x = 0; x < sections.items(); ++x) {
     born_[at(sections.first[at(x)])].push_back(x);
     dying_[at(sections.last[at(x)] - 1)].push_back(x);
@@ -87,7 +87,7 @@ void StackSearch::start(Bytes capacity, std::int64_t number) {
   tree_.clear();
   chance_ = Chance(seed_ + static_cast<std::uint64_t>(number) * 0x632be59bd9b4e019ull);
   Items items = backward_ ? dying_.back() : born_.front();
-  add_gaps(gaps_at(backward_ ? sections_.count - 1 : 0), items);
+  add_holes(holes_at(backward_ ? sections_.count - 1 : 0), items);
   tree_ = any_order(items);
   section_ = 0;
   out_.clear();
@@ -101,33 +101,33 @@ void StackSearch::enter_section() {
   const std::size_t s = at(backward_ ? sections_.count - section_ : section_);
   out_ = backward_ ? born_[s] : dying_[s - 1];
   in_ = backward_ ? dying_[s - 1] : born_[s];
-  const Items gaps_before = gaps();
-  out_.insert(out_.end(), gaps_before.begin(), gaps_before.end());
+  const Items holes_before = holes();
+  out_.insert(out_.end(), holes_before.begin(), holes_before.end());
 }
 
-// Gaps that were there before may stay.
-bool StackSearch::is_entered() const { return in_.empty() && (out_.empty() || is_gap(out_.front())); }
+// Holes that were there before may stay.
+bool StackSearch::is_entered() const { return in_.empty() && (out_.empty() || is_hole(out_.front())); }
 
-StackSearch::Items StackSearch::gaps() const {
-  Items gaps;
+StackSearch::Items StackSearch::holes() const {
+  Items holes;
   for (const StackNode& node : tree_)
-    if (is_gap(node.item)) gaps.push_back(node.item);
-  return gaps;
+    if (is_hole(node.item)) holes.push_back(node.item);
+  return holes;
 }
 
-// How many gaps may still be born.
+// How many holes may still be born.
 Bytes StackSearch::room() const {
   const Index s = backward_ ? sections_.count - 1 - section_ : section_;
-  const auto stay = std::count_if(out_.begin(), out_.end(), [&](Index x) { return is_gap(x); });
-  return gaps_at(s) - (static_cast<Bytes>(gaps().size()) - stay);
+  const auto stay = std::count_if(out_.begin(), out_.end(), [&](Index x) { return is_hole(x); });
+  return holes_at(s) - (static_cast<Bytes>(holes().size()) - stay);
 }
 
 // So many that are not in the tree.
-void StackSearch::add_gaps(Bytes count, Items& to) const {
-  const Items used = gaps();
-  for (Index gap = sections_.items(); count > 0; ++gap) {
-    if (std::find(used.begin(), used.end(), gap) != used.end()) continue;
-    to.push_back(gap);
+void StackSearch::add_holes(Bytes count, Items& to) const {
+  const Items used = holes();
+  for (Index hole = sections_.items(); count > 0; ++hole) {
+    if (std::find(used.begin(), used.end(), hole) != used.end()) continue;
+    to.push_back(hole);
     --count;
   }
 }
@@ -142,7 +142,7 @@ Bytes StackSearch::sum_of(std::span<const Index> items, std::uint32_t chosen) co
 bool StackSearch::enter(const Group& group) {
   const Items out = take(out_, group.out);
   Items in = take(in_, group.in);
-  add_gaps(group.gaps, in);
+  add_holes(group.holes, in);
   work_ += static_cast<std::int64_t>(tree_.size());
   done_.emplace_back();
   return exchange_.exchange(tree_, out, in, done_.back());
@@ -172,10 +172,10 @@ StackSearch::Group StackSearch::next_way() {
 std::vector<StackSearch::Group> StackSearch::groups() {
   if (out_.empty()) return {};
   const Bytes room = this->room();
-  const bool is_full = room == 0 && !is_gap(out_.back());
+  const bool is_full = room == 0 && !is_hole(out_.back());
   if (is_full && (out_.size() == 1 || in_.size() == 1)) return {{kWhole, kWhole, 0, 0}};
   if (out_.size() > kMostDivided || in_.size() > kMostDivided) return skip();
-  const bool dies = !out_.empty() && !is_gap(out_.front());
+  const bool dies = !out_.empty() && !is_hole(out_.front());
   const std::uint32_t outs = 1u << out_.size(), ins = 1u << in_.size();
   sums_.clear();
   for (std::uint32_t in = dies ? 0 : 1; in < ins; in += dies ? 1 : 2) sums_.emplace_back(sum_of(in_, in), in);
@@ -202,16 +202,16 @@ std::vector<StackSearch::Group> StackSearch::groups() {
   return ways;
 }
 
-// Per position of those that die and of gaps: the gap before it that may change places with it, as a bit.
+// Per position of those that die and of holes: the hole before it that may change places with it, as a bit.
 std::vector<std::uint32_t> StackSearch::twins_before() const {
   std::vector<std::uint32_t> twins(out_.size(), 0);
-  if (out_.size() < 2 || !is_gap(out_[out_.size() - 2])) return twins;
+  if (out_.size() < 2 || !is_hole(out_[out_.size() - 2])) return twins;
   std::vector<Index> above, parent(out_.size(), kNone);  // nodes
   for (Index node = 0; node < static_cast<Index>(tree_.size()); ++node) {
     while (!above.empty() && node >= above.back() + tree_[at(above.back())].nodes) above.pop_back();
     const Index item = tree_[at(node)].item;
     if (item < 0) above.push_back(node);
-    if (!is_gap(item) || above.empty() || tree_[at(above.back())].item != StackNode::kAny) continue;
+    if (!is_hole(item) || above.empty() || tree_[at(above.back())].item != StackNode::kAny) continue;
     const auto k = std::find(out_.begin(), out_.end(), item) - out_.begin();
     if (at(k) < out_.size()) parent[at(k)] = above.back();
   }

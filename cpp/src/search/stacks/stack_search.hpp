@@ -12,7 +12,7 @@
 // what dies and what is born into groups of the same bytes, small groups first, depth first. At the end any order of the
 // last tree is a plan. Read backward, it tells the orders of what was exchanged.
 //
-// If a few units of bytes are free, each is a gap: an item that may stay, or die in a group, and be born again in any
+// If a few units of bytes are free, each is a hole: an item that may stay, or die in a group, and be born again in any
 // group that has bytes left. The search tries these ways too.
 //
 // A run has a limited length. Every second one goes from the last section to the first. All but the first two draw
@@ -40,11 +40,11 @@ class StackSearch {
  public:
   enum class Outcome { found, infeasible, undecided };
 
-  static constexpr Index kMostGaps = 3;  // in a section
+  static constexpr Index kMostHoles = 3;  // in a section
 
-  // Whether there are so few gaps in every section, and whatever lies on whatever is aligned. All sizes are multiples
+  // Whether there are so few holes in every section, and whatever lies on whatever is aligned. All sizes are multiples
   // of the step. O(items).
-  static bool serves(const Sections& sections, Bytes capacity, Bytes step, Index most_gaps = kMostGaps);
+  static bool serves(const Sections& sections, Bytes capacity, Bytes step, Index most_holes = kMostHoles);
 
   StackSearch(const Sections& sections, Bytes step, std::uint64_t seed, bool vary);
 
@@ -66,14 +66,14 @@ class StackSearch {
   using Items = std::vector<Index>;
   struct Group {  // of the first that is to die, by positions in what is left
     std::uint32_t out, in;
-    Bytes gaps;  // that are born with them
+    Bytes holes;  // that are born with them
     double order;
   };
   // What is left to try.
   struct Frame {
     StackTree tree;
     Index section;  // the one that is entered
-    Items out, in;  // what is left of those that die, then gaps, and of those that are born
+    Items out, in;  // what is left of those that die, then holes, and of those that are born
     std::vector<Group> ways;
     std::size_t next;
     std::size_t done;  // exchanges
@@ -82,13 +82,13 @@ class StackSearch {
   void start(Bytes capacity, std::int64_t number);
   void enter_section();
   bool is_entered() const;
-  bool is_gap(Index item) const { return item >= sections_.items(); }
-  Bytes size_of(Index item) const { return is_gap(item) ? step_ : sections_.size[at(item)]; }
+  bool is_hole(Index item) const { return item >= sections_.items(); }
+  Bytes size_of(Index item) const { return is_hole(item) ? step_ : sections_.size[at(item)]; }
   Bytes sum_of(std::span<const Index> items, std::uint32_t chosen) const;
-  Bytes gaps_at(Index section) const { return (capacity_ - sections_.load[at(section)]) / step_; }
-  Items gaps() const;
+  Bytes holes_at(Index section) const { return (capacity_ - sections_.load[at(section)]) / step_; }
+  Items holes() const;
   Bytes room() const;
-  void add_gaps(Bytes count, Items& to) const;
+  void add_holes(Bytes count, Items& to) const;
   bool enter(const Group& group);
   std::vector<Group> skip();
   std::vector<std::uint32_t> twins_before() const;
