@@ -660,7 +660,7 @@ def sentences(plan: memplan.Plan) -> tuple[str, ...]:
 def test_what_is_proven_is_said() -> None:
     problem = memplan.Problem([4, 2, 4, 4], [1, 2, 4, 2], [2, 4, 7, 5])
     assert "best possible for these lifetimes: it equals the load" in sentences(memplan.plan(problem))[1]
-    assert "(25.00%) above the load" in sentences(memplan.plan(problem, "first_fit"))[1]
+    assert "(25.000%) above the load" in sentences(memplan.plan(problem, "first_fit"))[1]
     higher = memplan.plan(memplan.Problem([3, 3], [0, 0], [1, 1], 4), "exhaustive")
     assert (higher.peak, higher.load, higher.optimal) == (7, 6, True)
     assert "it equals a proven lower bound" in sentences(higher)[1]

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..text import printable
-from .arguments import (
-    Commands,
-    add_planner,
-    add_search,
-    add_source,
-    captured,
-    new_command,
-    planning,
-    search_group,
-)
+from .arguments import Commands, add_planner, add_search, add_source, captured, new_command, planning, search_group
 from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting
 from .values import size
 

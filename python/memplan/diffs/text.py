@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 from ..draw.gantt import plans_picture
 from ..plans.pools import exact, number
 from ..plans.pools_text import cost_text
-from ..printing.tables import (
-    Report,
-    Table,
-    html_image,
-    report_page,
-)
-from ..printing.units import (
-    counted,
-    format_bytes,
-    gap_text,
-    op_label,
-)
+from ..printing.tables import Report, Table, html_image, report_page
+from ..printing.units import counted, format_bytes, gap_text, op_label
 
 if TYPE_CHECKING:
     from ..plans.pools import Memories

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..plans.pools import Memories, Memory
-from ..printing.units import (
-    format_bytes,
-    shortened,
-    tick,
-    unit_of,
-)
+from ..printing.units import format_bytes, shortened, tick, unit_of
 from .colours import PALETTE
 from .figures import ink
 

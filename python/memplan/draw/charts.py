@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.pools_text import cost_text
 from ..plans.returns import Return
-from ..plans.verdict import planned_by, state
-from ..printing.units import counted, format_bytes
+from ..plans.verdict import title_of
 from ..text import printable
 from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
@@ -205,14 +203,6 @@ def small(steps: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     """Steps as a browser can hold them, in as few bytes as may be."""
     fits = not len(steps) or (steps.min() >= -(2**31) and steps.max() < 2**31)
     return steps.astype(np.int32 if fits else np.float64)
-
-
-def title_of(plan: PlanRecord) -> str:
-    """Who planned it, and how good it is."""
-    who = planned_by(plan.planner, plan.ordered_by)
-    if plan.memories is not None:
-        return f"{who}: {counted(len(plan.memories), 'pools')}, {cost_text(plan.memories)}"
-    return f"{who}: peak {format_bytes(plan.peak)}, {state(plan)}"
 
 
 def _frame(axes: Axes) -> dict[str, Any]:

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.buffer_info import (
-    BufferInfo,
-    buffer_infos,
-    layers_of,
-    paths_of,
-)
+from ..plans.buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
 from ..plans.returns import returns_of
 
 if TYPE_CHECKING:

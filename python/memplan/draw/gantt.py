@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..plans.moved_ops import moved_ops
-from ..plans.pools_text import cost_text
 from ..plans.returns import returns_of
-from ..plans.verdict import changes_text, planned_by, state
-from ..printing.units import counted, format_bytes
+from ..plans.verdict import changes_text, title_of
+from ..printing.units import counted
 from .away import height
 from .bands import scale_bands, spaced
 from .boxes import Panels, draw
@@ -33,28 +32,13 @@ if TYPE_CHECKING:
 _SMALL = (9, 5)  # inches
 
 
-def plot_plan(
-    plan: PlanRecord,
-    ax: Axes | None = None,
-    *,
-    title: str | None = None,
-    highlight: str | Iterable[str] = (),
-    colour_by: str = "buffer",
-    zoom: str | Sequence[int] | None = None,
-) -> Axes:
+def plot_plan(plan: PlanRecord, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw a plan as `Plan.plot` says. In axes that are given, the load is behind the boxes, else in a strip below.
 
     The axes have one collection, with a path for each buffer in sight, the names that fit, and the peak as a line with
     a mark at its step. A shaped buffer is the union of its parts; its name is in the largest part.
     """
-    return _plot(
-        plan,
-        lambda: _panels_in(_new_figure(1), [plan])[0] if ax is None else Panels(ax),
-        title,
-        highlight,
-        colour_by,
-        zoom,
-    )
+    return _plot(plan, lambda: _panels_in(_new_figure(1), [plan])[0] if ax is None else Panels(ax), **options)
 
 
 def _plot(
@@ -74,7 +58,7 @@ def _plot(
     scale_bands([drawn], ax)
     legend(ax, colours)
     changed = f"\n{changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
-    shown = title if title is not None else _title(plan, ", ") + changed
+    shown = title if title is not None else title_of(plan) + changed
     ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
     return ax
 
@@ -106,7 +90,7 @@ def plot_plans(
         One for each plan. By default, its planner, peak and gap, how many buffers lie elsewhere than in the first plan,
         and how many ops run earlier or later.
     highlight, colour_by, zoom
-        As in `plot_plan`.
+        As in `Plan.plot`.
 
     Returns
     -------
@@ -118,7 +102,7 @@ def plot_plans(
     TypeError
         `plans` is not a list of plans (a dict is not), or `titles` is not a list of strings.
     ValueError
-        There are no plans, or not as many titles as plans, or `plot_plan` would raise it.
+        There are no plans, or not as many titles as plans, or `Plan.plot` would raise it.
     """
     plans, titles = checked_plans(plans), checked_titles(titles)
     if not plans or (titles is not None and len(titles) != len(plans)):
@@ -158,7 +142,7 @@ def _plot_side_by_side(
         if own.load is not None:
             own.load.label_outer()
         moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
-        title = titles[k] if titles is not None else _title(plan, "\n") + moved
+        title = titles[k] if titles is not None else title_of(plan, "\n") + moved
         ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     boxes = [own.boxes for own in panels]
     scale_bands(drawn, boxes[0])
@@ -213,14 +197,7 @@ def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
     return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
 
 
-def _title(plan: PlanRecord, separator: str) -> str:
-    good = state(plan) if plan.memories is None else cost_text(plan.memories)
-    who = planned_by(plan.planner, plan.ordered_by)
-    where = format_bytes(plan.peak) if plan.memories is None else counted(len(plan.memories), "pools")
-    return f"{who}: {len(plan):,} buffers in {where}{separator}{good}"
-
-
-def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring:
+def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
     """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
     if plan is model:
         return colours

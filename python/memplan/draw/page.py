@@ -21,12 +21,12 @@ from ..plans.buffer_info import BufferInfo, buffer_infos
 from ..plans.pools_text import cost_text, memories_table
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
-from ..plans.verdict import changes_text, enough, optimal
+from ..plans.verdict import changes_text, enough, optimal, title_of
 from ..printing.units import format_bytes, percent, seconds
 from ..text import printable
 from .away import KINDS, height
 from .bands import spaced
-from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small, title_of
+from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small
 from .checks import checked_plans, is_plan
 from .colours import COLOUR_BY, Colouring, colourings, samples
 from .highlight import marks

@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 from .. import _core
 from ..plans.dataflow import Dataflow
-from ..plans.usage import (
-    BEGIN,
-    BUFFER,
-    END,
-    Ints,
-    Span,
-    at_step,
-    cut,
-    joined,
-    length,
-)
+from ..plans.usage import BEGIN, BUFFER, END, Ints, Span, at_step, cut, joined, length
 
 
 @dataclass(frozen=True)

@@ -10,18 +10,7 @@ import numpy as np
 from .. import _core
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import reads_for_others
-from ..plans.usage import (
-    BEGIN,
-    BUFFER,
-    END,
-    FIRST,
-    LAST,
-    Ints,
-    at_step,
-    load_curve,
-    load_of,
-    without,
-)
+from ..plans.usage import BEGIN, BUFFER, END, FIRST, LAST, Ints, at_step, load_curve, load_of, without
 from .advice import Advice
 
 _BY_CHANCE = ("rand", "dropout", "native_dropout", "bernoulli", "multinomial", "normal", "uniform", "rrelu")

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from ..plans.usage import (
-    BEGIN,
-    BUFFER,
-    END,
-    FIRST,
-    LAST,
-    joined,
-    length,
-    rectangles,
-)
+from ..plans.usage import BEGIN, BUFFER, END, FIRST, LAST, joined, length, rectangles
 
 if TYPE_CHECKING:
     from ..plans.record import PlanRecord

@@ -101,7 +101,7 @@ def _how_far(e: Explanation) -> str:
     if e.optimal:
         of = "in this order, whatever shares bytes" if e.of_graph else "for these lifetimes"
         return f"The peak is the best possible {of}: it equals {proven}."
-    above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({e.peak / e.lower_bound - 1:.2%}) above {proven}"
+    above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({percent(e.peak / e.lower_bound - 1)}) above {proven}"
     text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
     return text + (
         "." if e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."

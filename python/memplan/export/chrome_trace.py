@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..files import write_text
 from ..plans.buffer_info import buffer_infos
-from ..plans.usage import (
-    BUFFER,
-    END,
-    FIRST,
-    LAST,
-    parts_by_buffer,
-    rectangles,
-)
+from ..plans.usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
 
 if TYPE_CHECKING:
     from ..plans.record import PlanRecord

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 from ..draw.colours import PALETTE
 from ..draw.figures import ink, new_figure, save, scale_bytes, svg
 from ..printing.tables import Table, html
-from ..printing.units import (
-    format_bytes,
-    percent,
-    unit_of,
-)
+from ..printing.units import format_bytes, percent, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

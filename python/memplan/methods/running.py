@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..options.checks import boolean
-from ..run.plans import (
-    by_engine,
-    keywords,
-    positional,
-    program_of,
-)
+from ..run.plans import by_engine, keywords, positional, program_of
 from ..run.program import Bound, Common, aligned
 from ..run.result import Run
 

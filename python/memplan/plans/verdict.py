@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..printing.units import counted, format_bytes, gap_text
+from .pools_text import cost_text
 
 if TYPE_CHECKING:
     from .changes import Fitting
@@ -45,6 +46,14 @@ def state(plan: PlanRecord) -> str:
 def planned_by(planner: str, order: str) -> str:
     """The planner of a plan, and the order of the ops where another than the given one was asked for."""
     return planner if order == "given" else f"{planner}, order {order}"
+
+
+def title_of(plan: PlanRecord, separator: str = ", ") -> str:
+    """What stands above a picture: who planned it, how many buffers in how many bytes, and how good that is."""
+    where, good = format_bytes(plan.peak), state(plan)
+    if plan.memories is not None:
+        where, good = counted(len(plan.memories), "pools"), cost_text(plan.memories)
+    return f"{planned_by(plan.planner, plan.ordered_by)}: {len(plan):,} buffers in {where}{separator}{good}"
 
 
 def changes_text(fitting: Fitting) -> str:
