@@ -26,20 +26,11 @@ EXPECTED = "an integer of bytes, or text with a unit such as '1.5GiB' (B, KB, MB
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that something may take, as they are asked for: a number, a share, or as few as can be reached.
+    """Bytes that something may take, as they are asked for: a number, a share, or as few as can be reached."""
 
-    Attributes
-    ----------
-    text : str
-        As it was given.
-    bytes : int or None
-    share : Fraction or None
-        Of what is needed without a budget.
-    """
-
-    text: str
+    text: str  # as it was given
     bytes: int | None = None
-    share: Fraction | None = None
+    share: Fraction | None = None  # of what is needed without a budget
 
     @property
     def least(self) -> bool:

@@ -111,33 +111,17 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of a row, as all tables, files and pictures have it.
+    """A figure of a row, as all tables, files and pictures have it."""
 
-    Attributes
-    ----------
-    name : str
-        The attribute of `ComparisonRow`, and the name in files of CSV and JSON.
-    kind : type or None
-        What a sweep reads back from its file; None for what follows from other figures or rows.
-    title : str
-        In tables; empty for what is in files alone.
-    text : callable
-        What people read of a row. A column in which all rows are empty is left out.
-    right : bool
-        A number, which tables align to the right.
-    shown : callable
-        Whether a table of these rows has the column.
-    exported : bool
-        Whether files have it.
-    """
-
-    name: str
+    name: str  # the attribute of `ComparisonRow`, and the name in files of CSV and JSON
+    # what a sweep reads back from its file; None for what follows from other figures or rows
     kind: Callable[[str], Any] | None = None
-    title: str = ""
+    title: str = ""  # in tables; empty for what is in files alone
+    # what people read of a row. A column in which all rows are empty is left out
     text: Callable[[ComparisonRow], str] = lambda row: ""
-    right: bool = True
-    shown: Callable[[Sequence[ComparisonRow]], bool] = lambda rows: True
-    exported: bool = True
+    right: bool = True  # a number, which tables align to the right
+    shown: Callable[[Sequence[ComparisonRow]], bool] = lambda rows: True  # whether a table of these rows has the column
+    exported: bool = True  # whether files have it
 
 
 def gap(row: ComparisonRow) -> str:

@@ -30,25 +30,15 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Colouring:
-    """A colour per buffer, and what the colours mean.
+    """A colour per buffer, and what the colours mean."""
 
-    Attributes
-    ----------
-    by : str
-        One of `COLOUR_BY`.
-    colours : list of str
-        "#RRGGBB", one for each buffer, in the problem's order.
-    legend : dict of str to str
-        Per group its colour, in the order to be listed in; empty where colours mean no groups.
-    limits : (int, int) or None
-        For "order" (steps), "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for; linear
-        between for "order", else logarithmic. Of sizes, the smallest buffers, of 1 % of the bytes together, have the
-        colour of the lower end.
-    """
-
-    by: str
-    colours: list[str]
+    by: str  # one of `COLOUR_BY`
+    colours: list[str]  # "#RRGGBB", one for each buffer, in the problem's order
+    # per group its colour, in the order to be listed in; empty where colours mean no groups
     legend: dict[str, str] = field(default_factory=dict)
+    # for "order" (steps), "size" (bytes) and "lifetime" (steps): what the two ends of `SCALE` stand for; linear between
+    # for "order", else logarithmic. Of sizes, the smallest buffers, of 1 % of the bytes together, have the colour of
+    # the lower end
     limits: tuple[int, int] | None = None
 
     @property

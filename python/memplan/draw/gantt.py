@@ -197,7 +197,7 @@ def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
     return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
 
 
-def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
+def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring:
     """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
     if plan is model:
         return colours

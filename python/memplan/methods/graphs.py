@@ -27,25 +27,13 @@ View = tuple[str, str, int]  # output, input, and the first byte of the one in t
 
 @dataclass(frozen=True)
 class Prepared:
-    """A method's own graph, the one to plan, and how they differ.
+    """A method's own graph, the one to plan, and how they differ."""
 
-    Attributes
-    ----------
-    own, graph : Graph
-        Of the same tensors in the same order; `graph` has some more, and ops that write over them.
-    place : list of str
-        The kinds that are placed in `graph`.
-    before : mapping of str to str
-        Tensors that only `graph` has, and what is written over each.
-    taken : list of View
-        What is written over what in `graph` alone.
-    """
-
-    own: _core.Graph
+    own: _core.Graph  # of the same tensors in the same order; `graph` has some more, and ops that write over them
     graph: _core.Graph
-    place: list[str]
-    before: Mapping[str, str]
-    taken: Sequence[View]
+    place: list[str]  # the kinds that are placed in `graph`
+    before: Mapping[str, str]  # tensors that only `graph` has, and what is written over each
+    taken: Sequence[View]  # what is written over what in `graph` alone
 
     def plan(self, planned: PlanRecord, storage: _core.StorageOptions) -> PlanRecord:
         """The plan of the method's own graph, from that of `graph`."""

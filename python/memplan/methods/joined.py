@@ -26,20 +26,11 @@ class Spot:
 
 @dataclass(frozen=True)
 class Joined:
-    """One problem, and where in it each method's buffers are.
+    """One problem, and where in it each method's buffers are."""
 
-    Attributes
-    ----------
-    problem : Problem
-        First what stays, in the order in which it was asked for; then the buffers of each method.
-    buffers : mapping of str to (n,) int64
-        Per method and buffer: which buffer of `problem` it is, or lies in.
-    inside : mapping of str to (n,) int64
-        Per method and buffer: where it begins, from the beginning of that buffer; negative if that lies in it.
-    """
-
-    problem: _core.Problem
-    buffers: Mapping[str, Ints]
+    problem: _core.Problem  # first what stays, in the order in which it was asked for; then the buffers of each method
+    buffers: Mapping[str, Ints]  # per method and buffer: which buffer of `problem` it is, or lies in
+    # per method and buffer: where it begins, from the beginning of that buffer; negative if that lies in it
     inside: Mapping[str, Ints]
 
     def offsets(self, method: str, offsets: Ints) -> Ints:

@@ -22,35 +22,18 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class BufferInfo:
-    """What is known of a buffer; nothing for one of a plain problem.
+    """What is known of a buffer; nothing for one of a plain problem."""
 
-    Attributes
-    ----------
-    kind : str
-        That of its tensors that comes first of weight, input, output, intermediate; "workspace" of an op's workspace.
-        What a graph returns is an "output".
-    dtype, shape
-        Of the tensor that owns the bytes; empty and None where it says none.
-    writer : Op or None
-        The op that writes it first; None for what is given to the graph.
-    reader : Op or None
-        The op that reads it last, if any does.
-    returned : bool
-        The caller reads it, after all ops.
-    tensors : tuple of str
-        Those that lie in it, in the graph's order.
-    tenants : tuple of Slot
-        Of these, the ones that do not own the bytes.
-    """
-
+    # that of its tensors that comes first of weight, input, output, intermediate; "workspace" of an op's workspace.
+    # What a graph returns is an "output"
     kind: str = ""
-    dtype: str = ""
+    dtype: str = ""  # of the tensor that owns the bytes; empty and None where it says none
     shape: tuple[int, ...] | None = None
-    writer: _core.Op | None = None
-    reader: _core.Op | None = None
-    returned: bool = False
-    tensors: tuple[str, ...] = ()
-    tenants: tuple[Slot, ...] = ()
+    writer: _core.Op | None = None  # the op that writes it first; None for what is given to the graph
+    reader: _core.Op | None = None  # the op that reads it last, if any does
+    returned: bool = False  # the caller reads it, after all ops
+    tensors: tuple[str, ...] = ()  # those that lie in it, in the graph's order
+    tenants: tuple[Slot, ...] = ()  # of these, the ones that do not own the bytes
 
     @property
     def op_type(self) -> str:

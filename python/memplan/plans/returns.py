@@ -13,21 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Return:
-    """A tensor that is away for some steps.
+    """A tensor that is away for some steps."""
 
-    Attributes
-    ----------
-    kind : str
-        "recompute" or "offload", as of the `Change`.
-    tensor : str
-        Its name in the graph as it was.
-    left, back : Slot
-        Where it lay before, and where it lies from then on.
-    """
-
-    kind: str
-    tensor: str
-    left: Slot
+    kind: str  # "recompute" or "offload", as of the `Change`
+    tensor: str  # its name in the graph as it was
+    left: Slot  # where it lay before, and where it lies from then on
     back: Slot
 
 

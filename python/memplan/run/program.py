@@ -32,20 +32,11 @@ def aligned(size: int, alignment: int = 1) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class Common:
-    """An arena in which several programs run, one at a time, and what stays in it.
+    """An arena in which several programs run, one at a time, and what stays in it."""
 
-    Attributes
-    ----------
-    data : (n,) uint8
-        The arena.
-    stays : list of Span
-        Bytes of the arena that no run of any program may fill with garbage.
-    roots : frozenset of str
-        The tensors of the program that bytes of `stays` belong to. What a run leaves there is not copied out of it.
-    """
-
-    data: npt.NDArray[np.uint8]
-    stays: Sequence[Span]
+    data: npt.NDArray[np.uint8]  # the arena
+    stays: Sequence[Span]  # bytes of the arena that no run of any program may fill with garbage
+    # the tensors of the program that bytes of `stays` belong to. What a run leaves there is not copied out of it
     roots: frozenset[str]
 
     @property

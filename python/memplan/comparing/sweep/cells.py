@@ -21,25 +21,14 @@ _last: dict[tuple[str, str, str], Ordered] = {}  # what this worker has read and
 
 @dataclass(frozen=True)
 class Cell:
-    """One source and one planner, in one order of the ops.
+    """One source and one planner, in one order of the ops."""
 
-    Attributes
-    ----------
-    source, fingerprint : str
-        What the source is called, and a digest of what it holds.
-    planner, order : str
-    time_limit : float or None
-        Seconds.
-    options : str
-        All other options, as JSON.
-    """
-
-    source: str
+    source: str  # what the source is called, and a digest of what it holds
     fingerprint: str
     planner: str
     order: str
-    time_limit: float | None
-    options: str
+    time_limit: float | None  # seconds
+    options: str  # all other options, as JSON
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -36,50 +36,27 @@ FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
 
 @dataclass
 class DryRun:
-    """What a step allocates, in bytes: storages that were there before it, and those that are born in it.
+    """What a step allocates, in bytes: storages that were there before it, and those that are born in it."""
 
-    Attributes
-    ----------
-    ops : list of str
-        The operators that ran, by type.
-    weights, inputs, states : list of int
-        Storages of parameters and buffers, of arguments, and of states of the optimizer: there before the step and
-        after it.
-    size, first, last : list of int
-        Of each storage that is born in the step: bytes, and the ops [first, last) at which it is alive.
-    phases : list of int
-        In which phase each op runs.
-    workspaces : list of int
-        What the kernels of each op are known to need besides.
-    phase : list of int
-        Whether it is born FORWARD, BACKWARD or in the UPDATE.
-    gradient : set of int
-        Positions of those that are gradients of parameters.
-    cost : list of float
-        Of each op: floating-point operations, and bytes that it touches.
-    saves : list of Save
-        What autograd keeps for the backward pass, in the order of forward.
-    calls : list of Call
-        The calls of modules, in the order in which they begin.
-    changed : set of str
-        Buffers that forward changes.
-    """
-
+    # storages of parameters and buffers, of arguments, and of states of the optimizer: there before the step and after
+    # it
     weights: list[int] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
+    # of each storage that is born in the step: bytes, and the ops [first, last) at which it is alive
     size: list[int] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
-    phase: list[int] = field(default_factory=list)
-    gradient: set[int] = field(default_factory=set)
-    ops: list[str] = field(default_factory=list)
-    phases: list[int] = field(default_factory=list)
-    workspaces: list[int] = field(default_factory=list)
-    cost: list[float] = field(default_factory=list)
+    phase: list[int] = field(default_factory=list)  # whether it is born FORWARD, BACKWARD or in the UPDATE
+    gradient: set[int] = field(default_factory=set)  # positions of those that are gradients of parameters
+    ops: list[str] = field(default_factory=list)  # the operators that ran, by type
+    phases: list[int] = field(default_factory=list)  # in which phase each op runs
+    workspaces: list[int] = field(default_factory=list)  # what the kernels of each op are known to need besides
+    cost: list[float] = field(default_factory=list)  # of each op: floating-point operations, and bytes that it touches
+    # what autograd keeps for the backward pass, in the order of forward
     saves: list[Save] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    changed: set[str] = field(default_factory=set)
+    calls: list[Call] = field(default_factory=list)  # the calls of modules, in the order in which they begin
+    changed: set[str] = field(default_factory=set)  # buffers that forward changes
 
 
 @dataclass

@@ -31,21 +31,12 @@ _This = TypeVar("_This", bound="FittedModules")
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen.
+    """What was chosen."""
 
-    Attributes
-    ----------
-    modules : tuple of str
-        Names of modules, in the order of forward.
-    added_cost : float
-        What they add, as a share of the cost of a step: floating-point operations, and bytes that ops touch.
-    before, after : Estimate
-        A step without and with it.
-    """
-
-    modules: tuple[str, ...]
+    modules: tuple[str, ...]  # names of modules, in the order of forward
+    # what they add, as a share of the cost of a step: floating-point operations, and bytes that ops touch
     added_cost: float
-    before: Estimate
+    before: Estimate  # A step without and with it
     after: Estimate
 
 

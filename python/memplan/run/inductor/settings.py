@@ -23,29 +23,14 @@ _STANDARD_ALIGNMENT = {"cuda": 512}
 
 @dataclass(frozen=True)
 class Settings:
-    """How buffers are planned.
+    """How buffers are planned."""
 
-    Attributes
-    ----------
-    planner : str
-        As in `memplan.plan`, "beam:k=64".
-    place : tuple of str
-        What lies in arenas: "intermediate", "output".
-    alignment : int or None
-        Bytes, a power of two; None for 512 on CUDA and 64 elsewhere.
-    split : bool
-        Whether a graph may have several arenas, one after another, where that holds less.
-    order : str
-        In which order kernels run, as in `memplan.plan`; "given" is Inductor's.
-    budget : int, Budget or None
-        Bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without.
-    """
-
-    planner: str = "auto"
-    place: tuple[str, ...] = ("intermediate",)
-    alignment: int | None = None
-    split: bool = True
-    order: str = "given"
+    planner: str = "auto"  # as in `memplan.plan`, "beam:k=64"
+    place: tuple[str, ...] = ("intermediate",)  # what lies in arenas: "intermediate", "output"
+    alignment: int | None = None  # bytes, a power of two; None for 512 on CUDA and 64 elsewhere
+    split: bool = True  # whether a graph may have several arenas, one after another, where that holds less
+    order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
+    # bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without
     budget: int | Budget | None = None
 
     def alignment_on(self, device_type: str) -> int:
