@@ -641,7 +641,7 @@ def test_the_first_sentences() -> None:
     what, how_far, helps, orders = sentences(plan)
     assert what.startswith("Step 842, add_12, makes the peak of 163.47 MiB: 177 tensors hold 144.88 MiB there")
     assert what.endswith("most bytes, 157.86 MiB, are in use at step 723, add_8.")
-    assert how_far.startswith("The peak is 5.61 MiB (3.55%) above the load")
+    assert how_far.startswith("The peak is 5.61 MiB (3.552%) above the load")
     assert "and a better plan in this order could win at most that" in how_far
     assert helps == (
         'The load would be lower with order="best" (150.06 MiB, 4.9% less), or with 90 graph outputs handed over when '
