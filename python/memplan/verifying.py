@@ -13,12 +13,7 @@ from .kinds import PLACED
 from .options.checks import checked_place, names
 from .options.taking import request
 from .plans.failing import LISTED, invalid_plan
-from .plans.placed import (
-    Placed,
-    offsets_of,
-    outside_of,
-    refuse_unknown,
-)
+from .plans.placed import Placed, offsets_of, outside_of, refuse_unknown
 from .plans.record import PlanRecord
 from .sizes import in_bytes
 

@@ -10,15 +10,7 @@ import numpy as np
 
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, blocked_at
-from ..plans.usage import (
-    Ints,
-    holes,
-    load_curve,
-    next_hill,
-    rectangles,
-    step_of_peak,
-    steps_above,
-)
+from ..plans.usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from ..proofs.clique import heaviest_clique
 from .advice import Advice, options_to_change
 from .alive import Alive, alive_at

@@ -9,12 +9,7 @@ from typing import Any
 from ..importers import read_once
 from ..options.taking import request, without
 from ..plans.failing import InfeasibleError
-from ..plans.pools import (
-    Memories,
-    Pool,
-    exact,
-    number,
-)
+from ..plans.pools import Memories, Pool, exact, number
 from ..plans.record import PlanRecord
 from ..sizes import Budget
 from ..solving.planning import plan

@@ -19,23 +19,12 @@ from .graphs import Relation, in_order, only, relations_of, shared_of
 
 @dataclass(frozen=True)
 class Found:
-    """A plan for a whole range.
+    """A plan for a whole range."""
 
-    Attributes
-    ----------
-    plan : PlanRecord
-        At the largest sizes, with offsets that hold for all.
-    graph : Graph
-        Of the largest sizes, as it was captured.
-    shared : set of Relation
-        What shares bytes by choice, at all sizes.
-    orders : tuple of (sizes, offsets)
-        Which buffers are below which, by offsets that are good at some sizes.
-    """
-
-    plan: PlanRecord
-    graph: _core.Graph
-    shared: set[Relation]
+    plan: PlanRecord  # at the largest sizes, with offsets that hold for all
+    graph: _core.Graph  # of the largest sizes, as it was captured
+    shared: set[Relation]  # what shares bytes by choice, at all sizes
+    # which buffers are below which, by offsets that are good at some sizes
     orders: tuple[tuple[tuple[int, ...], Ints], ...] = ()
 
     def buffers(self, graph: _core.Graph) -> tuple[_core.Graph, _core.Buffers]:
