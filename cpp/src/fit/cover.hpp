@@ -23,7 +23,7 @@ struct Pause {
   Index last = 0;
   Index begin = 0;
   Index end = 0;
-  Bytes written_over = 0;  // freed at op first - 1, too: bytes of its outputs that may be written over the item
+  Bytes written_over = 0;  // saved at op first - 1, too, if its outputs are written over the item
 };
 
 // The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot

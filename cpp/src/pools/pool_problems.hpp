@@ -39,8 +39,8 @@ class PoolProblems {
   std::vector<std::int64_t> cost_;
 };
 
-// The buffers of a request as they would lie in a pool: with its alignment where it takes them, its pins and reserved
-// bytes. Throws ProblemError, with the name of the pool.
+// The buffers of a request as they would lie in a pool: with its pins and reserved bytes, and its alignment for those
+// that it takes. Throws ProblemError, naming the pool.
 Problem problem_in(const PoolsRequest& request, std::size_t pool);
 
 // Some buffers of a problem, in their order, with all that is asked of them.

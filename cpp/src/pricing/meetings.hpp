@@ -47,7 +47,7 @@ class Meetings {
   std::span<const Meeting> forbidden(Index i);
   // The buffer that stands for what is reserved.
   Index ground() const { return problem_.count(); }
-  // Buffers by birth, and where in there each is.
+  // Buffers by birth; birth_of(i) is the position of i in that row.
   std::span<const Index> by_birth() const { return by_birth_; }
   std::size_t birth_of(Index i) const { return birth_of_[at(i)]; }
 
