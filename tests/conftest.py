@@ -16,6 +16,7 @@ from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a pool of processes that import torch takes longer
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")  # a trial of the processor takes 10 s in each process
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_WORKERS = 8  # each imports torch
@@ -76,12 +77,12 @@ def _collections_are_of_this_file() -> None:
 
 @pytest.fixture(scope="module")
 def kernels_of_this_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """torch compiles kernels once for all tests of a file, with no trial of the processor; nothing is left behind."""
+    """torch compiles kernels once for all tests of a file, and nothing is left behind."""
     import torch._inductor.config
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        with torch._inductor.config.patch({"cpp.simdlen": 1, "fx_graph_cache": False}):
+        with torch._inductor.config.patch({"fx_graph_cache": False}):
             yield
 
 

@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from torch._inductor.codegen import memory_planning
 from torch._inductor.graph import GraphLowering
 
 functional = nn.functional
+pytestmark = pytest.mark.usefixtures("kernels_of_this_file")
 
 
 class Attention(nn.Module):
@@ -93,14 +94,6 @@ def build(net: str) -> tuple[nn.Module, tuple[torch.Tensor]]:
 def captured(net: str, train: bool) -> list[InductorCapture]:
     module, args = build(net)
     return capture_inductor(module, args, train=train)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is left behind."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
 
 
 # The text of a wrapper, counted apart from the lines that it was made from
@@ -271,7 +264,7 @@ def test_what_is_really_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_is_as_it_was() -> None:
-    module, args = build("convolutions")
+    module, args = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8)), (torch.randn(4, 16),)
     module.register_buffer("unused", torch.ones(3))
     before = {name: value.clone() for name, value in module.state_dict().items()}
     argument, state = args[0].clone(), torch.get_rng_state()

@@ -364,7 +364,7 @@ def no_cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Every wrapper is made anew, and nothing is left behind."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        with torch._inductor.config.patch({"force_disable_caches": True, "cpp.simdlen": 1}):
+        with torch._inductor.config.patch({"force_disable_caches": True}):
             yield
 
 

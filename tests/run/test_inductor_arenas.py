@@ -180,7 +180,7 @@ def codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[list[str]]
     monkeypatch.setattr(GraphLowering, "compile_to_module", compile_to_module)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch._dynamo.reset()
-    with torch._inductor.config.patch({"force_disable_caches": True, "cpp.simdlen": 1}):
+    with torch._inductor.config.patch({"force_disable_caches": True}):
         yield found
     torch._dynamo.reset()
 
