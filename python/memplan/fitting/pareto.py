@@ -22,7 +22,7 @@ from ..solving.pools import unfixed
 from .costs import named_costs
 from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit
-from .pools import in_order, pareto_of_pool
+from .pools import in_order, one_by_one, pareto_of_pool
 
 _POINTS = 8
 _OWN = ("allow", "cost", "transfer", "overlap")  # options of `fit` alone
@@ -94,22 +94,7 @@ def pareto(
         if chosen is None
         else in_order(chosen, lambda: _peak(network, planner, options))
     )
-    found: list[ParetoPoint] = []
-    interrupted = False
-    for capacity in asked:
-        try:
-            point = _point(network, capacity, planner, options)
-        except KeyboardInterrupt:
-            if not found:
-                raise
-            interrupted = True
-            break
-        found.append(point)
-        if on_point is not None:
-            on_point(point)
-        if point.plan is not None and point.plan.interrupted:
-            interrupted = True
-            break
+    found, interrupted = one_by_one(asked, lambda room, _: _point(network, room, planner, options), on_point)
     return Pareto(tuple(found), given, sum(costs.values()), interrupted)
 
 

@@ -42,24 +42,35 @@ def pareto_of_pool(
     free = planned(_with(pools, chosen, None))
     needed = _memories(free)[chosen.name].peak
     asked = _even(needed, chosen) if capacities is None else in_order(capacities, lambda: needed)
+
+    def point(capacity: int, found: list[ParetoPoint]) -> ParetoPoint:
+        return _bounded(_point(capacity, chosen, lambda room: planned(_with(pools, chosen, room))), found)
+
+    found, cut = one_by_one([] if free.interrupted else asked, point, on_point)
+    interrupted = free.interrupted or cut
+    given = None if chosen.capacity is None else int(chosen.capacity)
+    return Pareto(_falling(found), needed, _dearest(_memories(free)), interrupted, chosen.name, given)
+
+
+def one_by_one(
+    asked: Sequence[int],
+    point_of: Callable[[int, list[ParetoPoint]], ParetoPoint],
+    on_point: Callable[[ParetoPoint], object] | None,
+) -> tuple[list[ParetoPoint], bool]:
+    """A point for each capacity, made with those before it; and whether Ctrl-C has ended that before its end."""
     found: list[ParetoPoint] = []
-    interrupted = free.interrupted
-    for capacity in [] if interrupted else asked:
+    for capacity in asked:
         try:
-            point = _point(capacity, chosen, lambda room: planned(_with(pools, chosen, room)))
+            found.append(point_of(capacity, found))
         except KeyboardInterrupt:
             if not found:
                 raise
-            interrupted = True
-            break
-        found.append(_bounded(point, found))
+            return found, True
         if on_point is not None:
             on_point(found[-1])
-        if point.plan is not None and point.plan.interrupted:
-            interrupted = True
-            break
-    given = None if chosen.capacity is None else int(chosen.capacity)
-    return Pareto(_falling(found), needed, _dearest(_memories(free)), interrupted, chosen.name, given)
+        if (made := found[-1].plan) is not None and made.interrupted:
+            return found, True
+    return found, False
 
 
 def in_order(capacities: Sequence[Budget], whole: Callable[[], int]) -> list[int]:
