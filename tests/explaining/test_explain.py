@@ -648,6 +648,7 @@ def test_the_first_sentences() -> None:
         "made, not at the end (90.15 MiB, 42.9% less)."
     )
     assert orders.startswith('With order="best" the ops need 150.06 MiB, 4.9% less, and no order needs less: add_8')
+    assert "<h2>first_fit: 557 buffers in 163.47 MiB</h2>" in plan.explain()._repr_html_()
 
 
 def sentences(plan: memplan.Plan) -> tuple[str, ...]:

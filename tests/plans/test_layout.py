@@ -13,7 +13,7 @@ import memplan
 from memplan import generate
 from memplan.draw.layout import HEADER, layout_rows, summary_rows
 from memplan.plans.record import FiledOrder
-from memplan.printing.units import format_bytes, unit_of
+from memplan.printing.units import format_bytes, gap_text, seconds, unit_of
 
 VIEWS: dict[str, Any] = {
     "tensors": [
@@ -273,6 +273,22 @@ def test_a_name_never_breaks_the_table() -> None:
 )
 def test_format_bytes(size: int, text: str) -> None:
     assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, ""), (0, "0 s"), (31.2e-6, "0.000031 s"), (0.01234, "0.0123 s"), (999.4, "999 s"), (1234.5, "1,234 s")],
+)
+def test_seconds(count: float | None, text: str) -> None:
+    assert seconds(count) == text
+
+
+@pytest.mark.parametrize(
+    ("peak", "bound", "text"),
+    [(5, 5, "optimal"), (0, 0, "optimal"), (6, 5, "gap 20.000%"), (2**60 + 1, 2**60, "gap <0.001%")],
+)
+def test_a_gap_that_is_not_proven_is_never_called_optimal(peak: int, bound: int, text: str) -> None:
+    assert gap_text(peak, bound) == text
 
 
 def test_unit_of() -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..plans.record import PlanRecord
 
-_SMALL = (9, 5)  # inches
+_SMALL = 9, 5  # inches
 
 
 def plot_plan(plan: PlanRecord, ax: Axes | None = None, **options: Any) -> Axes:
@@ -166,7 +166,8 @@ def save_plot(plan: PlanRecord, path: str | os.PathLike[str], **options: Any) ->
 
 def plan_picture(plan: PlanRecord) -> bytes:
     """A plan as a small PNG without a title."""
-    return png(_figure(plan, _SMALL, title=""))
+    wide, high = _SMALL
+    return png(_figure(plan, (wide, high + 1.5 * bool(returns_of(plan))), title=""))
 
 
 def _figure(plan: PlanRecord, inches: tuple[float, float], **options: Any) -> Figure:

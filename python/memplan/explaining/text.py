@@ -42,12 +42,12 @@ def explanation_report(e: Explanation) -> Report:
         _types_table(e, e.alive),
     ]
     if e.load_step != e.peak_step:
-        there = {a.name for a in e.alive}
-        only = [a for a in e.alive_at_load if a.name not in there]
-        title = (
+        at_peak = {a.name for a in e.alive}
+        only = [a for a in e.alive_at_load if a.name not in at_peak]
+        there = (
             f"In use at {_at(e.load_step)}, which makes the load of {format_bytes(e.load)}, and not at the peak's step"
         )
-        tables.append(_alive_table(e, only, title))
+        tables.append(_alive_table(e, only, there))
     tables += [
         _distance(e, e.load_step),
         _advice_table(e, e.load_step),

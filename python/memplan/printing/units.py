@@ -24,9 +24,11 @@ def gap_text(peak: int, bound: int) -> str:
 
 
 def seconds(count: float | None) -> str:
-    """Seconds with three digits: "0.0123 s", "1,234 s". Empty where there are none."""
+    """Seconds with three digits, or microseconds: "0.0123 s", "0.000031 s", "1,234 s". Empty where there are none."""
     if count is None:
         return ""
+    if 0 < count < 1e-3:
+        return f"{count:.6f} s"
     return f"{count:.3g} s" if count < 999.5 else f"{count:,.0f} s"
 
 
