@@ -21,7 +21,7 @@ import memplan
 
 SECTIONS = ("estimates", "largest")
 HEAD = ("network", "step", "estimate, MiB", "of it kept", "really", "error of the rest")
-LARGEST = ("network", "capacity, MiB", "largest batch", "really, MiB", "one more, really", "tried", "on the right side")
+LARGEST = ("network", "budget, MiB", "largest batch", "really, MiB", "one more, really", "tried", "on the right side")
 PAGE = Path(__file__).parents[2] / "docs" / "estimate.md"
 STEPS = ("inference", "training", "AdamW")
 TRIED = ("encoder", "bert", "gpt2", "vit")

@@ -56,8 +56,8 @@ def test_barriers_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert memplan.read_plan(tmp_path / "plan.json").peak == peak
     assert run("explain", path, "--order", "best", "--barrier", "right") == 0
     assert run("compare", path, "--planners", "auto", "--orders", "given,best", "--barrier", "right") == 0
-    assert run("fit", path, "--budget", "12", "--allow", "order") == 0
-    assert run("fit", path, "--budget", "12", "--allow", "order", "--barrier", "right") == 1
+    assert run("fit", path, "--capacity", "12", "--allow", "order") == 0
+    assert run("fit", path, "--capacity", "12", "--allow", "order", "--barrier", "right") == 1
     capsys.readouterr()
     assert run("plan", path, "--barrier", "rigth") == 2
     assert "barrier must name ops, got 'rigth'; did you mean 'right'" in capsys.readouterr().err

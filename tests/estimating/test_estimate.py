@@ -391,7 +391,7 @@ def network() -> Any:
 def test_a_symbolic_dimension_has_a_largest_size() -> None:
     found = memplan.largest(network(), "64KiB", dim="batch")
     assert found.size == 64 * 1024 // (3 * 256)
-    assert found.total == found.size * 3 * 256 <= found.capacity < found.next_total  # type: ignore[operator]
+    assert found.total == found.size * 3 * 256 <= found.budget < found.next_total  # type: ignore[operator]
     fitted = memplan.largest(network(), "64KiB", dim="batch", fit=True)
     assert fitted.size >= found.size
     none = memplan.largest(network(), 700, dim="batch")

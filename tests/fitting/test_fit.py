@@ -409,7 +409,7 @@ def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixt
 
     source, written, plan = tmp_path / "graph.json", tmp_path / "fitted.json", tmp_path / "plan.json"
     source.write_text(json.dumps(chain()))
-    arguments = ["fit", str(source), "--budget", "450", "--no-inplace", "--graph", str(written), "--json", str(plan)]
+    arguments = ["fit", str(source), "--capacity", "450", "--no-inplace", "--graph", str(written), "--json", str(plan)]
     pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
     arguments += ["--html", str(tmp_path / "page.html")]
     assert main([*arguments, "--plot", str(tmp_path / "plan.svg")]) == 0
@@ -420,6 +420,6 @@ def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixt
     assert memplan.plan(str(written), inplace=False).load <= 450
     assert memplan.read_plan(plan).changes
     assert (tmp_path / "plan.svg").exists()
-    assert main(["fit", str(source), "--budget", "10"]) == 1
+    assert main(["fit", str(source), "--capacity", "10"]) == 1
     assert "needs" in capsys.readouterr().err
-    assert main(["fit", str(source), "--budget", "450", "--order", "best"]) == 2
+    assert main(["fit", str(source), "--capacity", "450", "--order", "best"]) == 2

@@ -108,11 +108,11 @@ def test_what_is_found_is_kept_in_files(tmp_path: Path) -> None:
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "g.json"
     path.write_text(json.dumps(chain(8)))
-    assert cli.main(["fit", str(path), "--budget", "least"]) == 0
+    assert cli.main(["fit", str(path), "--capacity", "least"]) == 0
     assert "no schedule needs less in this order of the ops" in capsys.readouterr().out
-    assert cli.main(["fit", str(path), "--budget", "40%"]) == 0
+    assert cli.main(["fit", str(path), "--capacity", "40%"]) == 0
     assert "To fit 360 B" in capsys.readouterr().out
-    assert cli.main(["fit", str(path), "--budget", "10%", "--allow", "recompute"]) == 1
+    assert cli.main(["fit", str(path), "--capacity", "10%", "--allow", "recompute"]) == 1
     assert "as allow holds recompute and not order" in capsys.readouterr().err
 
 

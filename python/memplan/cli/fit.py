@@ -23,27 +23,27 @@ from .arguments import (
     search_group,
 )
 from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
-from .values import budget, names, seconds
+from .values import capacity_or_least, names, seconds
 
 if TYPE_CHECKING:
     from ..facade import Plan
 
 EXAMPLES = """
-memplan fit example:resnet50_train --budget 2GiB --json plan.json
-memplan fit model.onnx --dims batch=8 --budget 64MiB --allow recompute --graph fitted.json
+memplan fit example:resnet50_train --capacity 2GiB --json plan.json
+memplan fit model.onnx --dims batch=8 --capacity 64MiB --allow recompute --graph fitted.json
 """
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    text = "make a network fit into a budget of bytes: ops run again instead of keeping what they made"
+    text = "make a network fit into a capacity: ops run again instead of keeping what they made"
     command = new_command(commands, "fit", text, EXAMPLES)
     command.set_defaults(run=run, seed=0, threads=1)
     add_source(command)
     search = search_group(command)
     search.add_argument(
-        "--budget",
-        type=budget,
+        "--capacity",
+        type=capacity_or_least,
         required=True,
         metavar="N",
         help="bytes that the arena may have, such as 8GiB; 60%% of what it needs as it is; or least: as little as is "
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
     try:
         with waiting("fitting"):
-            found = fit(source, options.budget, options.planner, **asked, **taken)
+            found = fit(source, options.capacity, options.planner, **asked, **taken)
     except InfeasibleError as error:
         print(printable(str(error)), file=sys.stderr)
         return INVALID

@@ -92,7 +92,7 @@ def capacity(text: str) -> str:
     return _said(lambda: budget_of(text, "it"), "it").text
 
 
-def budget(text: str) -> str:
+def capacity_or_least(text: str) -> str:
     """Bytes, a share such as 60%, or least."""
     return _said(lambda: budget_of(text, "it", or_least=True), "it").text
 

@@ -1,1 +1,1 @@
-"""Whether a network fits: what a step needs, and the largest size that fits a capacity."""
+"""Whether a network fits: what a step needs, and the largest size that fits a budget."""

@@ -98,7 +98,7 @@ class Largest:
     ----------
     size : int
         Of the axes; 0 if not even 1 fits.
-    capacity : int
+    budget : int
         Bytes that were given.
     total, next_total : int or None
         Bytes that are needed at `size`, and at one more. With ``fit=True``, what an arena and all that lies outside
@@ -114,7 +114,7 @@ class Largest:
     """
 
     size: int
-    capacity: int
+    budget: int
     total: int | None
     next_total: int | None
     tried: dict[int, int | None]

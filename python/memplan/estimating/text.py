@@ -42,8 +42,8 @@ def largest_text(found: Largest) -> str:
     if not found.size:
         known = {size: total for size, total in found.tried.items() if total is not None}
         least = f"\n{min(known)} needs {with_bytes(known[min(known)])}" if known else "\nno schedule was found"
-        return f"no size fits {with_bytes(found.capacity)}{least}"
-    lines = [f"{found.size} is the largest size that fits {with_bytes(found.capacity)}"]
+        return f"no size fits {with_bytes(found.budget)}{least}"
+    lines = [f"{found.size} is the largest size that fits {with_bytes(found.budget)}"]
     if found.total is not None:
         lines.append(f"it needs {with_bytes(found.total)}")
     more = found.limit or "no schedule was found"

@@ -1,4 +1,4 @@
-"""`memplan.largest`: the largest batch, length or other size with which a step fits a capacity."""
+"""`memplan.largest`: the largest batch, length or other size with which a step fits a budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Axes = Mapping[str, int]
 
 def largest(
     model: Any,
-    capacity: int | str,
+    budget: int | str,
     *,
     axes: Mapping[str, int] | None = None,
     dim: str | None = None,
@@ -37,7 +37,7 @@ def largest(
     fit: bool = False,
     time_limit: float | None = None,
 ) -> Largest:
-    """The largest batch or length with which a step fits a capacity, by bisection. Nothing is allocated for it.
+    """The largest batch or length with which a step is within a budget, by bisection. Nothing is allocated for it.
 
     Each size is looked at by itself, as `estimate` does. The size that is found fits, and one more does not.
 
@@ -45,7 +45,7 @@ def largest(
     ----------
     model
         A torch.nn.Module. Or a file, exported program or ONNX model with a symbolic dimension.
-    capacity
+    budget
         Bytes, as an integer or text such as "24GiB", for all that a step holds, weights and states included.
     axes
         Of a module, which axis of which arguments is the size: ``{"x": 0}`` by the name that forward gives them. All
@@ -69,7 +69,7 @@ def largest(
     """
     if fit and (autocast is not None or loss is not None):
         raise TypeError("fit=True takes no autocast and no loss: it plans what capture sees")
-    budget = in_bytes(capacity, "capacity")
+    held = in_bytes(budget, "budget")
     how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
     only: dict[str, Any] = {"autocast": autocast, "loss": loss}
     plans: dict[int, PlanRecord] = {}
@@ -77,19 +77,19 @@ def largest(
     def needs_as(size: int, reading: dict[str, Any]) -> int | None:
         if not fit:
             return estimate(model, **reading, **how, **only).total
-        return _fitted(model, budget, reading, how, time_limit, plans, size)
+        return _fitted(model, held, reading, how, time_limit, plans, size)
 
     if runs(model):
         if dim is not None or dims or trust:
             raise TypeError("dim, dims and trust are for files and graphs; a module takes axes of its arguments")
         sized = _Sized(model, args, kwargs, axes)
-        found, tried = _bisect(sized.explained(lambda size: needs_as(size, sized.of(size))), budget, sized.now)
-        return _largest(found, tried, budget, plans)
+        found, tried = _bisect(sized.explained(lambda size: needs_as(size, sized.of(size))), held, sized.now)
+        return _largest(found, tried, held, plans)
     if axes is not None or args or kwargs:
         raise TypeError("axes, args and kwargs are for a torch.nn.Module; other sources take dim, a name, and dims")
     named = _Named(lambda size: needs_as(size, {"dims": {**(dims or {}), _name(dim): size}, "trust": trust}))
-    found, tried = _bisect(named, budget, named.start())
-    return _largest(found, tried, budget, plans, named.limit if found + 1 in tried else "")
+    found, tried = _bisect(named, held, named.start())
+    return _largest(found, tried, held, plans, named.limit if found + 1 in tried else "")
 
 
 def _largest(
