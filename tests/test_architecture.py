@@ -32,6 +32,7 @@ FLOORS = (
     "order",
     "checks",
     "solve",
+    "methods",
     "pools",
     "pricing",
     "keep",

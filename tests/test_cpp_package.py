@@ -60,9 +60,10 @@ def test_the_example_of_the_docs_runs(example: Path) -> None:
     result = subprocess.run([example], check=True, capture_output=True, text=True)
     assert result.stdout.splitlines() == [
         "0 4096 0 peak 5120 optimal",
-        "0 at least 0",
-        "1 moved, at least 1 have to",
+        "3 at least 3",
+        "0 moved, at least 0 have to",
         "buffer 1 lies in dram, cost 1024",
+        "5632 bytes for both, at least 5632",
     ]
 
 

@@ -1,7 +1,7 @@
 #include <memory>
-#include <unordered_map>
 
 #include "arrays.hpp"
+#include "asked.hpp"
 #include "chosen.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/liveness.hpp"
@@ -20,51 +20,6 @@ Place place_of(const std::vector<std::string>& kinds) {
   Place place({});
   for (const std::string& kind : kinds) place.add(tensor_kind(kind));
   return place;
-}
-
-Plan& plan_in(Plan& plan) { return plan; }
-Plan& plan_in(GraphPlan& found) { return found.plan; }
-Plan& plan_in(OrderedPlan& ordered) { return ordered.found.plan; }
-
-using Start = std::optional<std::unordered_map<std::string, Bytes>>;
-
-// What plans are asked for with, besides the planner.
-struct Asked {
-  PlanOptions options;
-  Watch watch;
-
-  Asked(std::optional<double> time_limit, std::uint64_t seed, int threads, std::optional<Bytes> capacity,
-        const py::object& tell, bool interruptible, Start start)
-      : watch(tell, interruptible) {
-    options.time_limit = time_limit;
-    options.capacity = capacity;
-    options.seed = seed;
-    options.threads = threads;
-    if (start) options.earlier = std::make_shared<const std::unordered_map<std::string, Bytes>>(*std::move(start));
-    if (watch.can_stop()) options.stop = [this] { return watch.stop(); };
-  }
-  Asked(const Asked&) = delete;
-};
-
-// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else.
-template <class Solve>
-auto solved(Asked& asked, Solve&& solve) {
-  try {
-    auto found = [&] {
-      const py::gil_scoped_release release;
-      return solve();
-    }();
-    Plan& plan = plan_in(found);
-    plan.interrupted |= asked.watch.interrupted(plan.searched);
-    return found;
-  } catch (InfeasibleError& error) {
-    const bool interrupted = asked.watch.interrupted(error.plan && error.plan->searched);
-    if (error.plan) error.plan->interrupted |= interrupted;
-    throw;
-  } catch (const EndedError&) {
-    asked.watch.interrupted(false);  // raises what a callback or a handler of signals has raised
-    throw;
-  }
 }
 
 Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,

@@ -16,6 +16,7 @@ void bind_errors(py::module_& m);
 void bind_fit(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_keep(py::module_& m);
+void bind_methods(py::module_& m);
 void bind_pools(py::module_& m);
 void bind_order_bound(py::module_& m);
 void bind_problem(py::module_& m);

@@ -43,6 +43,7 @@ __all__: list[str] = [
     "buffers_of",
     "check_order",
     "check_planner",
+    "crossings",
     "fit_graph",
     "fit_least_graph",
     "heaviest_clique",
@@ -69,6 +70,7 @@ __all__: list[str] = [
     "sharing_bound",
     "solve_graph",
     "solve_in_order",
+    "solve_methods",
     "solve_problem",
     "verify",
     "why_too_large",
@@ -981,6 +983,23 @@ def check_planner(planner: str, in_python: PythonPlanner | None = None) -> None:
     Raises ValueError where the text asks for no planner, or gives it what it does not take.
     """
 
+def crossings(
+    methods: collections.abc.Sequence[tuple[str, Graph | None, Buffers | None, Problem, typing.Any]],
+    shared: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[collections.abc.Sequence[str]],
+        ]
+    ],
+    peak: typing.SupportsInt | typing.SupportsIndex,
+) -> list[str]:
+    """
+    What is wrong across methods, rows (name, graph, buffers, problem, offsets), in an arena of so many bytes:
+    rows of `shared` are (name, bytes, offset, per method its tensors there).
+    """
+
 def fit_graph(
     graph: Graph,
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
@@ -1200,7 +1219,7 @@ def refute(
 ) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int, int, list[tuple[int, int, int]]]]] | None:
     """
     A proof that no plan fits: (buffers, ordered pairs of them, nodes), a node being (parent, lower, upper,
-    difference, clique as (buffer, begin, end)), -1 for none. Or None. The GIL is released; Ctrl-C ends the search.
+    difference, clique as (buffer, begin, end)), -1 for none. Or None. The GIL is released; Ctrl-C ends it.
     """
 
 def reordered(graph: Graph, ops: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> Graph: ...
@@ -1294,6 +1313,23 @@ def solve_in_order(
     Plans a graph in the order of a rule or search; "best" is never worse than given. The graph in that order,
     and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too, and `on_order`
     is called with each OrderProgress.
+    """
+
+def solve_methods(
+    methods: collections.abc.Sequence[tuple[str, Graph | Problem, StorageOptions | None, str]],
+    shared: collections.abc.Sequence[tuple[str, collections.abc.Sequence[collections.abc.Sequence[str]]]],
+    planner: str = "auto",
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    seed: typing.SupportsInt | typing.SupportsIndex = 0,
+    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+    in_python: PythonPlanner | None = None,
+) -> tuple[Problem, Solution, list[tuple[Graph | None, Buffers, Solution, int]], int]:
+    """
+    Plans methods, rows (name, graph or problem, storage options, order), in one arena, and verifies the result.
+    Rows of `shared` are (name, per method its tensors there). All methods as one problem, its plan, per method
+    the graph in the order of the plan, buffers, plan and bound of all orders, and what every arena needs. Of a
+    problem, there is no graph, and the buffers have only that. Ctrl-C ends searches with what was found.
     """
 
 def solve_problem(

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from .. import _core
 from ..facade import Plan, as_plan
 from ..importers import Captured, captured
-from ..options.checks import check_donated
+from ..options.barriers import with_barriers
 from ..options.layouts import with_layout
-from ..options.taking import Request, request
-from ..planning.registry import check_planner, solve_problem
+from ..options.taking import Request, check_for_problems, request
+from ..planning.registry import MethodMade, MethodRow, check_planner, solve_methods
 from ..plans.crossing import Staying
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..sizes import in_bytes
-from ..solving.planning import plan, storage_of
+from ..solving.planning import storage_of
 from ..text import offer
-from .graphs import Prepared, prepared, with_state
-from .joined import Joined, joined
 from .result import MethodsPlan
-from .sharing import Asked, asked
-
-_FIRST, _LAST, _PARTS = 1, 2, 5  # in the state of a problem
+from .sharing import Known, Tensors, asked
 
 
 def plan_many(
@@ -87,21 +81,22 @@ def plan_many(
     most = None if capacity is None else in_bytes(capacity, "capacity")
     asked_of = _asked(methods, each, options)
     read = {name: _read(name, source, asked_of[name]) for name, source in methods.items()}
-    stays = asked(shared, {name: it.buffers for name, it in read.items()})
-    part = None if limit is None else limit / 2 / len(methods)
-    searching = {"seed": how.seed, "threads": how.threads, "time_limit": part}
-    alone = [_Alone(name, it, stays, planner, asked_of[name], searching) for name, it in read.items()]
-    found = _each(alone)
-    together = joined(found, stays)
-    enough = max(together.problem.load, *(plan.peak for plan in found.values()))
+    stays = asked(shared, Known({name: it.buffers for name, it in read.items()}))
+    rows = [_row(name, it, asked_of[name], stays) for name, it in read.items()]
     left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
-    whole = _whole(together.problem, {**searching, "planner": planner, "time_limit": left}, enough, most)
-    bound = max(plan.lower_bound for plan in found.values())
-    if not any(_may_choose(plan) for plan in found.values()):
-        bound = max(bound, whole.lower_bound)
-    result = _result(found, stays, together, whole, bound)
-    result.verify()
-    return replace(result, seconds=time.perf_counter() - begin)
+    staying = [(name, [list(tensors.get(method, ())) for method in methods]) for name, tensors in stays.items()]
+    try:
+        problem, whole, found, bound = solve_methods(rows, staying, planner, left, how.seed, how.threads, most)
+    except InfeasibleError as error:
+        if error.plan is not None and error.problem is not None:
+            _, solution = cast(Any, error.plan)
+            error.plan = PlanRecord.of(solution, error.problem)
+        raise
+    plans = {row[0]: _plan(row, read[row[0]], made) for row, made in zip(rows, found, strict=True)}
+    lies = zip(stays.items(), problem.size.tolist(), whole.offsets.tolist(), strict=False)
+    shares = tuple(Staying(name, size, offset, tensors) for (name, tensors), size, offset in lies)
+    joint = as_plan(PlanRecord.of(whole, problem))
+    return MethodsPlan(joint, plans, shares, bound, time.perf_counter() - begin)
 
 
 def _asked(methods: Any, each: Any, options: Mapping[str, Any]) -> dict[str, Request]:
@@ -128,127 +123,28 @@ def _read(name: str, source: Any, asked: Request) -> Captured:
         return read._replace(buffers=with_layout(read.buffers, asked.layout))
 
 
-class _Alone:
-    """A method that is planned in an arena of its own, with what stays."""
-
-    def __init__(
-        self,
-        name: str,
-        read: Captured,
-        stays: Sequence[Asked],
-        planner: str,
-        asked: Request,
-        searching: Mapping[str, Any],
-    ) -> None:
-        self.name, self._planner, self._origin = name, planner, read.source
-        search = {option: value for option, value in asked.search.given().items() if option in ("order", "barrier")}
-        self._options = {**asked.sharing.given(), **search, **searching}
-        self._ready: Prepared | None = None
-        with _named(name):
-            if isinstance(read.buffers, _core.Problem):
-                self._source: Any = _throughout(read.buffers, stays, name)
-                self.load = self._source.load
-                return
-            _check_donated(read.buffers, stays, name, asked.sharing.donate)
-            self._storage = storage_of(read, asked.sharing)
-            self._ready = prepared(read.buffers, stays, name, list(asked.sharing.place))
-            self._source, self._options["place"] = self._ready.graph, self._ready.place
-            self._options["alignment"] = self._storage.alignment
-            storage = storage_of(Captured(self._ready.graph), replace(asked.sharing, place=self._ready.place))
-            self.load = _core.buffers_of(self._source, storage).problem.load
-
-    def plan(self, enough: int) -> Plan:
-        """The plan of the method. The first that peaks at or below `enough` will do, if there is one."""
-        with _named(self.name):
-            try:
-                found = plan(self._source, self._planner, capacity=enough or None, **self._options)
-            except InfeasibleError:
-                found = plan(self._source, self._planner, **self._options)
-        if self._ready is not None:
-            found = self._ready.plan(found, self._storage)
-        return as_plan(replace(found, source=self._origin))
+def _row(name: str, read: Captured, asked: Request, stays: Mapping[str, Tensors]) -> MethodRow:
+    """A method as the core takes it, its options checked."""
+    with _named(name):
+        if isinstance(read.buffers, _core.Problem):
+            check_for_problems(asked)
+            alignment = in_bytes(asked.sharing.alignment, "alignment", 1)
+            return name, read.buffers, _core.StorageOptions(alignment=alignment), "given"
+        storage = storage_of(read, asked.sharing)
+        for shared, tensors in stays.items():
+            for tensor in tensors.get(name, ()):
+                if tensor in storage.donate:
+                    raise ValueError(f"donate names {tensor!r}, which stays between the methods as {shared!r}")
+        return name, with_barriers(read.buffers, asked.search.barrier), storage, asked.search.order
 
 
-def _each(methods: Sequence[_Alone]) -> dict[str, Plan]:
-    """A plan of each, the one that needs most first: the others have to fit where that one does."""
-    found: dict[str, Plan] = {}
-    for method in sorted(methods, key=lambda it: -it.load):
-        found[method.name] = method.plan(max((plan.peak for plan in found.values()), default=0))
-    return {method.name: found[method.name] for method in methods}
-
-
-def _check_donated(graph: _core.Graph, stays: Sequence[Asked], method: str, donate: Collection[str]) -> None:
-    """Weights cannot be donated, whatever they are called while the method is planned; nor can what stays."""
-    check_donated(graph, donate)
-    for each in stays:
-        for name in each.tensors.get(method, ()):
-            if name in donate:
-                raise ValueError(f"donate names {name!r}, which stays between the methods as {each.name!r}")
-
-
-def _throughout(problem: _core.Problem, stays: Sequence[Asked], method: str) -> _core.Problem:
-    """The problem in which what stays is alive from the first step to the last."""
-    staying = {name for each in stays for name in each.tensors.get(method, ())}
-    kept = [b for b in range(len(problem)) if problem.name(b) in staying]
-    if not kept:
-        return problem
-    state: list[Any] = list(problem.__getstate__())
-    first, last, parts = (None if state[k] is None else np.array(state[k]) for k in (_FIRST, _LAST, _PARTS))
-    assert first is not None
-    assert last is not None
-    first[kept], last[kept] = first.min(), last.max()
-    if parts is not None:
-        parts = parts[~np.isin(parts[:, 0], kept)]
-    state[_FIRST], state[_LAST], state[_PARTS] = first, last, parts
-    return with_state(state)
-
-
-def _may_choose(plan: Plan) -> bool:
-    """Whether tensors of a graph might share other bytes by choice than they do."""
-    if plan.graph is None or plan.storage is None:
-        return False
-    ops, storage = plan.graph.ops, plan.storage
-    in_place = storage.inplace and any(op.inplace for op in ops)
-    return bool(in_place or (storage.zero_copy and any(op.slices or op.concats for op in ops)))
-
-
-def _whole(problem: _core.Problem, how: Mapping[str, Any], enough: int, capacity: int | None) -> Plan:
-    """The plan of all methods. The first that peaks at or below `enough` will do: a method alone needs as much."""
-    asked = enough if capacity is None else min(enough, capacity)
-    try:
-        found = solve_problem(problem, **how, capacity=asked)
-    except InfeasibleError as error:
-        best: Any = error.plan
-        if best is None and asked < error.lower_bound <= (error.lower_bound if capacity is None else capacity):
-            return _whole(problem, how, error.lower_bound, capacity)  # pins and reserved bytes may need more
-        if best is not None:
-            error.plan = PlanRecord.of(best, problem)
-        error.problem = problem
-        if best is None or (capacity is not None and best.peak > capacity):
-            raise
-        found = best
-    return as_plan(PlanRecord.of(found, problem))
-
-
-def _result(
-    found: Mapping[str, Plan], stays: Sequence[Asked], together: Joined, whole: Plan, bound: int
-) -> MethodsPlan:
-    plans = {}
-    for name, alone in found.items():
-        offsets = together.offsets(name, whole.offsets)
-        peak = int((offsets + alone.problem.size).max(initial=0))
-        plans[name] = replace(
-            alone,
-            offsets=offsets,
-            peak=peak,
-            optimal=peak == alone.lower_bound,
-            winner=whole.winner,
-            seconds=whole.seconds,
-            found_after=whole.found_after,
-            interrupted=alone.interrupted or whole.interrupted,
-        )
-    shared = tuple(Staying(each.name, each.bytes, int(whole.offsets[s]), each.tensors) for s, each in enumerate(stays))
-    return MethodsPlan(whole, plans, shared, bound, whole.seconds)
+def _plan(row: MethodRow, read: Captured, made: MethodMade) -> Plan:
+    """The plan of a method, with offsets in the common arena."""
+    graph, buffers, solution, bound = made
+    if graph is None:
+        return as_plan(PlanRecord.of(solution, buffers.problem, source=read.source))
+    plan = PlanRecord.of(solution, buffers.problem, graph, buffers, row[2], read.source)
+    return as_plan(replace(plan, ordered_by=row[3], proven_of_orders=bound, notes=read.notes))
 
 
 class _named:

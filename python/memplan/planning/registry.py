@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,11 @@ IN_PYTHON = (cp_sat.ROW,)
 _CORE_BY_NAME = {known: row for row in IN_CORE for known in (row.alias, row.name) if known}
 FEATURES = tuple(dict.fromkeys(feature for row in IN_CORE for feature in row.supports))
 _registered: dict[str, PlannerInfo] = {}
+
+# A method as the core takes it, with its order of ops; and its plan, its graph in the order of that, and a bound of all
+# orders.
+MethodRow: TypeAlias = tuple[str, _core.Graph | _core.Problem, _core.StorageOptions, str]
+MethodMade: TypeAlias = tuple[_core.Graph | None, _core.Buffers, _core.Solution, int]
 
 
 def planners() -> list[PlannerInfo]:
@@ -190,6 +195,20 @@ def plan_graph_pools(
     """The same of a graph, its ops in the order of a rule or search."""
     options = (planner, _in_python(planner), time_limit, seed, threads, on_order)
     return _core.plan_graph_pools(graph, order, pools, storage, accesses, *options)
+
+
+def solve_methods(
+    methods: Sequence[MethodRow],
+    shared: Sequence[tuple[str, list[list[str]]]],
+    planner: str,
+    time_limit: float | None,
+    seed: int,
+    threads: int,
+    capacity: int | None,
+) -> tuple[_core.Problem, _core.Solution, list[MethodMade], int]:
+    """Plans several methods in one arena: as one problem, its plan, each method, and what every arena needs."""
+    options = (time_limit, seed, threads, capacity)
+    return _core.solve_methods(methods, shared, planner, *options, _in_python(planner))
 
 
 def solve_graph(

@@ -1,0 +1,39 @@
+// Crossings: a check across methods that share an arena, of graphs and offsets alone. Shared tensors lie where they
+// should in each method, and nothing else ever uses their bytes. It shares nothing with what plans methods.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memplan/graph.hpp"
+#include "memplan/problem.hpp"
+#include "memplan/replay.hpp"
+
+namespace memplan {
+
+// A method as it lies in the arena: tensors and workspaces of a graph, or buffers of a problem.
+struct PlacedMethod {
+  std::string name;
+  const Graph* graph = nullptr;
+  Addresses addresses = {};  // of the graph
+  const Problem* problem = nullptr;
+  std::span<const Bytes> offsets = {};  // of the problem
+};
+
+// A tensor that stays where it is between methods.
+struct PlacedStaying {
+  std::string name;
+  Bytes bytes = 0;
+  Bytes offset = 0;
+  std::vector<std::vector<std::string>> tensors;  // per method, its names there: none, one or two
+};
+
+// What is wrong, as messages: what ends beyond `peak`, shared tensors that are elsewhere, and what uses their bytes but
+// does not belong to them. These are views and overwrites of theirs, what lies on the way where one is written over the
+// other, slices that show their bytes as they are, and views of those. O(n log n) for n tensors, ops and views, and
+// O(n) for each shared tensor whose bytes others use.
+std::vector<std::string> crossings(std::span<const PlacedMethod> methods, std::span<const PlacedStaying> shared,
+                                   Bytes peak);
+
+}  // namespace memplan

@@ -1,0 +1,55 @@
+// Staying: a method's graph as it is planned, so that what stays has a place in it from the first step to the last.
+//
+// A weight does so already. So whatever owns the bytes of what stays becomes a weight:
+//
+//     input, weight      is called a weight, and weights are placed
+//     made by an op      is written over a weight that is there before
+//     read and written   the second is written over the first, through ops that may write in place
+//
+// Weights that do not stay are called inputs meanwhile, where neither have a place of their own; otherwise they are
+// excluded.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memplan/buffers.hpp"
+#include "memplan/graph.hpp"
+#include "memplan/methods.hpp"
+#include "memplan/storage.hpp"
+
+namespace memplan {
+
+// What is written over what in the graph that is planned alone: an output, and the input that it takes by choice.
+struct OverInput {
+  Index output;
+  Index input;
+  Bytes offset;
+};
+
+// A method's own graph, the one to plan, and how they differ. Both have the same tensors in the same order; the one to
+// plan has some more behind them.
+struct Prepared {
+  std::shared_ptr<const Graph> own, graph;
+  Place place;
+  std::vector<Index> before;  // per tensor that only `graph` has, what is written over it
+  std::vector<OverInput> taken;
+
+  bool changed() const { return graph != own; }
+
+  // From the plan of `graph` in some order: the method's own graph in that order, and its buffers.
+  std::pair<std::shared_ptr<const Graph>, Buffers> restored(const Graph& planned, Buffers buffers) const;
+};
+
+// The graph of a method in which what stays does so; `position` is the method's in `tensors` of what stays. Throws
+// GraphError that names the tensor, the method and the reason where one cannot. O(n), and O(n) for each that is written
+// over what was read.
+Prepared prepared(const Method& method, std::size_t position, std::span<const Staying> shared);
+
+// The problem in which these buffers are alive from the first step to the last, and all are aligned. O(n).
+Problem alive_throughout(const Problem& problem, const std::vector<bool>& staying, Bytes alignment);
+
+}  // namespace memplan
