@@ -7,6 +7,7 @@ labels among them, so that training has a loss; `inference_inputs` leaves the la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -132,6 +133,16 @@ CATALOGUE: Mapping[str, Callable[[], Example]] = {
     "llama": llama,
     "whisper": whisper,
 }
+
+
+@cache
+def imported(name: str, train: bool) -> dict[str, Any]:
+    """What the importer makes of a model, as a graph dict; of its training, or of inference."""
+    from memplan.importers.torch import import_torch
+
+    example = CATALOGUE[name]()
+    example.model.train(train)
+    return import_torch(example.model, kwargs=dict(example.inputs) if train else inference_inputs(example), train=train)
 
 
 def llama_7b(layers: int = 32) -> nn.Module:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,18 +19,45 @@ from builders.torch_nets import names, tensor
 from memplan.importers.torch import import_torch
 
 
+def check_layouts(graph: memplan.Graph) -> None:
+    """What every entry promises, as far as the graph itself shows it."""
+    bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors}
+    placed = {view[0] for op in graph.ops for view in op.aliases}
+    for op in graph.ops:
+        for output, source, offset in (*op.inplace, *op.slices):
+            assert bytes_of[output] == bytes_of[source] > 0
+            assert offset == 0
+            assert output not in placed
+        parts: Sequence[tuple[str, str, int]] = op.concats
+        assert all(offset + bytes_of[part] <= bytes_of[whole] for whole, part, offset in parts)
+
+
+# The activations of each model, and how often it has them.
+ACTIVATIONS = {
+    "resnet": ("relu", 13),
+    "convnext": ("gelu", 4),
+    "swin": ("gelu", 4),
+    "vit": ("gelu", 2),
+    "gpt2": ("tanh", 2),
+    "t5": ("relu", 4),
+    "llama": ("silu", 2),
+    "whisper": ("gelu", 6),
+}
+
+
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("name", models.CATALOGUE)
 def test_transformers_models(name: str, train: bool) -> None:
-    example = models.CATALOGUE[name]()
-    example.model.train(train)
-    inputs = dict(example.inputs) if train else models.inference_inputs(example)
-    graph = import_torch(example.model, kwargs=inputs, train=train)
+    example, graph = models.CATALOGUE[name](), models.imported(name, train)
     plan = memplan.plan(graph)
-    assert set(names(graph, "input")) == set(inputs)
+    assert set(names(graph, "input")) == set(example.inputs if train else models.inference_inputs(example))
     assert not any(name.startswith("constant") for name in names(graph, "weight"))
     assert plan.peak >= plan.lower_bound > 0
     assert ("loss" in graph["outputs"]) is train
+    assert plan.graph is not None
+    check_layouts(plan.graph)
+    activation, count = ACTIVATIONS[name]
+    assert Counter(op.type for op in plan.graph.ops if op.inplace)[f"aten.{activation}.default"] == count
 
 
 @pytest.mark.parametrize("name", ["resnet", "convnext", "swin", "vit"])
@@ -36,7 +65,7 @@ def test_exported_transformers_models(name: str) -> None:
     example = models.CATALOGUE[name]()
     inputs = models.inference_inputs(example)
     exported = import_torch(export(example.model, (), inputs))
-    module = import_torch(example.model, kwargs=inputs)
+    module = models.imported(name, False)
     assert tensor(exported, exported["outputs"][0])["bytes"] == tensor(module, module["outputs"][0])["bytes"]
     ratio = memplan.plan(exported).lower_bound / memplan.plan(module).lower_bound
     assert 1.0 <= ratio < 1.15  # a node's workspace counts as alive for all of the node
@@ -79,10 +108,8 @@ def test_the_load_is_what_a_real_run_holds(name: str) -> None:
     example.model.train()
     with LiveBytes(held) as training:
         example.model(**example.inputs).loss.backward()
-    example.model.zero_grad()
     as_eager: dict[str, Any] = {"inplace": False, "zero_copy": False}
-    trained = memplan.plan(import_torch(example.model, kwargs=example.inputs, train=True), **as_eager).lower_bound
-    inferred = memplan.plan(import_torch(example.model.eval(), kwargs=inputs), **as_eager).lower_bound
+    trained, inferred = (memplan.plan(models.imported(name, train), **as_eager).lower_bound for train in (True, False))
     assert 0.6 * inference.peak < inferred <= inference.peak
     assert trained == pytest.approx(training.peak, rel=0.05)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import export
 
 import memplan
-from builders import models
 from builders.torch_nets import Net
 from memplan.importers.torch.relations import is_dense, lie_alike
 
@@ -452,46 +450,3 @@ def test_types_that_the_caller_adds_to_a_traced_graph() -> None:
     assert relations(graph)["norm.layernorm"] == ([("norm.layernorm", "add", 0)], [])
     graph = memplan.capture(export(Block(), (X, X.clone())), inplace_ops=["aten.layer_norm.default"]).graph
     assert "norm.layer_norm" in relations(graph)
-
-
-# Models
-
-
-def check_layouts(graph: memplan.Graph) -> None:
-    """What every entry promises, as far as the graph itself shows it."""
-    bytes_of = {tensor.name: tensor.bytes for tensor in graph.tensors}
-    placed = {view[0] for op in graph.ops for view in op.aliases}
-    for op in graph.ops:
-        for output, source, offset in (*op.inplace, *op.slices):
-            assert bytes_of[output] == bytes_of[source] > 0
-            assert offset == 0
-            assert output not in placed
-        parts: Sequence[View] = op.concats
-        assert all(offset + bytes_of[part] <= bytes_of[whole] for whole, part, offset in parts)
-
-
-# The activations of each model, and how often it has them.
-ACTIVATIONS = {
-    "resnet": ("relu", 13),
-    "convnext": ("gelu", 4),
-    "swin": ("gelu", 4),
-    "vit": ("gelu", 2),
-    "gpt2": ("tanh", 2),
-    "t5": ("relu", 4),
-    "llama": ("silu", 2),
-    "whisper": ("gelu", 6),
-}
-
-
-@pytest.mark.parametrize("train", [False, True])
-@pytest.mark.parametrize("name", models.CATALOGUE)
-def test_transformers_models(name: str, train: bool) -> None:
-    example = models.CATALOGUE[name]()
-    example.model.train(train)
-    inputs = dict(example.inputs) if train else models.inference_inputs(example)
-    graph = memplan.capture(example.model, kwargs=inputs, train=train).graph
-    assert isinstance(graph, memplan.Graph)
-    check_layouts(graph)
-    activation, count = ACTIVATIONS[name]
-    assert Counter(op.type for op in graph.ops if op.inplace)[f"aten.{activation}.default"] == count
-    memplan.plan(graph)

@@ -321,14 +321,6 @@ class Branches(nn.Module):
         return x + sum(kept)[:, None]
 
 
-def infer(name: str) -> None:
-    from builders import models
-
-    example = models.CATALOGUE[name]()
-    inputs = models.inference_inputs(example)
-    compile_and_run(lambda: example.model(**inputs, return_dict=False))
-
-
 def train(name: str) -> None:
     """The gradients of the loss as one graph."""
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -354,7 +346,6 @@ def train(name: str) -> None:
 NETS: dict[str, Callable[[], None]] = {
     "mlp": lambda: compile_and_run(mlp(), torch.randn(4, 16)),
     "branches": lambda: compile_and_run(Branches().eval(), torch.randn(2, 8, 12, 12)),
-    "gpt2": lambda: infer("gpt2"),
     "gpt2 training": lambda: train("gpt2"),
 }
 
