@@ -47,9 +47,8 @@ struct MethodsPlan {
   Problem problem;                  // what stays, as it was asked for; then the buffers of each method
   Plan plan;                        // of that problem
   std::vector<MethodPlan> methods;  // as they were given
-  Bytes lower_bound =
-      0;               // no arena for all methods is smaller, in their orders of ops, whatever shares bytes by choice
-  double seconds = 0;  // wall time of all planning
+  Bytes lower_bound = 0;            // no arena for all methods is smaller, in their orders, whatever shares bytes
+  double seconds = 0;               // wall time of all planning
 };
 
 // Half of a time limit is for the methods alone, in equal parts. The capacity is that of the common arena. The result is

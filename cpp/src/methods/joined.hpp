@@ -1,7 +1,7 @@
-// Joined: methods as one problem: their steps one after another, and what stays alive throughout.
+// Joined: methods as one problem. Their steps come one after another, and what stays is alive throughout.
 //
-// A buffer in which nothing lies but what stays is, in the one problem, the first of that. Any other buffer in which
-// something stays is in use only where that is not, and lies at a fixed distance from it.
+// What stays is one buffer, whichever methods have it. A method's buffer that holds nothing else is that buffer. One that
+// holds more lies at a fixed distance from it, and has a shape: only its other bytes are in use.
 #pragma once
 
 #include <span>

@@ -6,8 +6,8 @@
 //     made by an op      is written over a weight that is there before
 //     read and written   the second is written over the first, through ops that may write in place
 //
-// Weights that do not stay are called inputs meanwhile, where neither have a place of their own; otherwise they are
-// excluded.
+// Weights that do not stay must not get a place by that. If inputs have no place either, such weights are called inputs
+// meanwhile; otherwise they are excluded.
 #pragma once
 
 #include <memory>

@@ -1,17 +1,17 @@
 // EjectionSearch: a plan below a target, for conflicts and shapes: a buffer that finds no place ejects what is in its
 // way.
 //
-//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 is in the pool. It goes where the penalties of what it ejects are
-//            │┌───────┐ ┌───┐          least: of 3 alone rather than of 0 and 1. Then 3 is in the pool, and the
-//            ││ 1     │ │ 3 │          penalty of 4 is raised, since it was hard to place: it will not be
-//            │├──────┬┴─┴───┤          ejected soon. When the pool is empty there is a plan, and the target
-//            ││ 0    │  2   │   + 4    is lowered.
+//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 waits for a place. It goes where the penalties of what it ejects are
+//            │┌───────┐ ┌───┐          least: of 3 alone rather than of 0 and 1. Then 3 waits, and the penalty of
+//            ││ 1     │ │ 3 │          4 is raised: it was hard to place, so it will not be ejected soon. When
+//            │├──────┬┴─┴───┤          nothing waits any more, there is a plan, and the target is lowered.
+//            ││ 0    │  2   │   + 4
 //            └┴──────┴──────┴─▶
 //
 // Only offsets matter at which a buffer touches another one, from above or from below, and the two ends: between them
 // the sum does not fall. One sweep over what is in the way finds the least. Ties are broken by chance.
 //
-// Runs take the next buffer from the pool by chance, or the largest, in turn; penalties begin at 1 in each. A run that
+// In turn, a run takes waiting buffers by chance, or the largest first. Penalties begin at 1 in each run. A run that
 // moves many buffers in vain is given up. The target is then set less low, and the next run may be longer.
 //
 // Complexity: O(n) for a buffer moved, with shapes O(k log k) for k ranges that are in the way. Guarantee: none.
