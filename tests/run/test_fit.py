@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -32,13 +34,20 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3), *blocks, nn.Flatten(), nn.Dropout(0.2), nn.Linear(4 * 36, 3))
 
 
+@cache
+def captured() -> tuple[nn.Module, memplan.Network, memplan.Plan]:
+    net = network()
+    traced = memplan.capture(net, args=(torch.randn(2, 3, 8, 8),), train=True)
+    return net, traced, memplan.plan(traced, alignment=64)
+
+
 @pytest.mark.parametrize(
     ("percent", "way"), [(80, "recompute"), (60, "recompute"), (50, "recompute"), (70, "offload"), (50, "offload")]
 )
 def test_training_gives_the_same_gradients(percent: int, way: str) -> None:
-    net, x = network(), torch.randn(2, 3, 8, 8)
-    whole = memplan.plan(net, args=(x,), train=True, alignment=64)
-    plan = memplan.fit(net, whole.load * percent // 100, args=(x,), train=True, alignment=64, allow=[way], time_limit=2)
+    net, traced, whole = captured()
+    x = torch.randn(2, 3, 8, 8)
+    plan = memplan.fit(traced, whole.load * percent // 100, alignment=64, allow=[way], time_limit=2)
     assert plan.peak <= whole.load * percent // 100
     assert {change.kind for change in plan.changes} == {way}
     statistics = {name: tensor.clone() for name, tensor in net.named_buffers()}
