@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .text import counted
+
 _UNITS = {"b": 1} | {
     f"{letter}{kind}b": base**power
     for power, letter in enumerate("kmgt", 1)
@@ -120,8 +122,8 @@ def format_bytes(size: int) -> str:
 
 
 def with_bytes(size: int) -> str:
-    """Bytes in a readable unit, and all of them: ``with_bytes(1536)`` is ``'1.50 KiB (1,536 bytes)'``."""
-    return f"{format_bytes(size)} ({size:,} bytes)"
+    """All bytes, and from 1 KiB on in a readable unit too: ``with_bytes(1536)`` is ``'1.50 KiB (1,536 bytes)'``."""
+    return counted(size, "bytes") if size < 1024 else f"{format_bytes(size)} ({size:,} bytes)"
 
 
 def byte_range(row: Any, where: str) -> tuple[int, int, int, int]:

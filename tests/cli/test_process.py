@@ -21,7 +21,7 @@ from builders.interrupting import FOREVER, SOON, signals
 def test_process_plans(lifetimes: Path, tmp_path: Path) -> None:
     result = shell("plan", lifetimes, "--json", tmp_path / "p.json")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "16 B (16 bytes)" in result.stdout
+    assert "16 bytes" in result.stdout
     assert json.loads((tmp_path / "p.json").read_text())["peak"] == 16
 
 

@@ -47,7 +47,7 @@ def html_of(thing: object) -> str:
 def test_a_plan_shows_figures_and_its_picture() -> None:
     plan = memplan.plan(memplan.Problem([4, 2, 0, 3], [0, 2, 0, 4], [4, 8, 8, 8], 1, list("abcd")), "first_fit")
     html = html_of(plan)
-    assert rows(html)["peak"] == f"{plan.peak} B ({plan.peak} bytes), {1 - plan.peak / 9:.1%} below naive"
+    assert rows(html)["peak"] == f"{plan.peak} bytes, {1 - plan.peak / 9:.1%} below naive"
     assert picture(html) == (990, 550)
 
 
@@ -74,8 +74,8 @@ def test_a_problem_shows_counts_and_its_load() -> None:
     html = html_of(problem)
     assert rows(html) == {
         "buffers": "2",
-        "bytes": "12 B (12 bytes)",
-        "load": "8 B (8 bytes)",
+        "bytes": "12 bytes",
+        "load": "8 bytes",
         "steps": "1 to 9",
         "alignment": "4, 16",
         "parts": "2, of 1 buffers",

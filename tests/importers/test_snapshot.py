@@ -536,7 +536,7 @@ def test_the_report_shows_what_fragmentation_costs() -> None:
     assert str(found.report(memplan.plan(found))) == (
         "reserved      2.00 MiB (2,097,152 bytes): the most that segments held at once\n"
         "allocated     1.00 KiB (1,024 bytes): the most in use at once, of 1 block\n"
-        "requested     700 B (700 bytes): the same without rounding\n"
+        "requested     700 bytes: the same without rounding\n"
         "static plan   1.00 KiB (1,024 bytes)\n"
         "fragmentation 2.00 MiB (2,096,128 bytes), 100.0% of what was reserved"
     )
@@ -547,7 +547,7 @@ def test_the_report_shows_what_fragmentation_costs() -> None:
     text = str(unknown.report(memplan.plan(unknown)))
     assert "reserved      unknown: the snapshot has no segments" in text
     assert "fragmentation" not in text
-    assert "none: the plan needs 5 B (5 bytes) more" in str(memplan.Fragmentation(5, 0, 0, 10, ()))
+    assert "none: the plan needs 5 bytes more" in str(memplan.Fragmentation(5, 0, 0, 10, ()))
 
 
 def test_the_command_shows_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

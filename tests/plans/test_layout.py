@@ -13,7 +13,7 @@ import memplan
 from memplan import generate
 from memplan.draw.layout import HEADER, layout_rows, summary_rows
 from memplan.plans.record import FiledOrder
-from memplan.printing.units import format_bytes, gap_text, seconds, unit_of
+from memplan.printing.units import format_bytes, gap_text, seconds, unit_of, with_bytes
 
 VIEWS: dict[str, Any] = {
     "tensors": [
@@ -187,7 +187,7 @@ def test_the_summary_says_what_is_proven_of_all_orders() -> None:
     assert figures(best)["order"] == "best: no order needs less"
     assert figures(best)["proof"] == "optimal in any order: the peak equals the load"
     below = dataclasses.replace(best, peak=best.peak + 1)
-    assert figures(below)["order"] == f"best: no order needs less than {best.peak:,} bytes"
+    assert figures(below)["order"] == f"best: no order needs less than {with_bytes(best.peak)}"
     streams = dataclasses.replace(best, filed_order=FiledOrder(best.order, 0))
     assert figures(streams)["order"] == "best"
 

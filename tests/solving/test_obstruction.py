@@ -76,7 +76,7 @@ def test_what_would_have_to_go() -> None:
     lines = str(found).splitlines()
     assert lines[0] == "fewest buffers that no plan places together within 8 bytes:"
     assert lines[2] == "  b: 4 bytes, alive in [1, 3), pinned to offset 4"
-    assert lines[3] == "the whole needs at least 12 bytes; the best plan found needs 12"
+    assert lines[3] == "the whole needs at least 12 bytes; the best plan found needs 12 bytes"
     free = memplan.obstruction(problem.with_pins([-1, 2]), "8")
     assert free is not None
     assert "the pin of 'b'" in free.without

@@ -211,12 +211,12 @@ def _changes(plan: PlanRecord) -> str:
 
 
 def _proof(plan: PlanRecord) -> str:
-    bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {plan.lower_bound:,} bytes"
+    bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {with_bytes(plan.lower_bound)}"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
     text = f"{state(plan)}, not proven optimal"
     if plan.placement_optimal:
-        return f"{text}: {plan.lower_bound:,} bytes are needed whatever is shared; optimal for what is shared here"
+        return f"{text}: {with_bytes(plan.lower_bound)} are needed whatever is shared; optimal for what is shared here"
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
 
 
@@ -227,7 +227,7 @@ def _order(plan: PlanRecord) -> str:
     if plan.order_optimal:
         return f"{plan.ordered_by}: no order needs less"
     bound = plan.order_bound
-    return f"{plan.ordered_by}: no order needs less than {bound:,} bytes" if bound else plan.ordered_by
+    return f"{plan.ordered_by}: no order needs less than {with_bytes(bound)}" if bound else plan.ordered_by
 
 
 def line_text(plan: PlanRecord) -> str:

@@ -15,7 +15,7 @@ from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..proofs.refutation import Refutation, refuted
-from ..sizes import in_bytes
+from ..sizes import in_bytes, with_bytes
 from ..text import printable
 
 _Answer = Literal["fits", "refuted", "open"]
@@ -55,15 +55,16 @@ class Obstruction:
 
     def __str__(self) -> str:
         few = "fewest buffers" if self.irreducible else "buffers"
-        lines = [f"{few} that no plan places together within {self.capacity:,} bytes:"]
+        lines = [f"{few} that no plan places together within {with_bytes(self.capacity)}:"]
         pins = self.problem.pins
         for b, name in list(enumerate(self.buffers))[:_SHOWN]:
             life = f"[{self.problem.first[b]}, {self.problem.last[b]})"
             pinned = "" if pins is None or pins[b] < 0 else f", pinned to offset {pins[b]:,}"
-            lines.append(f"  {printable(name)}: {self.problem.size[b]:,} bytes, alive in {life}{pinned}")
+            lines.append(f"  {printable(name)}: {with_bytes(int(self.problem.size[b]))}, alive in {life}{pinned}")
         if len(self.buffers) > _SHOWN:
             lines.append(f"  … and {len(self.buffers) - _SHOWN} more")
-        lines.append(f"the whole needs at least {self.lower_bound:,} bytes; the best plan found needs {self.peak:,}")
+        bound, peak = with_bytes(self.lower_bound), with_bytes(self.peak)
+        lines.append(f"the whole needs at least {bound}; the best plan found needs {peak}")
         if self.without:
             lines.append("it fits without any one of these: " + ", ".join(map(printable, self.without)))
         return "\n".join(lines)

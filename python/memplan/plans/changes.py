@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..sizes import with_bytes
+
 
 @dataclass(frozen=True)
 class Change:
@@ -42,12 +44,12 @@ class Change:
     def why(self) -> str:
         """What is won by it, as a sentence."""
         if self.kind in ("recompute", "offload"):
-            return f"{self.bytes:,} bytes are free from {self.after!r} to {self.before!r}"
+            return f"{with_bytes(self.bytes)} are free from {self.after!r} to {self.before!r}"
         if self.kind == "order":
             return "the load is lower in this order"
         if self.kind == "hand_over":
             return "the caller gets it as soon as nothing uses it"
-        return f"{self.bytes:,} bytes of a graph input are written over"
+        return f"{with_bytes(self.bytes)} of a graph input are written over"
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain Python objects."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .. import _core
 from ..inplace_ops import INPLACE_OPS, matches
+from ..sizes import with_bytes
 from .dataflow import Dataflow
 
 # From the rule that is lifted most easily to those that no option lifts.
@@ -70,7 +71,7 @@ def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[
     relations = [offset for out, inp, offset in op.inplace if (out, inp) == (dataflow.tensors[output].name, name)]
     offset, size = next(iter(relations), 0), dataflow.tensors[output].bytes
     if dataflow.tensors[source].bytes < offset + size:
-        yield "too small", f"{name} has {dataflow.tensors[source].bytes:,} bytes"
+        yield "too small", f"{name} has {with_bytes(dataflow.tensors[source].bytes)}"
     if kind == "weight":
         yield "kept", f"{name} is a weight"
     begin = dataflow.offset[source] + offset

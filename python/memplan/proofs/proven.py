@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..sizes import with_bytes
-from ..text import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +26,6 @@ class Proven:
     by: str
 
     def __str__(self) -> str:
-        size = with_bytes(self.bytes) if self.bytes >= 1024 else counted(self.bytes, "bytes")
-        return f"{self.what} {size}. Proven by {self.by}."
+        return f"{self.what} {with_bytes(self.bytes)}. Proven by {self.by}."
 
     __repr__ = __str__

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...plans.record import PlanRecord
+from ...sizes import with_bytes
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class PlannedArena:
         return self._greedy()
 
     def __str__(self) -> str:
-        peak = f"{self.name}: {self.bytes:,} bytes"
+        peak = f"{self.name}: {with_bytes(self.bytes)}"
         return f"{peak}, by greedy" if self.plan is None else f"{peak}; {self.plan}"
 
 

@@ -25,6 +25,7 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_
 
 from ... import _core
 from ...plans.failing import InfeasibleError
+from ...sizes import with_bytes
 from .copies import AGAIN
 from .holding import held
 from .joint import Joint, cost_of_node
@@ -115,7 +116,7 @@ def within(cuts: Any, budget: int) -> Partition:
     if search.best is not None:
         return search.best.found
     least = min(usual.peak, search.least.holds if search.least else usual.peak)
-    text = f"no partition of the graph was found that fits {budget:,} bytes"
+    text = f"no partition of the graph was found that fits {with_bytes(budget)}"
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
 

@@ -32,7 +32,7 @@ from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
 from ...plans.failing import InfeasibleError
-from ...sizes import Budget
+from ...sizes import Budget, with_bytes
 from .budget import WithinBudget
 from .compiled import forget_since, loaded_since, times_loaded
 from .leaving import Outputs, Step
@@ -121,7 +121,7 @@ def _within(
         return search.best.found
     if search.least is None:
         raise reasons[0]
-    text = f"no partition of the graph was found that fits {budget:,} bytes as Inductor fuses it"
+    text = f"no partition of the graph was found that fits {with_bytes(budget)} as Inductor fuses it"
     least = search.least.holds
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
