@@ -1,4 +1,4 @@
-"""A network in two memories, and what each byte of the first saves, as memories.md has them."""
+"""A network in two pools, and what each byte of the first saves, as memories.md has them."""
 
 import memplan
 from memplan import Pool

@@ -48,7 +48,7 @@ from .planning.registry import planner_names, planners, register
 from .plans.changes import Change, Fitting
 from .plans.failing import InfeasibleError
 from .plans.fragmentation import Fragmentation, PoolUse
-from .plans.pools import Memories, Memory, Pool
+from .plans.pools import PlannedPool, PlannedPools, Pool
 from .plans.ranged import AtSize, Ranged
 from .plans.slots import Sharing, Slot
 from .plans.tensors import Tensors
@@ -81,8 +81,6 @@ __all__ = [
     "InfeasibleError",
     "InvalidPlanError",
     "Largest",
-    "Memories",
-    "Memory",
     "MethodsPlan",
     "MissingDependencyError",
     "Network",
@@ -99,6 +97,8 @@ __all__ = [
     "Placement",
     "Plan",
     "PlanDiff",
+    "PlannedPool",
+    "PlannedPools",
     "PlannerError",
     "PlannerInfo",
     "Pool",

@@ -67,7 +67,7 @@ def next_multiple(offset: int, alignment: int) -> int:
 def expect(planner: str, columns: Columns, pairs: Pairs, pools: Pools) -> None:
     """The planner puts the same buffers into the same pools as `pools` says, in that order."""
     plan = memplan.plan(problem_of(columns, pairs), planner)
-    assert plan.pools == len(pools)
+    assert plan.objects == len(pools)
     assert plan.offsets.tolist() == end_to_end(columns, pools)
 
 

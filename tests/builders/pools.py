@@ -41,9 +41,9 @@ def solve(made: oracle.PooledCase) -> Solved:
             raise
         return Solved(None, [], True, time.process_time() - start)
     seconds = time.process_time() - start
-    memories = plan.memories
-    assert memories is not None
-    begin = [memory.begin for memory in memories.values()]
-    pool = memories.of_buffer.tolist()
+    pools = plan.pools
+    assert pools is not None
+    begin = [memory.begin for memory in pools.values()]
+    pool = pools.of_buffer.tolist()
     offset = [at - begin[p] for at, p in zip(plan.offsets.tolist(), pool, strict=True)]
-    return Solved(pool, offset, memories.cost_optimal, seconds)
+    return Solved(pool, offset, pools.cost_optimal, seconds)

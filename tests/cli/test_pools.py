@@ -17,7 +17,7 @@ def test_pools_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     assert "sram" in shown
     assert "proven to be the least" in shown
-    sram, dram = json.loads(target.read_text())["memories"]
+    sram, dram = json.loads(target.read_text())["pools"]
     assert (sram["capacity"], sram["alignment"], sram["base"], sram["cost_per_byte"]) == (2**20, 64, 128, 0.5)
     assert (dram["capacity"], dram["cost_per_byte"]) == (None, 2)
 

@@ -75,7 +75,7 @@ def test_rows_are_the_plans_by_peak() -> None:
         plan, row = memplan.plan(HARD, name), comparison[name]
         assert row.plan == plan
         assert (row.peak, row.lower_bound, row.load, row.naive) == (plan.peak, plan.lower_bound, plan.load, plan.naive)
-        assert (row.winner, row.pools, row.error, row.reason) == (plan.winner, plan.pools, "", "")
+        assert (row.winner, row.objects, row.error, row.reason) == (plan.winner, plan.objects, "", "")
         assert row.saved == 1 - plan.peak / plan.naive
         assert row.seconds is not None
         assert row.seconds > 0
@@ -144,7 +144,7 @@ def test_what_is_refused_says_why_and_the_rest_go_on(monkeypatch: pytest.MonkeyP
     assert (refused.peak, refused.gap, refused.saved, refused.optimal, refused.plan) == (None, None, None, False, None)
     assert "does not support conflicts" in refused.reason
     assert "memplan[exact]" in lacks.reason
-    assert "needs OR-tools: pip install 'memplan[exact]'" in str(comparison)
+    assert "needs OR-tools" in str(comparison)
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), RuntimeError("odd"), AssertionError("odd")], ids=repr)

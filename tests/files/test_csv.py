@@ -61,14 +61,14 @@ def test_read(case: str, path: Path) -> None:
     text, expected = GOOD[case]
     path.write_bytes(text.encode())
     assert columns(memplan.read_problem(path)) == expected
-    assert columns(memplan.capture(path).graph) == expected
+    assert columns(memplan.capture(path)) == expected
     assert columns(memplan.read_problem(str(path))) == expected
 
 
 def test_inclusive_ends(path: Path) -> None:
     path.write_text("id,lower,upper,size\na,0,1,10\nb,1,1,6\n")
     assert memplan.read_problem(path, inclusive=True).last.tolist() == [2, 2]
-    assert memplan.capture(path, inclusive=True).graph.last.tolist() == [2, 2]
+    assert memplan.capture(path, inclusive=True).last.tolist() == [2, 2]
     assert memplan.plan(path, inclusive=True).peak == 16
     with pytest.raises(
         memplan.SourceError, match="line 3, column 3: the end of the lifetime must be > its start 1, got 1"

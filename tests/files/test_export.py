@@ -211,9 +211,9 @@ def test_json_of_shapes_and_conflicts(tmp_path: Path) -> None:
     ]
     assert "parts" not in spec["buffers"][1]
     assert spec["conflicts"] == [[0, 2], [1, 2]]
-    assert "pools" not in spec
+    assert "objects" not in spec
     back = memplan.read_plan(tmp_path / "plan.json")
-    assert (back.problem, back.offsets.tolist(), back.pools) == (plan.problem, [0, 4, 8], 0)
+    assert (back.problem, back.offsets.tolist(), back.objects) == (plan.problem, [0, 4, 8], 0)
 
 
 def test_json_of_shapes_and_conflicts_is_verified(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_json_of_shapes_and_conflicts_is_verified(tmp_path: Path) -> None:
             memplan.read_plan(tmp_path / "plan.json")
 
 
-def test_json_keeps_pools(plan: memplan.Plan, tmp_path: Path) -> None:
-    dataclasses.replace(plan, pools=2).to_json(tmp_path / "plan.json")
-    assert memplan.read_plan(tmp_path / "plan.json").pools == 2
+def test_json_keeps_objects(plan: memplan.Plan, tmp_path: Path) -> None:
+    dataclasses.replace(plan, objects=2).to_json(tmp_path / "plan.json")
+    assert memplan.read_plan(tmp_path / "plan.json").objects == 2
 
 
 def test_json_says_what_tensors_share(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_json_without_what_may_be_left_out_is_read(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     plan = memplan.read_plan(tmp_path / "plan.json")
     assert plan.problem == memplan.Problem([4096], [0], [2], 1, ["t"])
-    assert (plan.planner, plan.peak, plan.pools) == ("auto", 4096, 0)
+    assert (plan.planner, plan.peak, plan.objects) == ("auto", 4096, 0)
 
 
 def test_json_as_documented_is_read(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_json_as_documented_is_read(tmp_path: Path) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     (tmp_path / "plan.json").write_text(example)
     plan, spec = memplan.read_plan(tmp_path / "plan.json"), json.loads(example)
-    assert (plan.peak, plan.lower_bound, plan.pools) == (spec["peak"], spec["lower_bound"], spec["pools"])
+    assert (plan.peak, plan.lower_bound, plan.objects) == (spec["peak"], spec["lower_bound"], spec["objects"])
     assert len(plan.problem.parts) == 2
     assert plan.problem.conflicts.tolist() == spec["conflicts"]
     plan.to_json(tmp_path / "again.json")
@@ -439,8 +439,8 @@ BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignmen
         ({"conflicts": [[0, -1]]}, r"conflicts\[0\] must hold positions of buffers, 0 to 6, got -1"),
         ({"conflicts": [[False, 1]]}, r"conflicts\[0\] must hold positions of buffers, 0 to 6, got False"),
         ({"conflicts": [[1, 1]]}, "conflicts must be between two buffers, got buffer 1 twice"),
-        ({"pools": "2"}, "pools must be of type int, got '2'"),
-        ({"pools": -1}, "pools must be >= 0, got -1"),
+        ({"objects": "2"}, "objects must be of type int, got '2'"),
+        ({"objects": -1}, "objects must be >= 0, got -1"),
         ({"naive": "2"}, "naive must be of type int, got '2'"),
         ({"naive": -1}, "naive must be >= 0 bytes, got -1"),
     ],

@@ -370,7 +370,7 @@ def test_wrapper_of_a_net(net: str, rule: str) -> None:
     plan = plan_of(lives, rule)
     assert takeovers(plan) == by_torch
     made = [life.size for name, life in lives.items() if name not in by_torch]
-    assert plan.pools == len(made)
+    assert plan.objects == len(made)
     assert plan.peak == sum(made)
 
 
@@ -401,5 +401,5 @@ def test_what_the_compiled_code_says() -> None:
     for rule in RULES:  # nothing has to wait here
         plan_here = plan_of(lives, rule)
         assert takeovers(plan_here) == by_code
-        assert plan_here.pools == len(re.findall(r"= empty_strided_cpu\(", code))
+        assert plan_here.objects == len(re.findall(r"= empty_strided_cpu\(", code))
     assert by_code

@@ -282,9 +282,9 @@ def test_what_is_read_later_cannot_be_written_over() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pools": [memplan.Pool("a")]}, "option pools does not go with several methods in one arena"),
-        ({"keep": {}}, "option keep does not go"),
-        ({"each": {"decode": {"capacity": 4}}}, r"each\['decode'\]: option capacity does not go"),
+        ({"pools": [memplan.Pool("a")]}, "plan_many takes no option 'pools'"),
+        ({"keep": {}}, "plan_many takes no option 'keep'"),
+        ({"each": {"decode": {"capacity": 4}}}, r"each\['decode'\]: plan_many takes no option 'capacity'"),
         ({"each": {"decod": {}}}, "each must be by method, got 'decod'; did you mean 'decode'"),
         ({"each": {"decode": 4}}, "each must be options by method"),
         ({"exclude": ["new"]}, "shared 'cache' in method 'prefill': 'new' is excluded from the arena"),

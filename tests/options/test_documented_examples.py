@@ -247,11 +247,11 @@ def test_tvm_pools() -> None:
     problem = Problem([301_056, 314_646, 256, 802_816, 200_704], [0, 1, 2, 2, 3], [2, 3, 3, 4, 4], names=names)
     assert problem.load == 1_117_718
     plan = memplan.plan(problem, pools=[Pool("fast", 200_704), Pool("slow")])
-    assert plan.memories is not None
-    assert plan.memories.cost_optimal
-    assert plan.memories["fast"].peak <= 200_704
-    assert plan.memories["slow"].peak <= 1_117_462
-    assert {name for name in names if plan[name].memory == "fast"} == {"Conv2dOutput_7", "tensor_2"}
+    assert plan.pools is not None
+    assert plan.pools.cost_optimal
+    assert plan.pools["fast"].peak <= 200_704
+    assert plan.pools["slow"].peak <= 1_117_462
+    assert {name for name in names if plan[name].pool == "fast"} == {"Conv2dOutput_7", "tensor_2"}
 
 
 def test_tvm_pools_that_are_too_small() -> None:
@@ -264,8 +264,8 @@ def test_dsa_solver_pools() -> None:
     """TestFixedPoolsAreIndependent: each buffer in its pool, both at offset 0."""
     pools = [Pool("left", 64, accepts=["#0"]), Pool("right", 64, accepts=["#1"])]
     plan = memplan.plan(([32, 48], [0, 0], [4, 4]), pools=pools)
-    assert plan.memories is not None
-    assert [plan.memories[name].peak for name in ("left", "right")] == [32, 48]
+    assert plan.pools is not None
+    assert [plan.pools[name].peak for name in ("left", "right")] == [32, 48]
 
 
 # Graphs: what must share bytes, what may

@@ -80,7 +80,7 @@ def test_by_birth_the_colors_of_lifetimes_are_the_largest_clique(problem: Column
     clique = max(
         (sum(s > 0 and f <= t < m for s, f, m in zip(size, first, last, strict=True)) for t in first), default=0
     )
-    pools = {order: memplan.plan(memplan.Problem(*problem), f"coloring:order={order}").pools for order in ORDERS}
+    pools = {order: memplan.plan(memplan.Problem(*problem), f"coloring:order={order}").objects for order in ORDERS}
     assert pools["birth"] == clique
     assert min(pools.values()) == clique
 
@@ -92,7 +92,7 @@ def test_no_fewer_colors_than_any_clique_with_conflicts_either(problem: tuple[Co
     largest = max((k for k in (1, 2, 3) for c in itertools.combinations(graph, k) if clique(graph, c)), default=0)
     for order in ORDERS:
         plan = memplan.plan(problem_of(*problem), f"coloring:order={order}")
-        assert largest <= plan.pools <= len(graph)
+        assert largest <= plan.objects <= len(graph)
 
 
 def clique(graph: dict[int, set[int]], buffers: tuple[int, ...]) -> bool:
@@ -103,8 +103,8 @@ def test_by_birth_may_need_a_color_too_many_with_conflicts() -> None:
     """Evens against odds, all but next ones: two colours do; by birth next ones share, and it takes three."""
     pairs = [(a, b) for a in (0, 2, 4) for b in (1, 3, 5) if b != a + 1]
     problem = memplan.Problem([1] * 6, range(6), range(1, 7), conflicts=pairs)
-    assert memplan.plan(problem, "coloring:order=birth").pools == 3
-    assert memplan.plan(problem, "coloring:order=dsatur").pools == 2
+    assert memplan.plan(problem, "coloring:order=birth").objects == 3
+    assert memplan.plan(problem, "coloring:order=dsatur").objects == 2
 
 
 def test_by_size_keeps_like_with_like() -> None:
@@ -125,7 +125,7 @@ def test_the_worked_graph_of_ge_as_its_table_has_it() -> None:
         ["Input", "T1", "T3", "Output"],
         ["T2"],
     ]
-    assert plan.pools == 2
+    assert plan.objects == 2
 
 
 def test_the_worked_graph_of_ge_as_its_drawing_has_it() -> None:
@@ -140,7 +140,7 @@ def test_the_worked_graph_of_ge_as_its_drawing_has_it() -> None:
     plan = memplan.plan({"tensors": tensors, "ops": ops, "outputs": ["Output"]}, "coloring")
     assert plan["T1"].offset != plan["T3"].offset
     assert plan["Output"].offset == plan["T1"].offset
-    assert plan.pools == 3
+    assert plan.objects == 3
 
 
 def test_refuses_what_it_could_not_hold() -> None:
@@ -152,11 +152,11 @@ def test_refuses_what_it_could_not_hold() -> None:
     problem = memplan.Problem(np.ones_like(steps), steps, steps + 1)
     with pytest.raises(memplan.UnsupportedError, match=r"at most 100000 buffers by dsatur.*has 100001"):
         memplan.plan(problem, "coloring:order=dsatur")
-    assert memplan.plan(problem, "coloring:order=size").pools == 1
+    assert memplan.plan(problem, "coloring:order=size").objects == 1
 
 
 @given(st.integers(0, 200))
 @BOUNDED
 def test_dsatur_counts_colors_beyond_a_word(count: int) -> None:
     plan = memplan.plan(([3] * count, [0] * count, [1] * count), "coloring:order=dsatur")
-    assert plan.pools == count
+    assert plan.objects == count

@@ -49,7 +49,7 @@ def test_timeline() -> None:
     problem = memplan.Problem([10 * MB, 15 * MB, 10 * MB], [0, 1, 2], [1, 2, 3], names=["A", "B", "C"])
     plan = memplan.plan(problem, "ge_pool")
     assert plan["C"].offset == plan["A"].offset
-    assert (plan.pools, plan.peak) == (2, 25 * MB)
+    assert (plan.objects, plan.peak) == (2, 25 * MB)
     assert memplan.plan(problem, "coloring").peak == 15 * MB  # the figure that the document gives
 
 
@@ -64,7 +64,7 @@ def test_reading_the_ends_as_the_document_does_would_share_among_the_living() ->
     inclusive = ([1, 1], [1, 2], [2, 3], [1, 1])
     assert pools(inclusive, []) == [[0, 1]]
     half_open = ([1, 1], [1, 2], [3, 4])
-    assert memplan.plan(half_open, "ge_pool").pools == 2
+    assert memplan.plan(half_open, "ge_pool").objects == 2
 
 
 def cnn(**sizes_and_lives: tuple[int, int, int]) -> memplan.Problem:
@@ -85,7 +85,7 @@ def test_cnn_with_relu_in_place() -> None:
     joined = cnn(Input=(INPUT, 0, 4), T1=(CONV, 1, 3), T3=(POOL, 3, 4))
     plan = memplan.plan(joined, "ge_pool")
     assert plan["T3"].offset == plan["T1"].offset
-    assert (plan.pools, plan.peak) == (2, 3_350 * KB)
+    assert (plan.objects, plan.peak) == (2, 3_350 * KB)
 
 
 def test_cnn_whose_last_op_reads_what_it_would_write_over() -> None:

@@ -51,7 +51,7 @@ def shared_objects(problem: Columns) -> list[list[int]]:
 def test_same_offsets_as_the_reference(problem: Columns) -> None:
     plan = memplan.plan(memplan.Problem(*problem), "greedy_by_breadth")
     assert plan.offsets.tolist() == place(problem, by_breadth(problem), tightest)
-    assert plan.pools == 0
+    assert plan.objects == 0
 
 
 @given(columns())
@@ -67,7 +67,7 @@ def test_same_objects_as_the_reference(problem: Columns) -> None:
         for i in members:
             expected[i] = begin
     assert plan.offsets.tolist() == expected
-    assert plan.pools == len(objects)
+    assert plan.objects == len(objects)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_objects_of_tflite(rows: list[peers.ComparisonRow], objects: list[int], 
     plan = memplan.plan(peers.problem(rows), "greedy_by_breadth:share=objects")
     begins = [sum(sizes[:k]) for k in range(len(sizes))]
     assert plan.offsets.tolist() == [begins[k] for k in objects]
-    assert (plan.peak, plan.pools) == (sum(sizes), len(sizes))
+    assert (plan.peak, plan.objects) == (sum(sizes), len(sizes))
 
 
 def test_the_broadest_step_comes_first() -> None:
@@ -96,7 +96,7 @@ def test_conflicts_and_shapes_count() -> None:
     conflicting = memplan.Problem([4, 4, 4], [0, 1, 2], [1, 2, 3], conflicts=[(0, 2)])
     for share, pools in (("offsets", 0), ("objects", 2)):
         plan = memplan.plan(conflicting, f"greedy_by_breadth:share={share}")
-        assert (plan.offsets.tolist(), plan.pools) == ([0, 0, 4], pools)
+        assert (plan.offsets.tolist(), plan.objects) == ([0, 0, 4], pools)
     # The upper half of 0 is given back at step 1, where 1 is born: it lies there.
     shaped = memplan.Problem([8, 4], [0, 1], [2, 2], parts=[(0, 0, 8, 0, 1), (0, 0, 4, 1, 2)])
     assert memplan.plan(shaped, "greedy_by_breadth").offsets.tolist() == [0, 4]

@@ -84,7 +84,7 @@ def test_only_equal_sizes_share(problem: Columns) -> None:
         blocks = pools_of(plan).values()
         assert all(len({size[i] for i in block}) == 1 for block in blocks)
         assert plan.peak == sum(size[block[0]] for block in blocks)  # all that there are, end to end
-        assert plan.pools == len(blocks)
+        assert plan.objects == len(blocks)
 
 
 def test_the_last_freed_is_the_first_reused() -> None:
@@ -106,7 +106,7 @@ def test_a_larger_block_is_no_use() -> None:
 def test_a_block_that_waits_over_the_peak_is_left_alone_below_it() -> None:
     """The block of 0 is free over the step of 1 and 2, the peak of 10: to keep it there would take 14."""
     problem = memplan.Problem([4, 9, 1, 4], [0, 1, 1, 2], [1, 2, 2, 3])
-    assert memplan.plan(problem, "inductor_reuse").pools == 3
+    assert memplan.plan(problem, "inductor_reuse").objects == 3
     below = memplan.plan(problem, "inductor_reuse:reuse=below_peak")
     assert pools_of(below) == {0: [0], 4: [1], 13: [2], 14: [3]}
 
@@ -114,7 +114,7 @@ def test_a_block_that_waits_over_the_peak_is_left_alone_below_it() -> None:
 def test_blocks_that_wait_add_up() -> None:
     """Two blocks of 4 wait over a load of 2; the peak of 8 has room for one of them."""
     problem = memplan.Problem([4, 4, 2, 4, 4], [0, 0, 1, 2, 2], [1, 1, 2, 3, 3])
-    assert memplan.plan(problem, "inductor_reuse").pools == 3
+    assert memplan.plan(problem, "inductor_reuse").objects == 3
     assert pools_of(memplan.plan(problem, "inductor_reuse:reuse=below_peak")) == {0: [0], 4: [1, 3], 8: [2], 10: [4]}
 
 
@@ -127,4 +127,4 @@ def test_a_wait_within_another() -> None:
 
 def test_no_wait_is_always_fine() -> None:
     problem = memplan.Problem([4, 4], [-(2**63), 0], [0, 2**63 - 1])
-    assert memplan.plan(problem, "inductor_reuse:reuse=below_peak").pools == 1
+    assert memplan.plan(problem, "inductor_reuse:reuse=below_peak").objects == 1

@@ -58,7 +58,7 @@ def test_same_offsets_as_the_reference(problem: Columns) -> None:
     plan = memplan.plan(memplan.Problem(*problem), "longest_path")
     colours = chains(problem, set())
     assert plan.offsets.tolist() == laid_end_to_end(problem, colours)
-    assert plan.pools == len(colours)
+    assert plan.objects == len(colours)
 
 
 @given(columns(max_buffers=16), st.data())
@@ -70,7 +70,7 @@ def test_same_offsets_with_conflicts(problem: Columns, data: st.DataObject) -> N
     plan = memplan.plan(memplan.Problem(*problem, conflicts=sorted(pairs) or None), "longest_path")
     colours = chains(problem, pairs)
     assert plan.offsets.tolist() == laid_end_to_end(problem, colours)
-    assert plan.pools == len(colours)
+    assert plan.objects == len(colours)
 
 
 # Two branches from 1 to 8, computed in the order of their numbers: 1 -> 2 -> 3 -> 4 -> 8 and 1 -> 5 -> 6 -> 7 -> 8.
@@ -116,14 +116,14 @@ def across(pairs: Pairs) -> Pairs:
 def test_one_order_ties_the_branches_together() -> None:
     plan = memplan.plan(memplan.Problem(*two_branches()), "longest_path")
     assert (2, 5) in sharing(plan)
-    assert plan.pools == plan.peak // 8 == 4
+    assert plan.objects == plan.peak // 8 == 4
 
 
 def test_with_the_graphs_conflicts_sharing_stays_within_a_branch() -> None:
     plan = memplan.plan(memplan.Problem(*two_branches(), conflicts=sorted(not_ordered())), "longest_path")
     assert across(sharing(plan)) == set()
     assert {(2, 4), (5, 7)} <= sharing(plan)
-    assert plan.pools == plan.peak // 8 == 5
+    assert plan.objects == plan.peak // 8 == 5
 
 
 def test_a_buffer_that_conflicts_further_back_waits() -> None:

@@ -54,7 +54,7 @@ def test_the_least_cost(problem: Columns) -> None:
     plan = memplan.plan(memplan.Problem(*problem), "min_cost_flow")
     objects = objects_of(plan)
     assert cost_of(objects, problem[0]) == least_cost(problem)
-    assert plan.pools == len(objects)
+    assert plan.objects == len(objects)
     assert plan.peak == sum(max(problem[0][i] for i in members) for members in objects)
 
 
@@ -75,7 +75,7 @@ def test_known_answers(name: str) -> None:
     plan = memplan.plan((size, first, [step + 1 for step in last]), "min_cost_flow")
     begin = np.cumsum([0, *sizes])
     assert plan.offsets.tolist() == [begin[i] for i in ids]
-    assert (plan.peak, plan.pools) == (sum(sizes), len(sizes))
+    assert (plan.peak, plan.objects) == (sum(sizes), len(sizes))
 
 
 def test_a_hand_over_is_undone_when_that_is_cheaper() -> None:
@@ -99,7 +99,7 @@ def test_members_of_an_object_begin_where_it_begins_as_alignment_allows(problem:
     plan = memplan.plan(memplan.Problem(*problem), "min_cost_flow")
     plan.verify()
     loose = memplan.plan(memplan.Problem(*problem[:3]), "min_cost_flow")
-    assert plan.pools == loose.pools
+    assert plan.objects == loose.objects
 
 
 def test_conflicts_and_what_is_too_large_are_refused() -> None:

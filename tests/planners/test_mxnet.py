@@ -75,7 +75,7 @@ def test_a_range_of_0_shares_nothing_and_of_1_equal_sizes(problem: Columns) -> N
     exact = memplan.plan(memplan.Problem(*problem), "mxnet:match_range=1")
     assert all(len({size[i] for i in pool}) == 1 for pool in pools_of(exact).values())
     reuse = memplan.plan(memplan.Problem(*problem), "inductor_reuse")
-    assert (exact.pools, exact.peak) == (reuse.pools, reuse.peak)
+    assert (exact.objects, exact.peak) == (reuse.objects, reuse.peak)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_range_of_0_shares_nothing_and_of_1_equal_sizes(problem: Columns) -> N
 )
 def test_the_range_at_its_ends(sizes: tuple[int, int], pools: int) -> None:
     plan = memplan.plan((list(sizes), [0, 1], [1, 2]), "mxnet")
-    assert (plan.pools, plan.peak) == (pools, max(sizes) if pools == 1 else sum(sizes))
+    assert (plan.objects, plan.peak) == (pools, max(sizes) if pools == 1 else sum(sizes))
 
 
 def test_a_larger_block_before_a_smaller_one() -> None:
@@ -102,7 +102,7 @@ def test_a_larger_block_before_a_smaller_one() -> None:
 
 def test_near_the_end_of_int64() -> None:
     plan = memplan.plan(([2**61, 2**61 - 1, 2**60], [0, 1, 2], [1, 2, 3]), "mxnet:match_range=1048576")
-    assert (plan.pools, plan.peak) == (1, 2**61)
+    assert (plan.objects, plan.peak) == (1, 2**61)
 
 
 # A perceptron of two layers, forward and backward: what each op makes, from what, and in whose place.
@@ -139,7 +139,7 @@ def test_the_perceptron_shares_as_its_drawing_says() -> None:
     plan = memplan.plan(perceptron(in_place=True), "mxnet")
     offset = {name: plan[name].offset for name in ("fc1", "fc2", "d(act1)", "d(A)")}
     assert offset["d(A)"] == offset["d(act1)"]
-    assert len(set(offset.values())) == plan.pools == 3
+    assert len(set(offset.values())) == plan.objects == 3
     assert plan.peak == 4 * BATCH * (128 + 10 + 784)  # the block of d(act1) has grown to 784
     assert plan.naive == 4 * BATCH * (128 + 10 + 128 + 784)
 

@@ -108,7 +108,7 @@ class Plain:
 @BOUNDED
 def test_same_offsets_as_the_reference(problem: Columns, orders: int, fits: int, margin: int) -> None:
     plan = memplan.plan(memplan.Problem(*problem), f"somas:orders={orders},fits={fits},margin={margin}")
-    assert (plan.offsets.tolist(), plan.pools) == Plain(problem, set()).best(orders, fits, margin, plan.load)
+    assert (plan.offsets.tolist(), plan.objects) == Plain(problem, set()).best(orders, fits, margin, plan.load)
 
 
 @given(columns(max_buffers=14), st.data())
@@ -118,21 +118,21 @@ def test_same_offsets_with_conflicts(problem: Columns, data: st.DataObject) -> N
     pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] != p[1])
     pairs = data.draw(st.sets(pair, max_size=30)) if count > 1 else set()
     plan = memplan.plan(memplan.Problem(*problem, conflicts=sorted(pairs) or None), "somas")
-    assert (plan.offsets.tolist(), plan.pools) == Plain(problem, pairs).best(6, 2, 0, plan.load)
+    assert (plan.offsets.tolist(), plan.objects) == Plain(problem, pairs).best(6, 2, 0, plan.load)
 
 
 def test_a_pool_holds_several_beside_one_another() -> None:
     plan = memplan.plan(([8, 3, 5, 1], [0, 1, 1, 0], [1, 3, 3, 3]), "somas")
     assert plan.offsets.tolist() == [0, 5, 0, 8]
-    assert plan.pools == 2  # that of 8 bytes, and the one that lives throughout
+    assert plan.objects == 2  # that of 8 bytes, and the one that lives throughout
     assert plan.optimal
 
 
 def test_one_arena_has_to_save_more_than_the_margin() -> None:
     resnet = memplan.read_problem(DATA / "somas" / "resnet50.csv")
     pools, arena = (memplan.plan(resnet, f"somas:margin={margin}") for margin in (2**40, 0))
-    assert pools.pools > 0
-    assert arena.pools == 0
+    assert pools.objects > 0
+    assert arena.objects == 0
     assert arena.peak < pools.peak
     saved = pools.peak - arena.peak
     assert memplan.plan(resnet, f"somas:margin={saved - 1}").peak == arena.peak
@@ -152,7 +152,7 @@ def test_more_combinations_are_never_worse(instance: str) -> None:
 def test_without_work_there_is_still_a_plan() -> None:
     problem = memplan.read_problem(DATA / "minimalloc" / "A.1048576.csv")
     plan = memplan.plan(problem, "somas:work=0")
-    assert plan.pools == 0
+    assert plan.objects == 0
     assert plan.peak > memplan.plan(problem, "somas").peak
 
 

@@ -34,13 +34,13 @@ def add_planner(monkeypatch: pytest.MonkeyPatch) -> Add:
     """Adds a planner "mine" that gives these offsets; returns what it is asked, as it comes."""
 
     def add(
-        offsets: Sequence[int] | None = None, supports: tuple[str, ...] = (), bound: int = 0, pools: int = 0
+        offsets: Sequence[int] | None = None, supports: tuple[str, ...] = (), bound: int = 0, objects: int = 0
     ) -> Any:
         asked: list[tuple[memplan.Problem, Options]] = []
 
         def run(problem: memplan.Problem, options: Options) -> Placement:
             asked.append((problem, options))
-            return Placement(offsets if offsets is not None else [0] * len(problem), bound, pools)
+            return Placement(offsets if offsets is not None else [0] * len(problem), bound, objects)
 
         row = PlannerInfo("mine", "a test", True, supports, "O(1)", "here", (NUMBER, WORD), run)
         monkeypatch.setattr(registry, "IN_PYTHON", (*registry.IN_PYTHON, row))
@@ -56,10 +56,10 @@ def test_it_is_listed_last(add_planner: Add) -> None:
 
 
 def test_a_plan_of_it(add_planner: Add) -> None:
-    asked = add_planner([0, 4], bound=8, pools=2)
+    asked = add_planner([0, 4], bound=8, objects=2)
     plan = memplan.plan(([4, 4], [0, 0], [1, 1]), "mine:k=-2", seed=7, threads=3, time_limit=1.5)
     assert plan.offsets.tolist() == [0, 4]
-    assert (plan.peak, plan.lower_bound, plan.optimal, plan.pools) == (8, 8, True, 2)
+    assert (plan.peak, plan.lower_bound, plan.optimal, plan.objects) == (8, 8, True, 2)
     assert (plan.planner, plan.winner) == ("mine:k=-2", "mine:k=-2")
     assert plan.seconds >= 0
     assert asked[0][1] == Options(1.5, 7, 3, {"k": -2, "order": "size"})
@@ -389,7 +389,9 @@ def test_a_parameter_has_the_limits_that_it_is_given(
     assert expected is None or (expected.removeprefix("an integer ") in parameter_text(parameter)) != (len(limits) == 2)
 
 
-@pytest.mark.parametrize(("numbers", "name"), [({"lower_bound": 2**63}, "lower_bound"), ({"pools": 2**31}, "pools")])
+@pytest.mark.parametrize(
+    ("numbers", "name"), [({"lower_bound": 2**63}, "lower_bound"), ({"objects": 2**31}, "objects")]
+)
 def test_numbers_too_large_are_refused(run_as: Callable[[Run], None], numbers: dict[str, int], name: str) -> None:
     run_as(lambda problem, options: Placement([0, 4], **numbers))
     with pytest.raises(

@@ -164,7 +164,7 @@ def test_the_summary_counts_what_is_shared() -> None:
 def test_the_summary_counts_pools() -> None:
     plan = memplan.plan(THREE)
     assert "pools" not in figures(plan)
-    assert figures(dataclasses.replace(plan, pools=1200))["pools"] == "1,200"
+    assert figures(dataclasses.replace(plan, objects=1200))["objects"] == "1,200"
 
 
 def test_the_proof_says_what_was_proven() -> None:

@@ -219,8 +219,8 @@ def test_plans_that_share_pickle() -> None:
 
 
 def test_pools_are_kept(plan: memplan.Plan) -> None:
-    pooled = dataclasses.replace(plan, pools=3)
-    assert pickle.loads(pickle.dumps(pooled)).pools == 3
+    pooled = dataclasses.replace(plan, objects=3)
+    assert pickle.loads(pickle.dumps(pooled)).objects == 3
     assert pooled != plan
 
 

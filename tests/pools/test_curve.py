@@ -29,9 +29,9 @@ def test_each_capacity_has_its_least_cost() -> None:
     assert {point.capacity: point.added_cost for point in found} == {6: 0, 5: 12, 4: 12, 3: 24, 2: 24, 1: 36, 0: 36}
     for point in found:
         assert point.plan is not None
-        assert point.plan.memories is not None
-        assert point.cost_bound == point.added_cost == point.plan.memories.cost
-        assert point.peak == point.plan.memories["sram"].peak <= point.capacity
+        assert point.plan.pools is not None
+        assert point.cost_bound == point.added_cost == point.plan.pools.cost
+        assert point.peak == point.plan.pools["sram"].peak <= point.capacity
     assert (found.pool, found.given, found.load, found.cost, found.interrupted) == ("sram", 4, 6, 36, False)
 
 
@@ -64,7 +64,7 @@ def test_a_graph_has_its_options() -> None:
     plan = memplan.plan(graph, pools=[Pool("sram", "1MiB"), Pool("dram")], inplace=False, alignment=64)
     found = plan.pareto(["1MiB", "8MiB"])
     assert [point.capacity for point in found] == [8 * 2**20, 2**20]
-    assert found.points[-1].added_cost == plan.memories.cost  # type: ignore[union-attr]
+    assert found.points[-1].added_cost == plan.pools.cost  # type: ignore[union-attr]
     assert found.points[0].plan.storage.alignment == 64  # type: ignore[union-attr]
     assert not found.points[0].plan.storage.inplace  # type: ignore[union-attr]
 

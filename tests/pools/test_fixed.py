@@ -33,9 +33,9 @@ NETWORK: dict[str, Any] = {
 
 def places(plan: memplan.Plan) -> dict[str, tuple[str | None, int]]:
     """Per tensor its pool and its offset there."""
-    assert plan.memories is not None
-    begin = {name: memory.begin for name, memory in plan.memories.items()}
-    return {slot.name: (slot.memory, slot.offset - begin[slot.memory or ""]) for slot in plan}
+    assert plan.pools is not None
+    begin = {name: memory.begin for name, memory in plan.pools.items()}
+    return {slot.name: (slot.pool, slot.offset - begin[slot.pool or ""]) for slot in plan}
 
 
 def planned(source: Any = LETTERS, pools: tuple[Pool, ...] = (SRAM, DRAM), **asked: Any) -> memplan.Plan:
@@ -46,10 +46,10 @@ def test_a_pin_says_in_which_pool() -> None:
     plan = planned(pin={"a": ("dram", 16), "c": ("sram", 8)})
     assert places(plan)["a"] == ("dram", 16)
     assert places(plan)["c"] == ("sram", 8)
-    assert plan.memories is not None
-    assert (plan.memories["dram"].peak, plan.memories.cost_optimal) == (20, True)
+    assert plan.pools is not None
+    assert (plan.pools["dram"].peak, plan.pools.cost_optimal) == (20, True)
     assert plan.problem.pins is not None
-    assert plan.problem.pins[0] == plan["a"].offset == plan.memories["dram"].begin + 16
+    assert plan.problem.pins[0] == plan["a"].offset == plan.pools["dram"].begin + 16
 
 
 def test_a_pin_without_a_pool_is_in_the_only_one_that_takes_it() -> None:
@@ -66,10 +66,10 @@ def test_reserved_bytes_are_those_of_a_pool() -> None:
     assert places(plan) == places(planned(pools=spec))
     for slot in plan:
         begin = places(plan)[slot.name][1]
-        assert not (slot.memory == "sram" and begin < 4)
-        assert not (slot.memory == "dram" and begin < 8 and slot.first < 2)
-    assert plan.memories is not None
-    assert plan.memories.cost == plan.memories.cost_bound == 12
+        assert not (slot.pool == "sram" and begin < 4)
+        assert not (slot.pool == "dram" and begin < 8 and slot.first < 2)
+    assert plan.pools is not None
+    assert plan.pools.cost == plan.pools.cost_bound == 12
     assert plan.problem.reserved is not None
 
 
@@ -79,8 +79,8 @@ def test_what_is_together_is_in_one_pool() -> None:
     assert at["d"] == (at["a"][0], at["a"][1] + 4)
     assert at["e"] == (at["b"][0], at["b"][1] + 4)
     assert plan.problem.together is not None
-    assert plan.memories is not None
-    assert plan.memories.cost_optimal
+    assert plan.pools is not None
+    assert plan.pools.cost_optimal
     # at 2 bytes from each other, no pool of an alignment of 4 has them
     assert {places(planned(together=[("a", "d", 2)]))[name][0] for name in "ad"} == {"sram"}
 
@@ -173,8 +173,8 @@ def test_loads_count_what_is_reserved_and_pinned() -> None:
     """Proofs hold at every step in which something is reserved, also where nothing is born."""
     problem = memplan.Problem([4, 4], [0, 0], [9, 9], names=["a", "b"])
     plan = planned(problem, (Pool("sram", 8, reserved=[(0, 4, 5, 6)]), DRAM))
-    assert plan.memories is not None
-    assert plan.memories.cost == plan.memories.cost_bound == 4
+    assert plan.pools is not None
+    assert plan.pools.cost == plan.pools.cost_bound == 4
 
 
 @pytest.mark.parametrize("source", [LETTERS, NETWORK])

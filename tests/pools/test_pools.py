@@ -77,79 +77,79 @@ def test_padding_is_not_counted_where_parts_of_shapes_begin_in_it() -> None:
     """Offsets are multiples of 8; a part that begins 3 bytes in ends up in what is padding elsewhere."""
     problem = memplan.Problem([10, 14], [0, 0], [2, 2], [8, 8], parts=[(1, 3, 14, 0, 2)])
     plan = memplan.plan(problem, pools=[Pool("sram", 22), Pool("dram")])
-    assert plan.memories is not None
-    assert plan.memories.cost == plan.memories.cost_bound == 0
+    assert plan.pools is not None
+    assert plan.pools.cost == plan.pools.cost_bound == 0
 
 
 def test_a_plan_says_where_everything_lies_and_what_it_costs() -> None:
     plan = memplan.plan(LETTERS, pools=[SRAM, Pool("dram", base=4096, alignment=4)])
-    memories = plan.memories
-    assert memories is not None
-    assert list(memories) == ["sram", "dram"]
-    sram, dram = memories["sram"], memories["dram"]
+    pools = plan.pools
+    assert pools is not None
+    assert list(pools) == ["sram", "dram"]
+    sram, dram = pools["sram"], pools["dram"]
     assert (sram.peak, sram.capacity, sram.buffers, sram.optimal, sram.gap) == (12, 12, 3, True, 0.0)
-    assert (memories.cost, memories.cost_bound, memories.cost_optimal) == (8, 8, True)
+    assert (pools.cost, pools.cost_bound, pools.cost_optimal) == (8, 8, True)
     assert (sram.cost, dram.cost, dram.accessed) == (0, 8, 8)
     for slot in plan:
-        pool = memories[slot.memory]
+        pool = pools[slot.pool]
         assert pool.base <= slot.address <= pool.base + pool.peak - slot.bytes
         assert slot.address - pool.base == slot.offset - pool.begin
     assert plan.peak == 20 == plan.load == plan.lower_bound
-    assert plan.tensors.memory == tuple(slot.memory for slot in plan)
+    assert plan.tensors.pool == tuple(slot.pool for slot in plan)
     assert plan.tensors["b"] == plan["b"]
-    assert "memory" in plan.tensors.columns
-    assert "memory" not in memplan.plan(LETTERS).tensors.columns
+    assert "pool" in plan.tensors.columns
+    assert "pool" not in memplan.plan(LETTERS).tensors.columns
     assert memplan.plan(LETTERS)["a"].address == memplan.plan(LETTERS)["a"].offset
-    assert "dram" in str(memories)
-    assert "proven to be the least" in str(memories)
-    assert "sram" in memories._repr_html_()
+    assert "dram" in str(pools)
+    assert "proven to be the least" in str(pools)
+    assert "sram" in pools._repr_html_()
     assert "12 B of 12 B" in plan.summary()
     assert "in 2 pools, cost 8, proven to be the least: " in str(plan)
-    assert memories != 3
-    assert repr(memories) == "<memplan.Memories: sram 12 bytes, dram 8 bytes; cost 8, at least 8>"
+    assert pools != 3
+    assert repr(pools) == "<memplan.PlannedPools: sram 12 bytes, dram 8 bytes; cost 8, at least 8>"
     with pytest.raises(KeyError, match="no pool named 'flash'; it has 'sram', 'dram'"):
-        memories["flash"]
+        pools["flash"]
 
 
 def test_what_is_accessed_often_comes_first() -> None:
     problem = memplan.Problem([8, 8, 8], [0, 0, 0], [1, 1, 1], names=list("abc"))
     for often in "abc":
         plan = memplan.plan(problem, pools=[Pool("sram", 8), DRAM], accesses={often: 5})
-        assert plan[often].memory == "sram"
-        assert plan.memories is not None
-        assert plan.memories.cost == 16
-    assert memplan.plan(problem, pools=[Pool("sram", 8), DRAM], accesses=[1, 2, 3])["c"].memory == "sram"
+        assert plan[often].pool == "sram"
+        assert plan.pools is not None
+        assert plan.pools.cost == 16
+    assert memplan.plan(problem, pools=[Pool("sram", 8), DRAM], accesses=[1, 2, 3])["c"].pool == "sram"
 
 
 def test_costs_of_pools_decide() -> None:
     problem = memplan.Problem([8, 8], [0, 0], [1, 1])
     plan = memplan.plan(problem, pools=[Pool("far", cost=0.3), Pool("near", 8, cost=0.1)], accesses=[1, 3])
-    assert plan["#1"].memory == "near"
-    assert plan.memories is not None
-    assert plan.memories.cost == plan.memories.cost_bound == 4.8
+    assert plan["#1"].pool == "near"
+    assert plan.pools is not None
+    assert plan.pools.cost == plan.pools.cost_bound == 4.8
 
 
 def test_a_graph_goes_where_kinds_types_and_names_may() -> None:
     pools = [Pool("sram", "16KiB", accepts=["workspace", "Conv", "y"]), Pool("dram")]
     plan = memplan.plan(NETWORK, pools=pools)
-    assert {slot.memory for slot in (plan["conv.workspace"], plan["a"], plan["y"])} == {"sram"}
-    assert plan["half"].memory == "dram"
+    assert {slot.pool for slot in (plan["conv.workspace"], plan["a"], plan["y"])} == {"sram"}
+    assert plan["half"].pool == "dram"
     assert plan.lower_bound <= plan.peak
     plan.verify()
     everything = memplan.plan(NETWORK, pools=[Pool("sram", "16KiB"), DRAM])
-    assert everything.memories is not None
-    assert everything.memories.cost == 0
+    assert everything.pools is not None
+    assert everything.pools.cost == 0
     assert everything.sharing
 
 
 def test_accesses_of_a_graph_are_writes_and_reads() -> None:
     plan = memplan.plan(NETWORK, inplace=False, zero_copy=False, pools=[Pool("one", cost=1)])
-    assert plan.memories is not None
+    assert plan.pools is not None
     # a: written and read; b: written, read twice; half: written and read; y: written; workspace: both
-    assert plan.memories.cost == (2 * 4 + 3 * 4 + 2 * 2 + 6 + 2 * 1) * KiB
+    assert plan.pools.cost == (2 * 4 + 3 * 4 + 2 * 2 + 6 + 2 * 1) * KiB
     counted = memplan.plan(NETWORK, inplace=False, pools=[Pool("one", cost=1)], accesses={"a": 0, "b": 1})
-    assert counted.memories is not None
-    assert counted.memories.cost == (4 + 2 * 2 + 6 + 2) * KiB
+    assert counted.pools is not None
+    assert counted.pools.cost == (4 + 2 * 2 + 6 + 2) * KiB
 
 
 def test_what_is_not_copied_is_not_accessed() -> None:
@@ -178,9 +178,9 @@ def test_what_is_not_copied_is_not_accessed() -> None:
         "outputs": ["y"],
     }
     plan = memplan.plan(pieces, pools=[Pool("one", cost=1)])
-    assert plan.memories is not None
+    assert plan.pools is not None
     assert len(plan.sharing) == 3
-    assert plan.memories.cost == 4 + 4 + 4 + 4  # two parts are written, the cut is read, and the result is written
+    assert plan.pools.cost == 4 + 4 + 4 + 4  # two parts are written, the cut is read, and the result is written
 
 
 def test_orders_and_pools_go_together() -> None:
@@ -195,9 +195,9 @@ def test_orders_and_pools_go_together() -> None:
     costs = []
     for order in ("given", "best"):
         plan = memplan.plan(graph, pools=[Pool("sram", 11), DRAM], order=order)
-        assert plan.memories is not None
+        assert plan.pools is not None
         assert plan.ordered_by == order
-        costs.append(plan.memories.cost)
+        costs.append(plan.pools.cost)
     assert costs == [16, 0]
 
 
@@ -205,24 +205,24 @@ def test_json_keeps_pools(tmp_path: Path) -> None:
     plan = memplan.plan(NETWORK, pools=[Pool("sram", "6KiB", alignment=64, base=KiB, cost=0.5), Pool("dram", cost=2)])
     plan.to_json(tmp_path / "plan.json")
     again = memplan.read_plan(tmp_path / "plan.json")
-    assert again.memories == plan.memories
+    assert again.pools == plan.pools
     assert [slot.address for slot in again] == [slot.address for slot in plan]
 
 
 @pytest.mark.parametrize(
     ("where", "value", "match"),
     [
-        (("buffers", 0, "memory"), "flash", "memory of a buffer must be one of 'sram', 'dram', got 'flash'"),
-        (("buffers", 0, "memory"), "dram", "is not inside of pool 'dram'"),
-        (("memories", 1, "name"), "sram", "must have different names"),
-        (("memories", 0), 3, r"memories\[0\] must be a mapping, got int"),
-        (("memories", 0, "name"), 3, "name must be text, got 3"),
-        (("memories", 0, "capacity"), 3, "pool 'sram' has 3 bytes, and needs 12"),
-        (("memories", 0, "capacity"), "3", "capacity must be an integer >= 0, got '3'"),
-        (("memories", 0, "alignment"), 0, "alignment must be an integer >= 1, got 0"),
-        (("memories", 0, "alignment"), 5, "is not aligned"),
-        (("memories", 1, "begin"), 3, "pool 'dram' begins at 3, where another pool ends at 12"),
-        (("memories", 0, "cost_per_byte"), -1, "cost_per_byte must be >= 0 and finite, got -1"),
+        (("buffers", 0, "pool"), "flash", "pool of a buffer must be one of 'sram', 'dram', got 'flash'"),
+        (("buffers", 0, "pool"), "dram", "is not inside of pool 'dram'"),
+        (("pools", 1, "name"), "sram", "must have different names"),
+        (("pools", 0), 3, r"pools\[0\] must be a mapping, got int"),
+        (("pools", 0, "name"), 3, "name must be text, got 3"),
+        (("pools", 0, "capacity"), 3, "pool 'sram' has 3 bytes, and needs 12"),
+        (("pools", 0, "capacity"), "3", "capacity must be an integer >= 0, got '3'"),
+        (("pools", 0, "alignment"), 0, "alignment must be an integer >= 1, got 0"),
+        (("pools", 0, "alignment"), 5, "is not aligned"),
+        (("pools", 1, "begin"), 3, "pool 'dram' begins at 3, where another pool ends at 12"),
+        (("pools", 0, "cost_per_byte"), -1, "cost_per_byte must be >= 0 and finite, got -1"),
         (("cost_bound",), None, "cost_bound must be a number or None, got None"),
     ],
 )
@@ -240,13 +240,13 @@ def test_files_that_are_wrong_are_refused(tmp_path: Path, where: tuple[Any, ...]
 
 def test_the_check_finds_a_pool_that_does_not_take_a_buffer() -> None:
     plan = memplan.plan(LETTERS, pools=[Pool("sram", 12), Pool("dram")])
-    assert plan.memories is not None
+    assert plan.pools is not None
     takes = np.ones((5, 2), dtype=bool)
     takes[:, 1] = False
-    of_buffer = plan.memories.of_buffer
-    wrong = memplan.Memories(list(plan.memories.values()), of_buffer, 0, takes)
+    of_buffer = plan.pools.of_buffer
+    wrong = memplan.PlannedPools(list(plan.pools.values()), of_buffer, 0, takes)
     with pytest.raises(memplan.InvalidPlanError, match="lies in pool 'dram', which does not take it"):
-        replace(plan, memories=wrong).verify()
+        replace(plan, pools=wrong).verify()
 
 
 @pytest.mark.parametrize(
@@ -273,8 +273,8 @@ def test_loads_that_fit_may_not_be_placeable() -> None:
         memplan.plan(puzzle, pools=[Pool("sram", 6)])
     assert raised.value.proven
     plan = memplan.plan(puzzle, pools=[Pool("sram", 6), DRAM])
-    assert plan.memories is not None
-    assert plan.memories.cost == plan.memories.cost_bound == 1
+    assert plan.pools is not None
+    assert plan.pools.cost == plan.pools.cost_bound == 1
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_loads_that_fit_may_not_be_placeable() -> None:
         ({"pools": [DRAM], "accesses": [1, 1, 1, 1, -1]}, ValueError, r"accesses\[4\] must be an integer >= 0, got -1"),
         ({"pools": [DRAM], "accesses": "a"}, TypeError, "accesses must be counts"),
         ({"pools": [Pool("a", cost=2**62)]}, ValueError, "costs of pools are too large"),
-        ({"pools": [DRAM], "capacity": 3}, TypeError, "capacity does not apply .*: each pool has a capacity"),
-        ({"pools": [DRAM], "on_improvement": print}, TypeError, "on_improvement does not apply"),
-        ({"accesses": {"a": 1}}, TypeError, "accesses applies to plans in several pools"),
+        ({"pools": [DRAM], "capacity": 3}, TypeError, "capacity does not go with pools: each pool has a capacity"),
+        ({"pools": [DRAM], "on_improvement": print}, TypeError, "on_improvement does not go with pools"),
+        ({"accesses": {"a": 1}}, TypeError, "accesses needs pools"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, Any], error: type[Exception], match: str) -> None:
@@ -341,8 +341,8 @@ def test_every_planner_places(planner: str) -> None:
     problem = memplan.Problem(rows.integers(1, 50, 30), first, first + rows.integers(1, 8, 30))
     plan = memplan.plan(problem, planner, pools=[Pool("sram", problem.load // 2, alignment=8), DRAM])
     assert plan.planner == planner
-    assert plan.memories is not None
-    assert plan.memories.cost >= plan.memories.cost_bound > 0
+    assert plan.pools is not None
+    assert plan.pools.cost >= plan.pools.cost_bound > 0
 
 
 def test_a_time_limit_keeps_the_best() -> None:
@@ -350,8 +350,8 @@ def test_a_time_limit_keeps_the_best() -> None:
     first = rows.integers(0, 300, 400)
     problem = memplan.Problem(rows.integers(1, 500, 400), first, first + rows.integers(1, 30, 400))
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM], time_limit=0.01)
-    assert plan.memories is not None
-    assert plan.memories["sram"].peak <= problem.load // 2
+    assert plan.pools is not None
+    assert plan.pools["sram"].peak <= problem.load // 2
 
 
 def test_many_buffers_take_seconds_and_are_exchanged() -> None:
@@ -363,8 +363,8 @@ def test_many_buffers_take_seconds_and_are_exchanged() -> None:
     begin = time.process_time()
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM])
     assert time.process_time() - begin < 8
-    assert plan.memories is not None
-    assert 156_000 < plan.memories.cost_bound < plan.memories.cost < 172_000
+    assert plan.pools is not None
+    assert 156_000 < plan.pools.cost_bound < plan.pools.cost < 172_000
 
 
 def test_pictures_show_pools_one_above_the_other() -> None:
@@ -379,7 +379,7 @@ def test_pictures_show_pools_one_above_the_other() -> None:
     drawn = bands.spaced(plan)
     assert [(band.begin, band.end, band.limit) for band in bands.bands(drawn)] == [(0, 14, 14), (16, 24, None)]
     for slot, there in zip(plan, drawn, strict=True):
-        assert (slot.memory, slot.address) == (there.memory, there.address)
+        assert (slot.pool, slot.address) == (there.pool, there.address)
     texts = [label.get_text() for label in ax.get_yticklabels()]
     assert texts[0] == "0"
     assert "4096" in texts
@@ -395,7 +395,7 @@ def test_pools_side_by_side() -> None:
     same, other = memplan.plot_plans([plans[0], plans[0]])[0], memplan.plot_plans(plans)
     assert same.get_ylabel() == "address in the pool (B)"
     assert other[0].get_ylabel() == "address (B)"
-    elsewhere = sum(a.memory != b.memory or a.address != b.address for a, b in zip(*plans, strict=True))
+    elsewhere = sum(a.pool != b.pool or a.address != b.address for a, b in zip(*plans, strict=True))
     assert f"{elsewhere} buffers elsewhere" in other[1].get_title(loc="left")
 
 
@@ -419,9 +419,9 @@ def test_a_notebook_names_pools() -> None:
 
 def test_an_explanation_names_what_costs_most() -> None:
     plan = memplan.plan(LETTERS, pools=[SRAM, DRAM], accesses={"e": 2})
-    assert plan.memories is not None
-    costs = plan.memories.costs()
-    assert sum(costs.values()) == plan.memories.cost
+    assert plan.pools is not None
+    costs = plan.pools.costs()
+    assert sum(costs.values()) == plan.pools.cost
     assert list(costs.values()) == sorted(costs.values(), reverse=True)
     explanation = plan.explain()
     assert explanation.sentences[0].startswith("sram holds 12 B of 12 B; dram holds 8 B. All accesses: cost ")
@@ -446,12 +446,12 @@ def test_a_plan_without_costs_or_from_a_file_is_explained(tmp_path: Path) -> Non
 def test_a_difference_is_one_of_pools(tmp_path: Path) -> None:
     one, other = (memplan.plan(LETTERS, pools=[Pool("sram", room), DRAM]) for room in (12, 8))
     diff = one.diff(other)
-    assert one.memories is not None
-    assert other.memories is not None
-    assert str(diff).startswith(f"All accesses: cost {one.memories.cost}, proven to be the least, before; ")
+    assert one.pools is not None
+    assert other.pools is not None
+    assert str(diff).startswith(f"All accesses: cost {one.pools.cost}, proven to be the least, before; ")
     rows = {line.split("  ")[1].strip(): line.split() for line in str(diff).splitlines() if line.startswith("  ")}
     assert rows["peak of sram"][3:5] == ["12", "B"]
-    assert rows["cost of accesses"][-1] == f"{other.memories.cost - one.memories.cost:+,}"
+    assert rows["cost of accesses"][-1] == f"{other.pools.cost - one.pools.cost:+,}"
     assert "sram" in "".join(line for line in str(diff).splitlines() if "→" in line)
     assert one.diff(one).same == len(one)
     diff.to_html(tmp_path / "diff.html")
@@ -462,14 +462,14 @@ def test_a_difference_is_one_of_pools(tmp_path: Path) -> None:
 def test_a_pool_without_a_capacity_takes_what_there_was_no_time_for() -> None:
     problem = memplan.generate.layered(20_000)
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 4), DRAM], time_limit=1e-4)
-    assert plan.memories is not None
-    assert plan.memories["dram"].buffers > 0
+    assert plan.pools is not None
+    assert plan.pools["dram"].buffers > 0
 
 
 @pytest.mark.parametrize("pool", [-1, 2])
 def test_a_buffer_in_no_pool_is_a_fault(pool: int) -> None:
     plan = memplan.plan(NETWORK, pools=[Pool("sram", "6KiB"), DRAM])
-    assert plan.memories is not None
-    assert plan.memories.faults(plan) == []
-    plan.memories.of_buffer = np.full(len(plan), pool)
-    assert f"lies in pool {pool}, and there are 2" in plan.memories.faults(plan)[0].message
+    assert plan.pools is not None
+    assert plan.pools.faults(plan) == []
+    plan.pools.of_buffer = np.full(len(plan), pool)
+    assert f"lies in pool {pool}, and there are 2" in plan.pools.faults(plan)[0].message

@@ -18,6 +18,7 @@ from builders.commands import run
 from builders.plans import places_of
 from builders.strategies import bounded, relation_graphs
 from memplan import _core
+from memplan.importers import Captured
 from memplan.ranges import planning, pushing
 from memplan.ranges.graphs import only, shared_of
 from oracles.machine import Machine
@@ -184,7 +185,8 @@ def test_a_program_of_torch_has_ranges() -> None:
 
 def family(monkeypatch: pytest.MonkeyPatch, graph_of: Any) -> None:
     """Let a source be a function from sizes to a graph dict."""
-    monkeypatch.setattr(planning, "capture", lambda source, dims, **_: memplan.capture(graph_of(**dims)).graph)
+    read = lambda _, reading: Captured(memplan.capture(graph_of(**reading.dims)).graph)  # noqa: E731
+    monkeypatch.setattr(planning, "captured", read)
     monkeypatch.setattr(planning, "kind_of", lambda _: "dict")
 
 
@@ -331,7 +333,7 @@ def test_networks_that_change_with_their_sizes_are_refused(monkeypatch: pytest.M
     family(monkeypatch, lambda n: {**given, "ops": [{**work[0], "workspace": 4 * (n == 2)}]})
     with pytest.raises(memplan.UnsupportedError, match="other buffers at some sizes of the range"):
         memplan.plan(object(), dims={"n": (1, 2)})
-    monkeypatch.setattr(planning, "capture", lambda *_, **__: memplan.Problem([1], [0], [1]))
+    monkeypatch.setattr(planning, "captured", lambda *_: Captured(memplan.Problem([1], [0], [1])))
     with pytest.raises(TypeError, match="dims in a range are for graphs"):
         memplan.plan(object(), dims={"n": (1, 2)})
 

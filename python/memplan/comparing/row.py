@@ -37,8 +37,8 @@ class ComparisonRow:
         planned.
     seconds : float or None
         Wall time of planning, without import and verification.
-    pools : int
-        Number of pools, for planners that use pools; 0 for the others.
+    objects : int
+        Number of shared objects, for planners that make such; 0 for the others.
     winner : str
         The planner that found these offsets. It differs from `planner` for "auto".
     interrupted : bool
@@ -57,7 +57,7 @@ class ComparisonRow:
     load: int | None = None
     naive: int | None = None
     seconds: float | None = None
-    pools: int = 0
+    objects: int = 0
     winner: str = ""
     interrupted: bool = False
     error: str = ""
@@ -164,7 +164,7 @@ COLUMNS = (
     Column("order_bound", int),
     Column("order_optimal"),
     Column("seconds", float, "time", lambda row: seconds(row.seconds)),
-    Column("pools", int, "pools", lambda row: f"{row.pools:,}" if row.pools else ""),
+    Column("objects", int, "objects", lambda row: f"{row.objects:,}" if row.objects else ""),
     Column("winner", str),
     Column("interrupted"),
     Column("error", str),
@@ -183,7 +183,7 @@ def row_of(result: Plan, planner: str) -> ComparisonRow:
         load=result.load,
         naive=result.naive,
         seconds=result.seconds,
-        pools=result.pools,
+        objects=result.objects,
         winner=result.winner,
         interrupted=result.interrupted,
         problem=digest(result.problem),

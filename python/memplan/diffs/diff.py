@@ -157,7 +157,7 @@ def _change(name: str, before: Slot | None, after: Slot | None) -> Change:
         "shrank": grown < 0,
         "longer": longer > 0,
         "shorter": longer < 0,
-        "moved": (before.memory, before.address) != (after.memory, after.address),
+        "moved": (before.pool, before.address) != (after.pool, after.address),
     }
     size = max(before.bytes, after.bytes) if longer else abs(grown)
     return Change(name, before, after, tuple(kind for kind, yes in applies.items() if yes), size)

@@ -11,7 +11,7 @@ from ..printing.tables import Report, Table, html_image, report_page
 from ..printing.units import counted, format_bytes, gap_text, op_label
 
 if TYPE_CHECKING:
-    from ..plans.pools import Memories
+    from ..plans.pools import PlannedPools
     from ..plans.slots import Slot
     from .diff import Change, Figures, PlanDiff
 
@@ -39,9 +39,9 @@ def diff_report(diff: PlanDiff, most: int | None = LISTED) -> Report:
     return Report("From one plan to another", sentences, tables)
 
 
-def _pools(diff: PlanDiff) -> tuple[Memories, Memories] | None:
+def _pools(diff: PlanDiff) -> tuple[PlannedPools, PlannedPools] | None:
     """Those of both plans, if both are in several pools."""
-    one, other = (plan.memories for plan in diff.plans) if diff.plans is not None else (None, None)
+    one, other = (plan.pools for plan in diff.plans) if diff.plans is not None else (None, None)
     return None if one is None or other is None else (one, other)
 
 
@@ -105,7 +105,7 @@ def _figures(diff: PlanDiff) -> Table:
     return Table("Figures", ("", "before", "after", "change"), tuple(rows), frozenset({"before", "after", "change"}))
 
 
-def _pool_figures(one: Memories, other: Memories) -> list[tuple[str, str, str, str]]:
+def _pool_figures(one: PlannedPools, other: PlannedPools) -> list[tuple[str, str, str, str]]:
     """The peaks of the pools, and what accesses cost."""
     rows = []
     for name in dict.fromkeys([*one, *other]):
@@ -156,7 +156,7 @@ def _cells(change: Change) -> tuple[str, str, str]:
     return (
         both([format_bytes(slot.bytes) for slot in slots]),
         both([_steps(slot) for slot in slots]),
-        both([f"{slot.memory} {slot.address:,}".lstrip() for slot in slots]),
+        both([f"{slot.pool} {slot.address:,}".lstrip() for slot in slots]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plans.pools import Memories, Memory
+from ..plans.pools import PlannedPool, PlannedPools
 from ..printing.units import format_bytes, shortened, tick, unit_of
 from .colours import PALETTE
 from .figures import ink
@@ -28,7 +28,7 @@ _FONT = 9.0
 class Band:
     """A pool in a picture: bytes [begin, end) of it, and where its capacity is, if that is in sight."""
 
-    memory: Memory
+    pool: PlannedPool
     begin: int
     end: int
     limit: int | None
@@ -36,14 +36,14 @@ class Band:
     @property
     def text(self) -> str:
         """The name, and how full the pool is."""
-        room = "" if self.memory.capacity is None else f"\nof {format_bytes(self.memory.capacity)}"
-        return f"{shortened(self.memory.name, 16)}\n{format_bytes(self.memory.peak)}{room}"
+        room = "" if self.pool.capacity is None else f"\nof {format_bytes(self.pool.capacity)}"
+        return f"{shortened(self.pool.name, 16)}\n{format_bytes(self.pool.peak)}{room}"
 
 
 def bands(plan: PlanRecord) -> list[Band]:
     """The pools of a plan that `spaced` gave; none for a plan in one arena."""
-    memories = () if plan.memories is None else tuple(plan.memories.values())
-    return [Band(m, m.begin, m.begin + _room(m), m.begin + _room(m) if _shows(m) else None) for m in memories]
+    pools = () if plan.pools is None else tuple(plan.pools.values())
+    return [Band(m, m.begin, m.begin + _room(m), m.begin + _room(m) if _shows(m) else None) for m in pools]
 
 
 def spaced(plan: PlanRecord) -> PlanRecord:
@@ -51,29 +51,29 @@ def spaced(plan: PlanRecord) -> PlanRecord:
 
     Where the capacity of one is drawn, the next begins above that line.
     """
-    if plan.memories is None:
+    if plan.pools is None:
         return plan
     begin, end, pools = 0, 0, []
-    rooms = sum(map(_room, plan.memories.values()))
+    rooms = sum(map(_room, plan.pools.values()))
     unit, apart = 1 << max(rooms.bit_length() - 4, 0), max(rooms // _APART, 1)
-    shift = np.zeros(len(plan.memories), dtype=np.int64)
-    for k, memory in enumerate(plan.memories.values()):
+    shift = np.zeros(len(plan.pools), dtype=np.int64)
+    for k, pool in enumerate(plan.pools.values()):
         begin = -(-begin // unit) * unit
-        shift[k] = begin - memory.begin
-        pools.append(replace(memory, begin=begin))
-        end = begin + _room(memory)
-        begin = end + apart * _shows(memory)
-    offsets = plan.offsets + shift[plan.memories.of_buffer]
-    drawn = Memories(pools, plan.memories.of_buffer, plan.memories.cost_bound, accessed=plan.memories.accessed)
-    return replace(plan, offsets=offsets, peak=end, memories=drawn)
+        shift[k] = begin - pool.begin
+        pools.append(replace(pool, begin=begin))
+        end = begin + _room(pool)
+        begin = end + apart * _shows(pool)
+    offsets = plan.offsets + shift[plan.pools.of_buffer]
+    drawn = PlannedPools(pools, plan.pools.of_buffer, plan.pools.cost_bound, accessed=plan.pools.accessed)
+    return replace(plan, offsets=offsets, peak=end, pools=drawn)
 
 
-def _shows(memory: Memory) -> bool:
-    return memory.capacity is not None and memory.peak <= memory.capacity <= _MOST_ROOM * memory.peak
+def _shows(pool: PlannedPool) -> bool:
+    return pool.capacity is not None and pool.peak <= pool.capacity <= _MOST_ROOM * pool.peak
 
 
-def _room(memory: Memory) -> int:
-    return memory.capacity if memory.capacity is not None and _shows(memory) else memory.peak
+def _room(pool: PlannedPool) -> int:
+    return pool.capacity if pool.capacity is not None and _shows(pool) else pool.peak
 
 
 def draw_bands(plan: PlanRecord, ax: Axes) -> None:
@@ -111,7 +111,7 @@ def scale_bands(plans: Iterable[PlanRecord], ax: Axes) -> None:
     """Addresses that count from the base of each pool, if all plans, which share the axis, have the same bands."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
-    first, *others = [[(band.begin, band.end, band.memory.base) for band in bands(plan)] for plan in plans]
+    first, *others = [[(band.begin, band.end, band.pool.base) for band in bands(plan)] for plan in plans]
     if not first or any(other != first for other in others):
         return
     top = max(first[-1][1], 1)

@@ -80,7 +80,7 @@ def draw(
             draw_away(returns, own, steps, panels.away_bytes, panels.away)
     elif panels.away is not None:
         panels.away.set_axis_off()
-    if plan.memories is None:
+    if plan.pools is None:
         _draw_peak(plan, ax)
     else:
         draw_bands(plan, ax)
@@ -167,7 +167,7 @@ def _share(strip: Axes, ax: Axes, plan: PlanRecord, top: int) -> None:
 
     ax.set_xlabel("")
     strip.set_xlabel("step")
-    if plan.memories is None:
+    if plan.pools is None:
         strip.axhline(plan.peak, color=ink(strip), linestyle="--", linewidth=0.9)
     strip.set_ylim(0, top * 1.15)
     _, unit = unit_of(top)

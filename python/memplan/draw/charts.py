@@ -49,7 +49,7 @@ class Axes:
             Range1d(begin, end, bounds=(begin - beyond, end + beyond), min_interval=1, name="steps"),
             Range1d(0, top * 1.03, bounds=(-0.1 * top, 1.1 * top), min_interval=1, name="addresses"),
             Range1d(0, top * 1.08, name="bytes"),
-            any(plan.memories is not None for plan in plans),
+            any(plan.pools is not None for plan in plans),
         )
 
 
@@ -78,14 +78,14 @@ def gantt_chart(
     drawn.nonselection_glyph = drawn.selection_glyph = None
     veil = BoxAnnotation(fill_color="white", fill_alpha=0.7, line_color=None, visible=False, level="annotation")
     chart.add_layout(veil)
-    if plan.memories is None:
+    if plan.pools is None:
         chart.add_layout(_peak(plan))
     chart.quad(**_BOX, source=marks, level="overlay", fill_color=_MARK, line_color="black", line_width=2.5)
     text = Text(text_font_size="11px", text_align="center", text_baseline="middle", angle="angle", text_color="black")
     text.update(background_fill_color="white", background_fill_alpha=0.6, padding=1, border_radius=2)
     chart.add_glyph(labels, text, level="overlay")
     _name_axes(chart, "address", ticks=8)
-    if plan.memories is not None:
+    if plan.pools is not None:
         _add_pools(plan, chart)
     _follow_pointer(chart)
     chart.add_tools(_box_tips(boxes, drawn), TapTool(renderers=[drawn], visible=False))
@@ -153,7 +153,7 @@ def load_chart(plan: PlanRecord, axes: Axes, name: str) -> dict[str, Any]:
     )
     if len(step):  # bokeh draws an area without points for ever
         chart.varea_step("step", "none", "load", source=curve, step_mode="after", fill_color=_LOAD)
-    if plan.memories is None:
+    if plan.pools is None:
         chart.add_layout(_peak(plan))
     wheel = WheelZoomTool(dimensions="width")
     chart.add_tools(wheel)
@@ -192,7 +192,7 @@ def _add_pools(plan: PlanRecord, chart: Any) -> None:
         axis_line_color=None,
         major_label_text_font_size="12px",
     )
-    begins, bases = [band.begin for band in found], [band.memory.base for band in found]
+    begins, bases = [band.begin for band in found], [band.pool.base for band in found]
     code = "return memplan.tick(memplan.inPool(tick, begins, bases), ticks)"
     chart.yaxis.formatter = CustomJSTickFormatter(args={"begins": begins, "bases": bases}, code=code)
     chart.yaxis.axis_label = "address in the pool"

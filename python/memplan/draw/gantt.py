@@ -211,7 +211,7 @@ def _moved(model: PlanRecord, plan: PlanRecord) -> str:
     """How many buffers, and where the order differs, ops are elsewhere than in another plan; or what was given up."""
     if plan.fitting is not None and model.fitting is None:
         return changes_text(plan.fitting)
-    there, places = ({slot.name: (slot.memory, slot.address) for slot in which} for which in (model, plan))
+    there, places = ({slot.name: (slot.pool, slot.address) for slot in which} for which in (model, plan))
     count = sum(there.get(name) != place for name, place in places.items())
     ops = len(moved_ops(model.order, plan.order))
     text = f"{count:,} buffers elsewhere than in the first"

@@ -137,10 +137,10 @@ def summary_rows(plan: PlanRecord) -> list[tuple[str, str]]:
         ("load", with_bytes(plan.load)),
         ("peak", f"{with_bytes(plan.peak)}, {saved:.1%} below naive"),
         ("inside", _inside(plan)),
-        ("pools", f"{plan.pools:,}" if plan.pools > 0 else ""),
-        *_memories(plan),
+        ("objects", f"{plan.objects:,}" if plan.objects > 0 else ""),
+        *_pools(plan),
         ("price", _price(plan)),
-        ("proof", _proof(plan) if plan.memories is None else ""),
+        ("proof", _proof(plan) if plan.pools is None else ""),
         ("changes", _changes(plan)),
         ("order", _order(plan)),
         *(("note", note) for note in plan.notes),
@@ -181,16 +181,16 @@ def _inside(plan: PlanRecord) -> str:
     return f"{with_bytes(total)} of the peak are workspace of {names}"
 
 
-def _memories(plan: PlanRecord) -> list[tuple[str, str]]:
+def _pools(plan: PlanRecord) -> list[tuple[str, str]]:
     """A line per pool of memory, and what accesses cost; none for a plan in one arena."""
-    if plan.memories is None:
+    if plan.pools is None:
         return []
     rows = []
-    for pool in plan.memories.values():
+    for pool in plan.pools.values():
         room = "" if pool.capacity is None else f" of {format_bytes(pool.capacity)}"
         state = "optimal for what lies in it" if pool.optimal else gap_text(pool.peak, pool.lower_bound)
         rows.append((pool.name, f"{format_bytes(pool.peak)}{room} ({state}), {counted(pool.buffers, 'buffers')}"))
-    return [*rows, ("accesses", cost_text(plan.memories))]
+    return [*rows, ("accesses", cost_text(plan.pools))]
 
 
 def _price(plan: PlanRecord) -> str:
@@ -233,8 +233,8 @@ def _order(plan: PlanRecord) -> str:
 def line_text(plan: PlanRecord) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
     good = state(plan)
-    if plan.memories is not None:
-        good = f"in {len(plan.memories)} pools, {cost_text(plan.memories)}"
+    if plan.pools is not None:
+        good = f"in {len(plan.pools)} pools, {cost_text(plan.pools)}"
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {with_bytes(plan.peak)}, {good}"

@@ -18,7 +18,7 @@ from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..files import write_text
 from ..plans.buffer_info import BufferInfo, buffer_infos
-from ..plans.pools_text import cost_text, memories_table
+from ..plans.pools_text import cost_text, pools_table
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
 from ..plans.verdict import changes_text, enough, optimal, title_of
@@ -133,9 +133,9 @@ def _page(plans: Sequence[PlanRecord], title: str, marked: list[str], colour_by:
         template_variables={
             "figures": _said([_figures(plan, orders) for plan in plans]),
             "pools": [
-                (title_of(plan) if len(plans) > 1 else "", memories_table(plan.memories))
+                (title_of(plan) if len(plans) > 1 else "", pools_table(plan.pools))
                 for plan in plans
-                if plan.memories is not None
+                if plan.pools is not None
             ],
             "away": ["away" in view for view in views],
             "legends": known,
@@ -267,7 +267,7 @@ def _figures(plan: PlanRecord, orders: bool) -> list[tuple[str, str, str]]:
     """The figures of the heading, with the order if asked: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
-    of_one = plan.memories is None  # arena: what only that has
+    of_one = plan.pools is None  # arena: what only that has
     gap = f"none: proven {optimal(plan)}" if plan.optimal else enough(plan) or percent(plan.gap)
     return [
         ("planner", winner, ""),
@@ -278,7 +278,7 @@ def _figures(plan: PlanRecord, orders: bool) -> list[tuple[str, str, str]]:
         ),
         ("gap", gap if of_one else "", ""),
         ("changes", *_changes(plan)),
-        ("cost", "" if plan.memories is None else cost_text(plan.memories).removeprefix("cost "), ""),
+        ("cost", "" if plan.pools is None else cost_text(plan.pools).removeprefix("cost "), ""),
         ("buffers", f"{len(plan):,}", ""),
         ("planned in", f"{seconds(plan.seconds)}{', interrupted' if plan.interrupted else ''}", ""),
     ]
@@ -310,11 +310,11 @@ def _box_columns(plan: PlanRecord, infos: Sequence[BufferInfo], codes: Sequence[
     if problem.parts is not None:
         columns |= {"first": small(problem.first[buffer]), "last": small(problem.last[buffer])}
         columns["offset"] = offset.astype(float)
-    if plan.memories is not None:
-        pools = [plan.memories.of(b) for b in buffer.tolist()]
+    if plan.pools is not None:
+        pools = [plan.pools.of(b) for b in buffer.tolist()]
         columns["pool"] = [printable(pool.name) for pool in pools]
-        if plan.memories.accessed:
-            columns["accessed"] = np.array([plan.memories.accessed[b] for b in buffer.tolist()], dtype=float)
+        if plan.pools.accessed:
+            columns["accessed"] = np.array([plan.pools.accessed[b] for b in buffer.tolist()], dtype=float)
         columns["address"] = np.array([pool.base - pool.begin for pool in pools], dtype=float) + offset
     told = {"type": _type, "made_by": _made_by, "last_read": _last_read, "tenants": _tenants}
     texts = {name: [say(info) for info in infos] for name, say in told.items()}

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
-from ..plans.pools_text import costs_table, memories_table, pools_sentences
+from ..plans.pools_text import costs_table, pools_sentences, pools_table
 from ..plans.verdict import SHARES
 from ..printing.tables import Report, Table, report_text
 from ..printing.units import counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
-    from ..plans.pools import Memories
+    from ..plans.pools import PlannedPools
     from ..plans.record import PlanRecord
     from ..plans.slots import Slot
     from .advice import Advice
@@ -35,8 +35,8 @@ def explanation_report(e: Explanation) -> Report:
     title = f"{e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
     if e.peak_step is None or e.load_step is None:
         return Report(title, ("No buffer has bytes: there is nothing to place.",))
-    if e.plan is not None and e.plan.memories is not None:
-        return _in_pools(e, e.plan, e.plan.memories)
+    if e.plan is not None and e.plan.pools is not None:
+        return _in_pools(e, e.plan, e.plan.pools)
     tables = [
         _alive_table(e, e.alive, f"In use at {_at(e.peak_step)}, which makes the peak"),
         _types_table(e, e.alive),
@@ -59,12 +59,12 @@ def explanation_report(e: Explanation) -> Report:
     return Report(title, (_what(e), _how_far(e), _what_helps(e), *_other_orders(e)), tuple(tables))
 
 
-def _in_pools(e: Explanation, plan: PlanRecord, memories: Memories) -> Report:
+def _in_pools(e: Explanation, plan: PlanRecord, pools: PlannedPools) -> Report:
     """Of a plan in several pools: what accesses cost, and what would lower the load; its peak is that of no memory."""
     assert e.load_step is not None
-    title = f"{e.planner}: {counted(e.buffers, 'buffers')} in {counted(len(memories), 'pools')}"
+    title = f"{e.planner}: {counted(e.buffers, 'buffers')} in {counted(len(pools), 'pools')}"
     load = f"Most bytes, {format_bytes(e.load)} of all pools, are in use at {_at(e.load_step)}. {_what_helps(e)}"
-    tables = [memories_table(memories), costs_table(plan, LISTED), _advice_table(e, e.load_step), _orders_table(e)]
+    tables = [pools_table(pools), costs_table(plan, LISTED), _advice_table(e, e.load_step), _orders_table(e)]
     sentences = (*pools_sentences(plan, _things(e)), load, *_other_orders(e))
     return Report(title, sentences, (*tables, _idle_table(e), _blocked_table(e)))
 

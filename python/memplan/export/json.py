@@ -22,7 +22,7 @@ def plan_dict(plan: PlanRecord) -> dict[str, Any]:
     ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
     ``buffers`` has one entry per buffer of the problem: id, size, first, last (half-open), alignment, offset; and for
     a shaped one its ``parts``, begin and end in bytes from where the buffer starts, first and last in steps; one
-    with a pin is ``pinned``. In several pools, a buffer has its ``memory`` and its ``address`` there; ``memories``
+    with a pin is ``pinned``. In several pools, a buffer has its ``pool`` and its ``address`` there; ``pools``
     has the pools, and ``cost_bound`` what no plan in them costs less than. ``reserved`` has the bytes that are, and
     when, if there are any. ``together`` has rows (a, b, distance) of positions of buffers, if any lie together.
     ``conflicts`` has the pairs of positions of buffers that conflict beyond lifetimes, ``pools`` their number; both
@@ -48,13 +48,13 @@ def plan_dict(plan: PlanRecord) -> dict[str, Any]:
     }
     if plan.interrupted:
         spec["interrupted"] = True
-    if plan.pools > 0:
-        spec["pools"] = plan.pools
+    if plan.objects > 0:
+        spec["objects"] = plan.objects
     if plan.fitting is not None:
         spec["fitting"] = plan.fitting.to_dict()
-    if plan.memories is not None:
-        spec["memories"] = [asdict(memory) for memory in plan.memories.values()]
-        spec["cost_bound"] = plan.memories.cost_bound
+    if plan.pools is not None:
+        spec["pools"] = [asdict(memory) for memory in plan.pools.values()]
+        spec["cost_bound"] = plan.pools.cost_bound
     spec["buffers"] = _buffers(plan)
     if plan.problem.conflicts is not None:
         spec["conflicts"] = plan.problem.conflicts.tolist()
@@ -94,9 +94,9 @@ def _buffers(plan: PlanRecord) -> list[dict[str, Any]]:
     for entry, branch in zip(entries, plan.problem.branches or [], strict=False):
         if branch:
             entry["branch"] = branch
-    if plan.memories is not None:
+    if plan.pools is not None:
         for entry, slot in zip(entries, plan, strict=True):
-            entry |= {"memory": slot.memory, "address": slot.address}
+            entry |= {"pool": slot.pool, "address": slot.address}
     return entries
 
 

@@ -26,7 +26,7 @@ class ParetoPoint:
         None where there is none; `why` says so.
     added_cost, cost_bound : float
         What the plan adds, and what any plan within the capacity adds at least; see `Plan`. For a pool: what all
-        accesses cost, and at least cost; see `Memories`. 0 without a plan.
+        accesses cost, and at least cost; see `PlannedPools`. 0 without a plan.
     proven : bool
         Whether it is proven that there is no plan.
     why : str

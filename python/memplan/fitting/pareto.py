@@ -103,10 +103,10 @@ def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, *
     given: dict[str, Any] = {"planner": plan.planner}
     if plan.storage is not None:
         given |= sharing_of(plan.storage)
-    if plan.memories is not None and plan.memories.asked:
-        given |= {"pools": plan.memories.asked, "accesses": plan.memories.accesses, **plan.memories.fixed}
+    if plan.pools is not None and plan.pools.asked:
+        given |= {"pools": plan.pools.asked, "accesses": plan.pools.accesses, **plan.pools.fixed}
         return pareto(unfixed(plan), capacities, **(given | options))
-    if plan.graph is None or plan.storage is None or plan.memories is not None:
+    if plan.graph is None or plan.storage is None or plan.pools is not None:
         raise TypeError("pareto needs the plan of a graph or in pools; this one is of a problem, or from a file")
     return pareto(plan.graph, capacities, **(given | options))
 

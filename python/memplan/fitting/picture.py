@@ -120,7 +120,7 @@ def _costs(pareto: Pareto) -> tuple[float, str]:
 def counted_in(pareto: Pareto) -> str | None:
     """The pools in which all accessed bytes are counted once, and elsewhere not: then the cost is in bytes."""
     for point in pareto:
-        pools = [] if point.plan is None or point.plan.memories is None else list(point.plan.memories.values())
+        pools = [] if point.plan is None or point.plan.pools is None else list(point.plan.pools.values())
         if pools and {pool.cost_per_byte for pool in pools} == {0, 1}:
             return " and ".join(pool.name for pool in pools if pool.cost_per_byte == 1)
     return None
@@ -165,7 +165,7 @@ def _row(point: ParetoPoint, pareto: Pareto) -> tuple[str, ...]:
 
 
 def _row_of_pool(point: ParetoPoint, pareto: Pareto) -> tuple[str, ...]:
-    if point.plan is None or point.plan.memories is None:
+    if point.plan is None or point.plan.pools is None:
         return (format_bytes(point.capacity), "-", _none(point), "-", "-", "")
     peak = format_bytes(point.peak or 0)
     costs = (f"{point.added_cost:,}", f"{point.cost_bound:,}", f"{point.added_cost / (pareto.cost or 1.0):.1%}")

@@ -9,7 +9,7 @@ from typing import Any
 from ..importers import read_once
 from ..options.taking import request, without
 from ..plans.failing import InfeasibleError
-from ..plans.pools import Memories, Pool, exact, number
+from ..plans.pools import PlannedPools, Pool, exact, number
 from ..plans.record import PlanRecord
 from ..sizes import Budget
 from ..solving.planning import plan
@@ -40,7 +40,7 @@ def pareto_of_pool(
         return plan(once, planner, pools=pools, **rest)
 
     free = planned(_with(pools, chosen, None))
-    needed = _memories(free)[chosen.name].peak
+    needed = _pools(free)[chosen.name].peak
     asked = _even(needed, chosen) if capacities is None else in_order(capacities, lambda: needed)
 
     def point(capacity: int, found: list[ParetoPoint]) -> ParetoPoint:
@@ -49,7 +49,7 @@ def pareto_of_pool(
     found, cut = one_by_one([] if free.interrupted else asked, point, on_point)
     interrupted = free.interrupted or cut
     given = None if chosen.capacity is None else int(chosen.capacity)
-    return Pareto(_falling(found), needed, _dearest(_memories(free)), interrupted, chosen.name, given)
+    return Pareto(_falling(found), needed, _dearest(_pools(free)), interrupted, chosen.name, given)
 
 
 def one_by_one(
@@ -93,9 +93,9 @@ def _with(pools: Sequence[Pool], chosen: Pool, capacity: int | None) -> list[Poo
     return [replace(pool, capacity=capacity) if pool is chosen else pool for pool in pools]
 
 
-def _memories(plan: PlanRecord) -> Memories:
-    assert plan.memories is not None
-    return plan.memories
+def _pools(plan: PlanRecord) -> PlannedPools:
+    assert plan.pools is not None
+    return plan.pools
 
 
 def _even(needed: int, pool: Pool) -> list[int]:
@@ -110,8 +110,8 @@ def _point(capacity: int, pool: Pool, planned: Callable[[int], PlanRecord]) -> P
         found = planned(capacity)
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
-    memories = _memories(found)
-    return ParetoPoint(capacity, found, memories.cost, memories.cost_bound, peak=memories[pool.name].peak)
+    pools = _pools(found)
+    return ParetoPoint(capacity, found, pools.cost, pools.cost_bound, peak=pools[pool.name].peak)
 
 
 def _same_problem(one: PlanRecord | None, other: PlanRecord | None) -> bool:
@@ -136,7 +136,7 @@ def _falling(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
     return tuple(reversed(better))
 
 
-def _dearest(memories: Memories) -> float:
+def _dearest(pools: PlannedPools) -> float:
     """The cost of all accesses in the pool whose bytes cost most."""
-    accessed = sum(pool.accessed for pool in memories.values())
-    return number(max(exact(pool.cost_per_byte) for pool in memories.values()) * accessed)
+    accessed = sum(pool.accessed for pool in pools.values())
+    return number(max(exact(pool.cost_per_byte) for pool in pools.values()) * accessed)

@@ -40,7 +40,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanR
         found.planner,
         found.winner,
         found.seconds,
-        found.pools,
+        found.objects,
         interrupted=found.interrupted,
         unshared=found.unshared,
         found_after=found.found_after,
@@ -48,9 +48,9 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanR
         ordered_by=found.ordered_by,
         filed_order=found.order,
         fitting=found.fitting,
-        memories=found.memories,
+        pools=found.pools,
     )
-    if found.memories is not None and (faults := found.memories.faults(plan)):
+    if found.pools is not None and (faults := found.pools.faults(plan)):
         raise invalid_plan(f"{path}: the plan", faults)
     return plan
 

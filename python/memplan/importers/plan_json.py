@@ -11,7 +11,7 @@ from ..errors import SourceError
 from ..files import read_json
 from ..plans.changes import Fitting, fitting_from
 from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
-from ..plans.pools import Memories, memories_from
+from ..plans.pools import PlannedPools, pools_from
 from ..plans.record import FiledOrder
 from .csv import Rows
 
@@ -21,7 +21,7 @@ _KEYS = ("id", "size", "first", "last", "alignment", "offset")
 class PlanRows(NamedTuple):
     """What a plan file holds, unverified.
 
-    These are buffers with offsets, the planner that it names, its pools, whether it was interrupted, what would be
+    These are buffers with offsets, the planner that it names, its objects, whether it was interrupted, what would be
     needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
     planning, those until the plan was found, the order of the ops with the bound of all orders, what `memplan.fit` has
     changed, and the pools of a plan in several.
@@ -29,7 +29,7 @@ class PlanRows(NamedTuple):
 
     rows: Rows
     planner: str = "file"
-    pools: int = 0
+    objects: int = 0
     interrupted: bool = False
     unshared: int | None = None
     placed: dict[str, tuple[int, int, int]] | None = None
@@ -39,7 +39,7 @@ class PlanRows(NamedTuple):
     order: FiledOrder | None = None
     ordered_by: str = "given"
     fitting: Fitting | None = None
-    memories: Memories | None = None
+    pools: PlannedPools | None = None
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -73,9 +73,9 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
         rows.reserved.append((begin, end, first, last))
     for i, row in enumerate(_list(spec.get("together", []), f"{path}: together")):
         rows.together.append(_distance(row, len(rows.name), f"{path}: together[{i}]"))
-    pools = _value({"pools": spec.get("pools", 0)}, "pools", f"{path}: pools")
-    if pools < 0:
-        raise SourceError(f"{path}: pools must be >= 0, got {pools}")
+    objects = _value({"objects": spec.get("objects", 0)}, "objects", f"{path}: objects")
+    if objects < 0:
+        raise SourceError(f"{path}: objects must be >= 0, got {objects}")
     interrupted = _flag(spec, "interrupted", f"{path}: interrupted")
     unshared = None if "naive" not in spec else _value(spec, "naive", f"{path}: naive")
     if unshared is not None and unshared < 0:
@@ -87,17 +87,15 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     order = _order(spec, path) if "order" in spec else None
     ordered_by = _text(spec.get("ordered_by", "given"), f"{path}: ordered_by", "an order")
     fitting = _fitting(spec["fitting"], f"{path}: fitting") if "fitting" in spec else None
-    memories = _memories(spec, f"{path}: ") if "memories" in spec else None
-    facts = (planner, pools, interrupted, unshared, placed, winner, spent[0], spent[1], order, ordered_by, fitting)
-    return PlanRows(rows, *facts, memories)
+    pools = _pools(spec, f"{path}: ") if "pools" in spec else None
+    facts = (planner, objects, interrupted, unshared, placed, winner, spent[0], spent[1], order, ordered_by, fitting)
+    return PlanRows(rows, *facts, pools)
 
 
-def _memories(spec: dict[str, Any], where: str) -> Memories:
-    names = [entry.get("memory") for entry in spec["buffers"]]
+def _pools(spec: dict[str, Any], where: str) -> PlannedPools:
+    names = [entry.get("pool") for entry in spec["buffers"]]
     try:
-        return memories_from(
-            _list(spec["memories"], f"{where}memories"), names, spec.get("cost_bound"), f"{where}memories"
-        )
+        return pools_from(_list(spec["pools"], f"{where}pools"), names, spec.get("cost_bound"), f"{where}pools")
     except (TypeError, ValueError) as error:
         raise SourceError(str(error)) from None
 

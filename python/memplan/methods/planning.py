@@ -109,6 +109,11 @@ def _asked(methods: Any, each: Any, options: Mapping[str, Any]) -> dict[str, Req
         if name not in methods:
             raise ValueError(f"each must be by method, got {name!r}; {offer(str(name), list(methods), 'methods')}")
     request("plan_many", options)
+    for name, own in (each or {}).items():
+        try:
+            request("plan_many", own)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"each[{name!r}]: {error}") from None
     found = {}
     for name in methods:
         with _named(name):

@@ -27,7 +27,7 @@ def keywords() -> str:
         rows = [f"    {one.name}: {one.type}".replace("'", '"') for one in options_of(*RECORDS) if one.name in takes]
         doc = f'    """Of `memplan.{function}`."""'
         blocks.append("\n".join([f"class {title}Options(TypedDict, total=False):", doc, "", *rows]))
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n\n".join(block.rstrip("\n") for block in blocks) + "\n"
 
 
 if __name__ == "__main__":

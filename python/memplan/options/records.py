@@ -230,7 +230,7 @@ class Search(Record):
         (),
         """Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
-        `Plan.memories` has the pools, the cost, and a bound of it.""",
+        `Plan.pools` has the pools, the cost, and a bound of it.""",
     )
 
     accesses: Mapping[str, int] | Sequence[int] | None = option(

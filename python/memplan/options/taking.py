@@ -78,7 +78,10 @@ def request(function: str, given: Mapping[str, Any]) -> Request:
     for name, value in given.items():
         if name not in takes:
             near = nearest(name, [*takes, *OWN.get(function, ())])
-            raise TypeError(f"{function} takes no option {name!r}" + (f"; did you mean {near!r}?" if near else ""))
+            raise TypeError(
+                f"{function} takes no option {name!r}"
+                + (f"; did you mean {near!r}?" if near not in (None, name) else "")
+            )
         parts[_RECORD_OF[name]][name] = value
     found = Request(*(made(record, parts[record]) for record in RECORDS))  # type: ignore[arg-type]
     _check_together({name for name, value in given.items() if not _is_nothing(value)}, found.reading)

@@ -13,7 +13,7 @@ from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, Uns
 from .interface import LEAST, MOST, Options, Parameter, Placement, PlannerInfo
 
 _Offsets: TypeAlias = npt.NDArray[np.int64]
-_Given: TypeAlias = tuple[_Offsets, int, int, bool]  # offsets, lower bound, pools, interrupted
+_Given: TypeAlias = tuple[_Offsets, int, int, bool]  # offsets, lower bound, objects, interrupted
 _NO_FAULTS = (
     PlannerError,
     InvalidPlanError,
@@ -78,10 +78,10 @@ def is_own(row: PlannerInfo) -> bool:
 def _given(row: PlannerInfo, problem: _core.Problem, placement: Placement) -> _Given:
     if not isinstance(placement, Placement):
         raise PlannerError(f"{row.label} must give a Placement, got {placement!r}")
-    if not -(2**31) <= placement.pools < 2**31:
-        raise PlannerError(f"{row.label} must give a number of pools below {2**31}, got {placement.pools}")
+    if not -(2**31) <= placement.objects < 2**31:
+        raise PlannerError(f"{row.label} must give a number of objects below {2**31}, got {placement.objects}")
     offsets, bound = _offsets(row, problem, placement.offsets), _bound(row, placement.lower_bound)
-    return offsets, bound, placement.pools, bool(placement.interrupted)
+    return offsets, bound, placement.objects, bool(placement.interrupted)
 
 
 def _bound(row: PlannerInfo, given: int | None) -> int:

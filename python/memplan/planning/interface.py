@@ -112,8 +112,8 @@ class Placement:
         Where each buffer begins, in bytes from the beginning of the arena. In the order of the problem's buffers.
     lower_bound : int or None
         For exact planners: bytes below which it is proven that no plan of the problem peaks. Otherwise 0, or None.
-    pools : int
-        For planners that use pools, laid end to end: their number. Otherwise 0.
+    objects : int
+        For planners that make shared objects, laid end to end: their number. Otherwise 0.
     interrupted : bool
         A KeyboardInterrupt ended the search, and these are its best offsets so far. A planner that has no plan yet lets
         the KeyboardInterrupt pass.
@@ -121,16 +121,16 @@ class Placement:
     Raises
     ------
     TypeError
-        A bound or number of pools is not an integer.
+        A bound or number of objects is not an integer.
     """
 
     offsets: Sequence[int]
     lower_bound: int | None = 0
-    pools: int = 0
+    objects: int = 0
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("lower_bound", "pools") if self.lower_bound is not None else ("pools",):
+        for name in ("lower_bound", "objects") if self.lower_bound is not None else ("objects",):
             object.__setattr__(self, name, _integer(name, getattr(self, name)))
 
 

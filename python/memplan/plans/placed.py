@@ -24,7 +24,7 @@ def offsets_of(plan: PlanRecord) -> dict[str, int]:
     if plan.placed is not None:  # what a file says of tensors, and of the buffers that are none
         inside = {name: offset for name, (_, offset, _) in plan.placed.items()}
         return {slot.name: slot.offset for slot in plan} | inside
-    if plan.graph is None and plan.memories is None:
+    if plan.graph is None and plan.pools is None:
         names = plan.problem.names or [f"#{b}" for b in range(len(plan))]
         return dict(zip(names, plan.offsets.tolist(), strict=True))
     return dict(zip(plan.tensors.names, plan.tensors.offset.tolist(), strict=True))

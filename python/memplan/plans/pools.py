@@ -27,7 +27,7 @@ class Pool:
     Parameters
     ----------
     name
-        What `plan.memories` calls it.
+        What `plan.pools` calls it.
     capacity
         Bytes, as an integer or text such as "512KiB". None: as many as are needed.
     alignment
@@ -98,7 +98,7 @@ def exact(cost: float) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Memory:
+class PlannedPool:
     """A pool with what lies in it.
 
     Attributes
@@ -146,20 +146,20 @@ class Memory:
         return number(exact(self.cost_per_byte) * self.accessed)
 
 
-def memories_from(pools: Any, names: list[str], cost_bound: Any, where: str) -> Memories:
+def pools_from(pools: Any, names: list[str], cost_bound: Any, where: str) -> PlannedPools:
     """What the file of a plan says of pools, and the name of each buffer's; ValueError names what is wrong."""
-    memories = [_memory(entry, f"{where}[{k}]") for k, entry in enumerate(pools)]
-    position = {memory.name: k for k, memory in enumerate(memories)}
-    if len(position) < len(memories):
+    pools = [_memory(entry, f"{where}[{k}]") for k, entry in enumerate(pools)]
+    position = {pool.name: k for k, pool in enumerate(pools)}
+    if len(position) < len(pools):
         raise ValueError(f"{where} must have different names")
     for name in names:
         if name not in position:
-            raise ValueError(f"memory of a buffer must be one of {', '.join(map(repr, position))}, got {name!r}")
+            raise ValueError(f"pool of a buffer must be one of {', '.join(map(repr, position))}, got {name!r}")
     of_buffer = np.array([position[name] for name in names], dtype=np.int64)
-    return Memories(memories, of_buffer, _cost(cost_bound, "cost_bound"))
+    return PlannedPools(pools, of_buffer, _cost(cost_bound, "cost_bound"))
 
 
-def _memory(entry: Any, where: str) -> Memory:
+def _memory(entry: Any, where: str) -> PlannedPool:
     if not isinstance(entry, dict):
         raise ValueError(f"{where} must be a mapping, got {type(entry).__name__}")
     if not isinstance(entry.get("name"), str):
@@ -173,7 +173,7 @@ def _memory(entry: Any, where: str) -> Memory:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"{where}.{key} must be an integer >= {least}, got {value!r}")
     values.setdefault("capacity", None)
-    return Memory(
+    return PlannedPool(
         name=entry["name"], cost_per_byte=_cost(entry.get("cost_per_byte"), f"{where}.cost_per_byte"), **values
     )
 
@@ -183,7 +183,7 @@ def number(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-class Memories(Mapping[str, Memory]):
+class PlannedPools(Mapping[str, PlannedPool]):
     """The pools of a plan by name, in their order.
 
     Attributes
@@ -203,7 +203,7 @@ class Memories(Mapping[str, Memory]):
 
     def __init__(
         self,
-        pools: Collection[Memory],
+        pools: Collection[PlannedPool],
         of_buffer: Ints,
         cost_bound: float,
         takes: npt.NDArray[np.bool_] | None = None,
@@ -229,13 +229,13 @@ class Memories(Mapping[str, Memory]):
     def __iter__(self) -> Iterator[str]:
         return (pool.name for pool in self._pools)
 
-    def __getitem__(self, name: str) -> Memory:
+    def __getitem__(self, name: str) -> PlannedPool:
         for pool in self._pools:
             if pool.name == name:
                 return pool
         raise KeyError(f"the plan has no pool named {name!r}; it has {', '.join(map(repr, self))}")
 
-    def of(self, buffer: int) -> Memory:
+    def of(self, buffer: int) -> PlannedPool:
         """The pool of a buffer, by its position."""
         return self._pools[int(self.of_buffer[buffer])]
 
@@ -245,7 +245,7 @@ class Memories(Mapping[str, Memory]):
         return {b: cost for b, cost in sorted(found.items(), key=lambda pair: (-pair[1], pair[0])) if cost}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Memories):
+        if not isinstance(other, PlannedPools):
             return NotImplemented
         same = self._pools == other._pools and self.cost_bound == other.cost_bound
         return same and bool(np.array_equal(self.of_buffer, other.of_buffer))
@@ -254,19 +254,19 @@ class Memories(Mapping[str, Memory]):
 
     def __repr__(self) -> str:
         pools = ", ".join(f"{pool.name} {pool.peak} bytes" for pool in self._pools)
-        return f"<memplan.Memories: {pools}; cost {self.cost}, at least {self.cost_bound}>"
+        return f"<memplan.PlannedPools: {pools}; cost {self.cost}, at least {self.cost_bound}>"
 
     def _repr_html_(self) -> str:
         from ..printing.tables import html
-        from .pools_text import memories_table
+        from .pools_text import pools_table
 
-        return html(memories_table(self))
+        return html(pools_table(self))
 
     def __str__(self) -> str:
         from ..printing.tables import text
-        from .pools_text import memories_table
+        from .pools_text import pools_table
 
-        return text(memories_table(self))
+        return text(pools_table(self))
 
     def faults(self, plan: PlanRecord) -> list[_core.PoolFault]:
         """What is wrong with where the buffers of a plan lie; nothing of planners is used to find it.

@@ -8,14 +8,14 @@ from ..printing.tables import Table
 from ..printing.units import counted, format_bytes, percent
 
 if TYPE_CHECKING:
-    from .pools import Memories
+    from .pools import PlannedPools
     from .record import PlanRecord
     from .slots import Slot
 
 _NAMED = 3
 
 
-def memories_table(memories: Memories) -> Table:
+def pools_table(pools: PlannedPools) -> Table:
     """A row per pool: what it holds, how good that is, and what it costs."""
     rows = tuple(
         (
@@ -27,16 +27,16 @@ def memories_table(memories: Memories) -> Table:
             format_bytes(pool.accessed),
             f"{pool.cost:,}",
         )
-        for pool in memories.values()
+        for pool in pools.values()
     )
     header = ("pool", "capacity", "peak", "gap", "buffers", "accessed", "cost")
-    return Table(f"{len(memories)} pools", header, rows, frozenset(header[1:]), (cost_text(memories),), {"pool": None})
+    return Table(f"{len(pools)} pools", header, rows, frozenset(header[1:]), (cost_text(pools),), {"pool": None})
 
 
 def costs_table(plan: PlanRecord, most: int) -> Table:
     """The buffers whose accesses cost most, and the cost of the others."""
-    memories = plan.memories
-    costs = {} if memories is None else memories.costs()
+    pools = plan.pools
+    costs = {} if pools is None else pools.costs()
     total = sum(costs.values())
     rows = tuple(_cost_row(plan[b], cost, total) for b, cost in list(costs.items())[:most])
     rest = list(costs.values())[most:]
@@ -47,31 +47,29 @@ def costs_table(plan: PlanRecord, most: int) -> Table:
 
 def _cost_row(slot: Slot, cost: float, total: float) -> tuple[str, ...]:
     steps = f"{slot.first}-{slot.last - 1}"
-    return slot.name, slot.memory, format_bytes(slot.bytes), steps, f"{cost:,}", f"{cost / total:.1%}"
+    return slot.name, slot.pool, format_bytes(slot.bytes), steps, f"{cost:,}", f"{cost / total:.1%}"
 
 
 def pools_sentences(plan: PlanRecord, things: str) -> list[str]:
     """How full the pools are, what accesses cost, and which buffers make that cost."""
-    memories = plan.memories
-    assert memories is not None
+    pools = plan.pools
+    assert pools is not None
     full = [
         f"{pool.name} holds {format_bytes(pool.peak)}"
         + ("" if pool.capacity is None else f" of {format_bytes(pool.capacity)}")
-        for pool in memories.values()
+        for pool in pools.values()
     ]
-    said = [f"{'; '.join(full)}. All accesses: {cost_text(memories)}."]
-    costs = memories.costs()
+    said = [f"{'; '.join(full)}. All accesses: {cost_text(pools)}."]
+    costs = pools.costs()
     if costs:
         total = sum(costs.values())
-        largest = [
-            f"{plan[b].name} in {plan[b].memory} ({cost / total:.1%})" for b, cost in list(costs.items())[:_NAMED]
-        ]
+        largest = [f"{plan[b].name} in {plan[b].pool} ({cost / total:.1%})" for b, cost in list(costs.items())[:_NAMED]]
         said.append(f"{counted(len(costs), things)} cost something; the largest: {', '.join(largest)}.")
     return said
 
 
-def cost_text(memories: Memories) -> str:
+def cost_text(pools: PlannedPools) -> str:
     """What all accesses cost, and what is proven of it."""
-    if memories.cost_optimal:
-        return f"cost {memories.cost:,}, proven to be the least"
-    return f"cost {memories.cost:,}, of which {memories.cost_bound:,} are proven to be needed"
+    if pools.cost_optimal:
+        return f"cost {pools.cost:,}, proven to be the least"
+    return f"cost {pools.cost:,}, of which {pools.cost_bound:,} are proven to be needed"

@@ -16,7 +16,7 @@ from ..options.source import Source
 from ..printing.units import gap_text
 from .changes import Change, Fitting
 from .failing import LISTED, invalid_plan
-from .pools import Memories
+from .pools import PlannedPools
 from .pricing import Pricing
 from .ranged import Ranged
 from .slots import Sharing, Slot, Slots
@@ -56,8 +56,8 @@ class PlanRecord:
     placement_bound : int
         Bytes below which no plan of `problem` can peak. For a graph it may be above `lower_bound`, because it holds
         only for the tensors that share bytes in this plan.
-    pools : int
-        Number of pools, for planners that use pools, laid end to end; 0 for the others.
+    objects : int
+        Number of shared objects, for planners that make such, laid end to end; 0 for the others.
     planner, winner : str
         The planner asked for, with its parameters, and the planner that found these offsets. They differ for "auto".
     seconds : float
@@ -98,9 +98,9 @@ class PlanRecord:
         plan that was changed, or than the capacity.
     pricing : Pricing or None
         For a plan with ``price``: what it pays for pairs that share bytes, and what every plan pays at least.
-    memories : Memories or None
+    pools : PlannedPools or None
         The pools of a plan in several pools, by name. `offsets`, `peak` and the bounds then count all pools as one
-        arena, one behind the other; ``plan["x"].memory`` and ``plan["x"].address`` say where a tensor lies.
+        arena, one behind the other; ``plan["x"].pool`` and ``plan["x"].address`` say where a tensor lies.
     ranged : Ranged or None
         For a plan with ``dims`` in a range: what it needs at each size. The plan is that of the largest sizes, and its
         offsets hold for all.
@@ -116,7 +116,7 @@ class PlanRecord:
     planner: str
     winner: str
     seconds: float
-    pools: int = 0
+    objects: int = 0
     graph: _core.Graph | None = None
     buffers: _core.Buffers | None = field(default=None)
     interrupted: bool = False
@@ -133,7 +133,7 @@ class PlanRecord:
     fitting: Fitting | None = None
     moved: tuple[str, ...] | None = None
     moved_bound: int | None = None
-    memories: Memories | None = None
+    pools: PlannedPools | None = None
     ranged: Ranged | None = None
     pricing: Pricing | None = None
     capacity: int | None = field(default=None, compare=False)
@@ -170,7 +170,7 @@ class PlanRecord:
             planner=solution.planner,
             winner=solution.winner,
             seconds=solution.seconds,
-            pools=solution.objects,
+            objects=solution.objects,
             graph=graph,
             buffers=buffers,
             interrupted=solution.interrupted,
@@ -279,7 +279,7 @@ class PlanRecord:
 
     @cached_property
     def _slots(self) -> Slots:
-        return Slots(self.problem, self.offsets, self.graph, self.buffers, self.memories)
+        return Slots(self.problem, self.offsets, self.graph, self.buffers, self.pools)
 
     def __len__(self) -> int:
         return len(self.problem)
@@ -347,8 +347,8 @@ class PlanRecord:
         faults: list[Any] = list(_core.verify(self.problem, self.offsets, capacity=self.peak, limit=more))
         if self.graph is not None and self.buffers is not None:
             faults += _core.replay(self.graph, self.buffers, self.offsets, limit=more)
-        if self.memories is not None:
-            faults += self.memories.faults(self)
+        if self.pools is not None:
+            faults += self.pools.faults(self)
         if faults:
             raise invalid_plan("the plan", faults, limit)
 
@@ -366,7 +366,7 @@ class PlanRecord:
 
     def _identity(self) -> tuple[Any, ...]:
         bounds = (self.lower_bound, self.optimal, self.placement_bound)
-        return (self.peak, *bounds, self.planner, self.winner, self.pools, self.interrupted)
+        return (self.peak, *bounds, self.planner, self.winner, self.objects, self.interrupted)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but `seconds` and `found_after`."""
@@ -377,7 +377,7 @@ class PlanRecord:
             and bool(np.array_equal(self.offsets, other.offsets))
             and self.problem == other.problem
             and self.graph == other.graph
-            and self.memories == other.memories
+            and self.pools == other.pools
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .pools import Memories
+from .pools import PlannedPools
 
 _MOST_COMPARED = 20_000  # names that are looked through for one that is spelt alike
 
@@ -24,7 +24,7 @@ class Slot:
 
     A shaped buffer uses only parts of these, which `problem.parts` lists.
 
-    In a plan in several pools, ``memory`` is the name of the pool, and ``address`` where it lies there: the base of the
+    In a plan in several pools, ``pool`` is the name of the pool, and ``address`` where it lies there: the base of the
     pool and an offset in it. ``offset`` counts all pools as one arena. In other plans, the address is the offset.
     """
 
@@ -34,7 +34,7 @@ class Slot:
     first: int
     last: int
     alignment: int
-    memory: str = ""
+    pool: str = ""
     shift: int = field(default=0, repr=False)
 
     @property
@@ -83,10 +83,10 @@ class Slots:
         offsets: npt.NDArray[np.int64],
         graph: _core.Graph | None,
         buffers: _core.Buffers | None,
-        memories: Memories | None = None,
+        pools: PlannedPools | None = None,
     ) -> None:
         self._problem, self._offsets, self._graph, self._buffers = problem, offsets, graph, buffers
-        self._memories = memories
+        self._pools = pools
 
     def __iter__(self) -> Iterator[Slot]:
         """The buffers' slots, in the problem's order."""
@@ -107,10 +107,10 @@ class Slots:
 
     def _memory(self, buffer: int) -> dict[str, Any]:
         """The pool of a buffer, and what leads from offsets to addresses in it."""
-        if self._memories is None:
+        if self._pools is None:
             return {}
-        memory = self._memories.of(buffer)
-        return {"memory": memory.name, "shift": memory.base - memory.begin}
+        pool = self._pools.of(buffer)
+        return {"pool": pool.name, "shift": pool.base - pool.begin}
 
     def named(self, name: str) -> Slot:
         """The slot of a tensor, or of a buffer; the end of its name after a dot does, if no other ends so."""
@@ -132,7 +132,7 @@ class Slots:
             self._graph.tensor(tensor).bytes,
             *self._lifetimes[name],
             whole.alignment,
-            whole.memory,
+            whole.pool,
             whole.shift,
         )
 

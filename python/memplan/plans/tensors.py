@@ -37,7 +37,7 @@ class Tensors(Mapping[str, Slot]):
         Bytes [offset, offset + bytes) of the arena in the steps [first, last), as in a `Slot`; read-only.
     buffer : (n,) int64
         The position in ``plan.problem`` of the buffer that the tensor lies in; read-only.
-    memory : tuple of str
+    pool : tuple of str
         The pool of each, for a plan in several pools; else ().
     address : (n,) int64
         The address in that pool; else the offset. Read-only.
@@ -54,11 +54,11 @@ class Tensors(Mapping[str, Slot]):
         self.bytes: Ints = np.array(size, dtype=np.int64)
         first, last = np.array(lives, dtype=np.int64).reshape(-1, 2).T
         self.first, self.last = np.ascontiguousarray(first), np.ascontiguousarray(last)
-        self.memory: tuple[str, ...] = ()
+        self.pool: tuple[str, ...] = ()
         self._shift: Ints = np.zeros(len(self.names), dtype=np.int64)
-        if plan.memories is not None:
-            pools = [plan.memories.of(b) for b in self.buffer.tolist()]
-            self.memory = tuple(pool.name for pool in pools)
+        if plan.pools is not None:
+            pools = [plan.pools.of(b) for b in self.buffer.tolist()]
+            self.pool = tuple(pool.name for pool in pools)
             self._shift = np.array([pool.base - pool.begin for pool in pools], dtype=np.int64)
         self.address: Ints = self.offset + self._shift
         self._alignment = problem.alignment[self.buffer]
@@ -71,13 +71,13 @@ class Tensors(Mapping[str, Slot]):
     def columns(self) -> dict[str, Any]:
         """All columns by name, in the order of a row: ``pandas.DataFrame(plan.tensors.columns)``."""
         values = (self.names, self.offset, self.bytes, self.first, self.last, self.buffer, self.kinds)
-        in_pools = (self.memory, self.address) if self.memory else ()
+        in_pools = (self.pool, self.address) if self.pool else ()
         return dict(zip(self.header, (*values, *in_pools), strict=True))
 
     @property
     def header(self) -> tuple[str, ...]:
         """The names of the columns: `COLUMNS`, and for a plan in several pools the pool and the address in it."""
-        return (*self.COLUMNS, "memory", "address") if self.memory else self.COLUMNS
+        return (*self.COLUMNS, "pool", "address") if self.pool else self.COLUMNS
 
     def __len__(self) -> int:
         return len(self.names)
@@ -92,8 +92,8 @@ class Tensors(Mapping[str, Slot]):
             return self._named(name)
         columns = (self.offset, self.bytes, self.first, self.last, self._alignment)
         offset, size, first, last, alignment = (int(column[k]) for column in columns)
-        memory = self.memory[k] if self.memory else ""
-        return Slot(name, offset, size, first, last, alignment, memory, int(self._shift[k]))
+        pool = self.pool[k] if self.pool else ""
+        return Slot(name, offset, size, first, last, alignment, pool, int(self._shift[k]))
 
     def __contains__(self, name: object) -> bool:
         """Whether `tensors[name]` gives a slot."""
@@ -105,7 +105,7 @@ class Tensors(Mapping[str, Slot]):
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """A tuple per tensor, in the order of `header`."""
         numbers = (self.offset, self.bytes, self.first, self.last, self.buffer)
-        in_pools: tuple[Any, ...] = (self.memory, self.address.tolist()) if self.memory else ()
+        in_pools: tuple[Any, ...] = (self.pool, self.address.tolist()) if self.pool else ()
         return zip(self.names, *(column.tolist() for column in numbers), self.kinds, *in_pools, strict=True)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:

@@ -33,7 +33,7 @@ def enough(plan: PlanRecord) -> str:
     capacity = plan.capacity
     if capacity is None and plan.fitting is not None and not plan.fitting.least:
         capacity = plan.fitting.capacity
-    if capacity is None or plan.optimal or plan.peak > capacity or plan.memories is not None:
+    if capacity is None or plan.optimal or plan.peak > capacity or plan.pools is not None:
         return ""
     return f"within {format_bytes(capacity)}, where the search ended"
 
@@ -51,8 +51,8 @@ def planned_by(planner: str, order: str) -> str:
 def title_of(plan: PlanRecord, separator: str = ", ") -> str:
     """What stands above a picture: who planned it, how many buffers in how many bytes, and how good that is."""
     where, good = format_bytes(plan.peak), state(plan)
-    if plan.memories is not None:
-        where, good = counted(len(plan.memories), "pools"), cost_text(plan.memories)
+    if plan.pools is not None:
+        where, good = counted(len(plan.pools), "pools"), cost_text(plan.pools)
     return f"{planned_by(plan.planner, plan.ordered_by)}: {len(plan):,} buffers in {where}{separator}{good}"
 
 

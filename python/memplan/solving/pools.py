@@ -18,7 +18,7 @@ from ..options.accesses import counts_of_graph, counts_of_problem
 from ..options.layouts import layout_of_problem, left_of, problem_with
 from ..options.records import Layout
 from ..planning.registry import plan_graph_pools, plan_pools
-from ..plans.pools import Memories, Memory, Pool, exact, number
+from ..plans.pools import PlannedPool, PlannedPools, Pool, exact, number
 from ..plans.record import PlanRecord
 from ..text import offer
 from .solver import Solver
@@ -71,8 +71,8 @@ class Pools:
         ]
 
     def _plan(self, found: _core.PlanInPools, plan: PlanRecord) -> PlanRecord:
-        memories = [
-            Memory(
+        pools = [
+            PlannedPool(
                 name=pool.name,
                 capacity=_capacity(pool),
                 alignment=int(pool.alignment),
@@ -90,7 +90,7 @@ class Pools:
         again = self._asked(plan.problem, found)
         of_buffer = found.pool.astype(np.int64)
         args = (found.takes, self.pools, self.accesses, found.accessed, again)
-        return replace(plan, memories=Memories(memories, of_buffer, bound, *args))
+        return replace(plan, pools=PlannedPools(pools, of_buffer, bound, *args))
 
     def _asked(self, problem: _core.Problem, found: _core.PlanInPools) -> dict[str, Any]:
         """What is fixed as options of `memplan.plan`, but for what pools say themselves."""
