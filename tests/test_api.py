@@ -40,7 +40,7 @@ def test_a_graph_dict_and_a_graph() -> None:
 def test_a_problem_is_used_as_it_is() -> None:
     problem = memplan.Problem(*ARRAYS)
     assert memplan.plan(problem).problem is problem
-    assert memplan.capture(problem).graph is problem
+    assert memplan.capture(problem) is problem
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_plan_hands_types_of_ops_on(
     plan = memplan.api.plan
     monkeypatch.setattr(memplan.api, "plan", lambda source, *a, **k: (planned.append(source), plan(source, *a, **k))[1])
     assert run("plan", path, "--inplace-ops", given) == 0
-    assert {op.name: len(op.inplace) for op in planned[-1].ops if op.inplace} == expected
+    assert {op.name: len(op.inplace) for op in planned[-1].graph.ops if op.inplace} == expected
 
 
 def test_lifetimes_have_no_types_of_ops(lifetimes: Path, capsys: pytest.CaptureFixture[str]) -> None:

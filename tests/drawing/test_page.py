@@ -247,7 +247,7 @@ def test_pools_are_bands_with_names_capacities_and_costs(opened: Opened) -> None
     for slot in bands.spaced(plans[0]):
         page.mouse.move(*pixel(page, "gantt0", *corner(slot)))
         told = tooltip(page)
-        assert (told["pool"], told["tensor"]) == (slot.memory, slot.name)
+        assert (told["pool"], told["tensor"]) == (slot.pool, slot.name)
         assert f"({slot.address:,} bytes)" in told["address"] or told["address"] == f"{slot.address} B"
         assert "offset" not in told
         assert told["accessed"] == told["size"]

@@ -522,7 +522,7 @@ def test_addresses_may_be_high_or_negative() -> None:
 
 def test_a_snapshot_in_memory_is_a_source() -> None:
     data = snapshot([alloc(0), alloc(512), *free(0)])
-    assert memplan.capture(data).graph.load == memplan.capture(memplan.read_snapshot(data)).graph.load == 1024
+    assert memplan.capture(data).load == memplan.capture(memplan.read_snapshot(data)).load == 1024
     with pytest.raises(TypeError, match="option train does not apply to a source of kind snapshot"):
         memplan.plan(data, train=True)
     plan = memplan.plan(data, alignment=4096)

@@ -34,8 +34,8 @@ def test_a_plan_knows_what_was_planned() -> None:
     plan = memplan.plan(module, args=(x,), train=True)
     assert plan.source is not None
     assert plan.source.value is module
-    assert plan.source.args == (x,)
-    assert (plan.source.kind, plan.source.train) == ("torch", True)
+    assert plan.source.reading.args == (x,)
+    assert (plan.source.kind, plan.source.reading.train) == ("torch", True)
 
 
 def test_the_network_is_no_part_of_pickles_equality_and_text() -> None:

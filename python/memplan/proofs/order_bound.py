@@ -68,6 +68,7 @@ class OrderBound:
         OrderBoundError
             It does not; names the need.
         """
+        graph = getattr(graph, "graph", graph)  # of a network or plan
         if not isinstance(graph, _core.Graph):
             raise TypeError(f"a bound of all orders is checked against a Graph, got {type(graph).__name__}")
         order_checker.check(OrderModel(graph.to_dict(), self.options), self.bytes, self.ops, self.needs)
