@@ -11,9 +11,9 @@ import pytest
 
 import memplan
 from builders.commands import LIFETIMES, run
+from builders.graphs import two_branches
 from memplan import cli
 from memplan.cli.terminal import Progress
-from order.test_order import two_branches
 
 PLANNERS = [row.name for row in memplan.planners()]
 

@@ -17,13 +17,13 @@ from matplotlib.figure import Figure
 
 import memplan
 from builders.commands import run
+from builders.graphs import two_branches
 from comparing.test_sweep import Here
 from memplan import _core
 from memplan.comparing import comparison, ordered
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.printing.units import percent
-from order.test_order import two_branches
 
 PLANNERS = ["auto", "first_fit", "naive"]
 ORDERS = ["given", "best", "bfs"]

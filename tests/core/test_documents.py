@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import W, X, buffers, graph, load, op, shared, tensor
 from core.test_reuse_edges import edges_of
-from core.test_storage import W, X, buffers, graph, load, op, shared, tensor
 
 Dict = dict[str, Any]
 KB, MB = 10**3, 10**6

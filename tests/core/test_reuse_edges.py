@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
-from core.test_storage import W, X, graph, op, tensor
+from builders.graphs import W, X, graph, op, tensor
 from memplan import _core
 from oracles import plain as oracle
 

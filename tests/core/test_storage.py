@@ -3,55 +3,13 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import pytest
 
 import memplan
-from memplan import _core
+from builders.graphs import Dict, W, X, buffers, graph, load, op, shared, tensor
 
-Dict = dict[str, Any]
 ALL = ("input", "weight", "intermediate", "output", "workspace")
-
-
-def tensor(name: str, size: int = 8, kind: str = "intermediate") -> Dict:
-    return {"name": name, "bytes": size, "kind": kind}
-
-
-def op(name: str, inputs: str, outputs: str, **more: Any) -> Dict:
-    """An op of tensors named by words; a relation is a list of words "output input offset"."""
-    for relation in ("alias", "inplace", "overwrite", "slice", "concat"):
-        views = [view.split() for view in more.get(relation, ())]
-        if views:
-            more[relation] = [{"output": v[0], "input": v[1], "offset": int((*v, "0")[2])} for v in views]
-    return {"name": name, "inputs": inputs.split(), "outputs": outputs.split(), **more}
-
-
-def graph(tensors: list[Dict], *ops: Dict, outputs: str = "") -> Dict:
-    """With these tensors, and one of 8 bytes for each that an op writes and that is not among them."""
-    known = {t["name"] for t in tensors}
-    written = dict.fromkeys(name for o in ops for name in o["outputs"] if name not in known)
-    return {"tensors": [*tensors, *map(tensor, written)], "ops": list(ops), "outputs": outputs.split()}
-
-
-X = tensor("x", kind="input")
-W = tensor("w", kind="weight")
-
-
-def buffers(source: Dict, **options: Any) -> _core.Buffers:
-    found = memplan.plan(source, **options).buffers
-    assert found is not None
-    return found
-
-
-def shared(source: Dict, **options: Any) -> set[str]:
-    """What shares bytes by choice: "inplace y x"."""
-    names = [t["name"] for t in source["tensors"]]
-    return {f"{how} {names[out]} {names[into]}" for how, _, out, into, _ in buffers(source, **options).shared}
-
-
-def load(source: Dict, **options: Any) -> int:
-    return int(memplan.plan(source, **options).problem.load)
 
 
 RELU = graph([X], op("a", "x", "t"), op("relu", "t", "y", type="Relu", inplace=["y t"]), outputs="y")

@@ -17,13 +17,12 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 import memplan
-from fitting.test_fit import chain
+from builders.graphs import chain, two_branches
 from memplan import cli, generate
 from memplan.draw import bands
 from memplan.draw.away import MOST_ARROWS, stacked
 from memplan.draw.colours import PALETTE, colouring
 from memplan.plans.returns import returns_of
-from order.test_order import two_branches
 from plans.test_buffer_info import GRAPH
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 import memplan
 from builders import models
+from builders.graphs import W, X, graph, op, tensor
 from builders.paths import DATA, ROOT
 from builders.strategies import BOUNDED, bounded, graph_dicts, relation_graphs, shaped_problems
-from core.test_storage import W, X, graph, op, tensor
 from memplan.explaining.explanation import Advice, Explanation
 from memplan.kinds import KINDS, PLACED
 from memplan.plans.inplace import RULES

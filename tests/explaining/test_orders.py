@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import two_branches
 from memplan import _core
 from memplan.explaining.orders import Orders
 from oracles.sharing import small_graph
-from order.test_order import orders_of, two_branches
+from order.test_order import orders_of
 
 
 def explained(plan: memplan.Plan) -> Orders:

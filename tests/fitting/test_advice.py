@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import memplan
+from builders.graphs import chain
 from builders.onnx_models import model, value
-from fitting.test_fit import chain
 from memplan import _core
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import memplan
-from fitting.test_fit import chain
+from builders.graphs import chain
 from memplan.draw import away
 from memplan.draw.colours import colouring
 from memplan.draw.gantt import save_plot

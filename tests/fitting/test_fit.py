@@ -9,26 +9,11 @@ import pytest
 
 import memplan
 from builders.fit_cases import APART, Dict, check_random, check_training, fitted
+from builders.graphs import chain
 from memplan import _core
 from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 from memplan.importers.graph_dict import graph_of
-
-
-def chain(length: int = 6, size: int = 100) -> Dict:
-    """Forwards t0 to tn, and backwards: each step reads what came before and what went forwards."""
-    tensors: list[Dict] = [{"name": "x", "bytes": size, "kind": "input"}]
-    ops: list[Dict] = []
-    before = "x"
-    for k in range(length):
-        tensors.append({"name": f"t{k}", "bytes": size})
-        ops.append({"name": f"f{k}", "inputs": [before], "outputs": [f"t{k}"], "cost": 1})
-        before = f"t{k}"
-    for k in reversed(range(length)):
-        tensors.append({"name": f"g{k}", "bytes": size})
-        ops.append({"name": f"b{k}", "inputs": [before, f"t{k}"], "outputs": [f"g{k}"], "cost": 1})
-        before = f"g{k}"
-    return {"tensors": tensors, "ops": ops, "outputs": [before]}
 
 
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])

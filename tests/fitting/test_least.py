@@ -11,7 +11,7 @@ import pytest
 
 import memplan
 from builders.fit_cases import APART, Dict, small_graph, training_graph
-from fitting.test_fit import chain
+from builders.graphs import chain
 from memplan import _core, cli
 from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of

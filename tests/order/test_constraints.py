@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import two_branches
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from oracles.sharing import small_graph
-from order.test_order import two_branches
 
 FREE = 12  # bytes of the best order of two_branches
 KEPT = 21  # with both branches in memory at once

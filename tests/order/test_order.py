@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import two_branches
 from builders.layered import layers
 from core.test_sharing_bound import PLACES, USUAL
 from memplan import _core
@@ -72,24 +73,6 @@ def test_no_order_and_no_sharing_beats_the_bound(part: int) -> None:
 
 
 # What a shape of a graph asks for
-
-
-def two_branches() -> dict[str, Any]:
-    """Each branch makes much and leaves little; as listed, both are in memory at once."""
-    return {
-        "tensors": [
-            {"name": "x", "bytes": 1, "kind": "input"},
-            *({"name": name, "bytes": size} for name, size in [("a", 10), ("b", 10), ("r", 1), ("s", 1), ("y", 1)]),
-        ],
-        "ops": [
-            {"name": "left", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "right", "inputs": ["x"], "outputs": ["b"]},
-            {"name": "less", "inputs": ["a"], "outputs": ["r"]},
-            {"name": "fewer", "inputs": ["b"], "outputs": ["s"]},
-            {"name": "join", "inputs": ["r", "s"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
 
 
 def test_a_branch_is_finished_before_the_next_one_begins() -> None:

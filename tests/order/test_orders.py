@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import two_branches
 from builders.instances import shipped
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from oracles.plain import waits
 from oracles.sharing import small_graph
-from order.test_order import two_branches
 
 NAMES = [row.name for row in memplan.orders()]
 INDUCTOR = ("lpmf", "bfs", "dfs")

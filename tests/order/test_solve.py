@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.layered import layers
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
-from order.test_order import layers
 
 
 def wide_choice(count: int, near: int = 300) -> _core.Graph:
