@@ -262,7 +262,7 @@ def test_what_was_given_up_is_printed() -> None:
     assert plan.fitting is not None
     share = f"{len(plan.changes)} changes, {plan.added_cost / plan.fitting.cost:.2%} of the cost added"
     line, price = str(plan).split("\n")
-    assert line.startswith("peak 400 B")
+    assert line.startswith("peak 400 bytes")
     assert price.startswith(f"to fit 450 B: {share}")
     assert share in str(plan.fitting)
 

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     text = "make a network fit into a capacity: ops run again instead of keeping what they made"
     command = new_command(commands, "fit", text, EXAMPLES)
-    command.set_defaults(run=run, seed=0, threads=1)
+    command.set_defaults(run=run)
     add_source(command)
     search = search_group(command)
     search.add_argument(
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         require_bokeh()
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
-    taken = {name: value for name, value in planning(options).items() if name not in ("seed", "threads")}
+    taken = planning(options)
     try:
         with waiting("fitting"):
             found = fit(source, options.capacity, options.planner, **asked, **taken)

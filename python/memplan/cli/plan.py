@@ -191,10 +191,10 @@ def _write(options: argparse.Namespace, result: Plan) -> None:
     if options.c_header is not None:
         result.to_c_header(options.c_header)
     if options.onnx is not None:
-        again = {name: capturing(options)[name] for name in ("dims", "inplace_ops")}
+        again = {name: value for name, value in capturing(options).items() if name in ("dims", "inplace_ops")}
         result.to_onnx(options.onnx, source=options.source, **again)
     if options.tflite is not None:
-        result.to_tflite(options.tflite, options.source, inplace_ops=capturing(options)["inplace_ops"])
+        result.to_tflite(options.tflite, options.source, inplace_ops=capturing(options).get("inplace_ops", ()))
     if options.layout is not None:
         result.to_layout(options.layout)
     if options.plot is not None:
