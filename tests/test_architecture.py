@@ -45,7 +45,6 @@ HEADERS_ALONE = {  # public headers without a source of their name
     "layout": "problem",
     "plan_options": "problem",
     "order_info": "order",
-    "again": "fit",
 }
 
 

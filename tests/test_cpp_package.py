@@ -62,6 +62,8 @@ def test_the_example_of_the_docs_runs(example: Path) -> None:
         "0 4096 0 peak 5120 optimal",
         "3 at least 3",
         "0 moved, at least 0 have to",
+        "0 moved, price 0",
+        "136 bytes, 1 changes",
         "buffer 1 lies in dram, cost 1024",
         "5632 bytes for both, at least 5632",
     ]

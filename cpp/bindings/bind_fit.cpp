@@ -1,19 +1,25 @@
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 
 #include "bindings.hpp"
+#include "chosen.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/fit.hpp"
 #include "memplan/infeasible.hpp"
+#include "memplan/solve_fit.hpp"
 #include "watch.hpp"
 
 namespace memplan::bindings {
 
 namespace {
 
+constexpr std::array<std::string_view, 3> kAgain{"same", "changes", "never"};  // as Again has them
+
 Again again_of(const std::string& name) {
-  if (name == "same") return Again::same;
-  if (name == "changes") return Again::changes;
-  if (name == "never") return Again::never;
+  const auto found = std::find(kAgain.begin(), kAgain.end(), name);
+  if (found != kAgain.end()) return static_cast<Again>(found - kAgain.begin());
   throw py::value_error("again must hold same, changes or never, got " + quoted(name));
 }
 
@@ -74,6 +80,50 @@ FittedGraph rerun_graph(const Graph& graph, const std::vector<double>& cost, con
   return {std::move(shared), std::move(fitted)};
 }
 
+std::vector<double> costs_by(const Graph& graph, const std::string& by) {
+  if (by == "auto") return costs_of(graph, CountedBy::graph);
+  if (by == "bytes") return costs_of(graph, CountedBy::bytes);
+  if (by == "flops") return costs_of(graph, CountedBy::flops);
+  throw py::value_error("cost must be one of auto, bytes, flops, got " + quoted(by));
+}
+
+std::vector<std::string> again_by_name(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Again again : again_of(graph)) names.emplace_back(kAgain[static_cast<std::size_t>(again)]);
+  return names;
+}
+
+FittedPlan solve_fit_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
+                        const std::vector<std::string>& again, const StorageOptions& storage,
+                        std::optional<Bytes> capacity, bool recompute, std::optional<double> transfer, bool reorder,
+                        const std::string& planner, const InPython& in_python, std::optional<double> time_limit) {
+  const py::object nobody = py::none();
+  Watch watch(nobody, true);
+  const Chosen chosen(planner, in_python, watch);
+  const std::vector<OpFacts> facts = facts_of(cost, again);
+  FitOptions options;
+  options.capacity = capacity.value_or(0);
+  options.recompute = recompute;
+  options.transfer = transfer;
+  options.time_limit = time_limit;
+  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  try {
+    FittedPlan fitted = [&] {
+      const py::gil_scoped_release release;
+      const auto way = capacity ? solve_fit : solve_fit_least;
+      return way(graph, facts, storage, options, reorder, chosen.planner());
+    }();
+    fitted.found.plan.interrupted |= watch.interrupted(true);
+    return fitted;
+  } catch (const InfeasibleError& error) {  // whoever interrupts before there is a plan gets none
+    if (watch.interrupted(true) && !error.proven()) throw InterruptedError("asked to end");
+    throw;
+  } catch (const EndedError&) {
+    watch.interrupted(false);  // raises what a handler of signals has raised
+    throw;
+  }
+}
+
 }  // namespace
 
 void bind_fit(py::module_& m) {
@@ -104,6 +154,35 @@ void bind_fit(py::module_& m) {
         py::arg("reruns"), py::arg("fetches") = std::vector<std::pair<Index, Index>>(), py::arg("transfer") = 0.0,
         "The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors "
         "that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.");
+  py::class_<FittedPlan>(m, "FittedPlan", "A plan of a graph that was made to fit; see memplan/solve_fit.hpp.")
+      .def_property_readonly("graph", [](const FittedPlan& f) { return std::const_pointer_cast<Graph>(f.graph); })
+      .def_property_readonly("buffers", [](const FittedPlan& f) { return f.found.buffers; })
+      .def_property_readonly("plan", [](const FittedPlan& f) { return f.found.plan; })
+      .def_readonly("changes", &FittedPlan::changes)
+      .def_readonly("reordered", &FittedPlan::reordered)
+      .def_readonly("added_cost", &FittedPlan::added_cost)
+      .def_readonly("cost_bound", &FittedPlan::cost_bound)
+      .def_readonly("load_bound", &FittedPlan::load_bound);
+  m.def("solve_fit", &solve_fit_by, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
+        py::arg("capacity"), py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("planner"),
+        py::arg("in_python"), py::arg("time_limit"),
+        "A plan within the capacity, or of as little as is reached where that is None.");
+  m.def("op_costs", &costs_by, py::arg("graph"), py::arg("by"), "What ops cost: by auto, bytes or flops.");
+  m.def("again_of", &again_by_name, py::arg("graph"), "What running each op again does: same, changes or never.");
+  m.def(
+      "op_names",
+      [](const Graph& graph) {
+        std::vector<std::string> names;
+        for (const Op& op : graph.ops()) names.push_back(op.name);
+        return names;
+      },
+      py::arg("graph"), "The names of the ops, in their order.");
+  m.def(
+      "says_costs",
+      [](const Graph& graph) {
+        return std::any_of(graph.ops().begin(), graph.ops().end(), [](const Op& op) { return op.cost.has_value(); });
+      },
+      py::arg("graph"), "Whether the graph says what some op costs.");
 }
 
 }  // namespace memplan::bindings

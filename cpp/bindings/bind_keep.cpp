@@ -1,3 +1,5 @@
+#include <unordered_map>
+
 #include "arrays.hpp"
 #include "memplan/keep.hpp"
 #include "memplan/near.hpp"
@@ -36,6 +38,21 @@ KeptTuple keep_offsets(const Problem& problem, py::handle offsets, py::handle wi
 }  // namespace
 
 void bind_keep(py::module_& m) {
+  m.attr("PART_BEFORE_KEEP") = kPartBeforeKeep;
+  m.def(
+      "targets_of",
+      [](const Problem& problem, const std::unordered_map<std::string, Bytes>& wished) {
+        std::vector<Bytes> targets(at(problem.count()), kNowhere);
+        std::size_t known = 0;
+        for (Index i = 0; i < problem.count(); ++i)
+          if (const auto found = wished.find(problem.name(i)); found != wished.end()) {
+            targets[at(i)] = found->second;
+            ++known;
+          }
+        return std::pair(adopt(std::move(targets)), known == wished.size());
+      },
+      py::arg("problem"), py::arg("wished"),
+      "Per buffer, the offset that is wished by its name, -1 for none; and whether all names are those of buffers.");
   m.def(
       "placed_near",
       [](const Problem& problem, py::handle wishes) {

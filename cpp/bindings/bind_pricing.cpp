@@ -1,7 +1,9 @@
 #include <charconv>
 #include <string_view>
+#include <unordered_map>
 
 #include "arrays.hpp"
+#include "memplan/buffers.hpp"
 #include "memplan/pricing.hpp"
 #include "watch.hpp"
 
@@ -33,12 +35,34 @@ std::int64_t position_in(std::string_view name, std::int64_t count) {
   return whole && position < count ? position : -1;
 }
 
-py::array_t<std::int64_t> positions_of(const py::list& names, std::int64_t count) {
+// Of a graph, names are those of its tensors, too; -1 for what has no buffer.
+py::array_t<std::int64_t> positions_of(const py::list& names, const Problem& problem, const Graph* graph,
+                                       const Buffers* buffers) {
+  std::unordered_map<std::string_view, std::int64_t> position;
+  for (const std::string& name : problem.names()) position.emplace(name, static_cast<std::int64_t>(position.size()));
+  const bool plain = problem.names().empty() && graph == nullptr;
+  const auto find = [&](std::string_view name) -> std::int64_t {
+    if (plain) return position_in(name, problem.count());
+    if (const auto t = graph == nullptr ? std::nullopt : graph->find(name); t && buffers != nullptr)
+      if (const Index b = buffers->buffer_of_tensor[at(*t)]; b != kNone) return b;
+    const auto found = position.find(name);
+    return found == position.end() ? kNone : found->second;
+  };
   py::array_t<std::int64_t> positions(static_cast<py::ssize_t>(names.size()));
-  auto at = positions.mutable_unchecked<1>();
-  for (py::ssize_t k = 0; k < at.shape(0); ++k)
-    at(k) = position_in(names[static_cast<std::size_t>(k)].cast<std::string_view>(), count);
+  auto row = positions.mutable_unchecked<1>();
+  for (py::ssize_t k = 0; k < row.shape(0); ++k)
+    row(k) = find(names[static_cast<std::size_t>(k)].cast<std::string_view>());
   return positions;
+}
+
+// The names of the pairs that pay.
+std::vector<std::pair<std::string, std::string>> paying_names(const Problem& problem,
+                                                              const py::array_t<std::int64_t>& prices,
+                                                              py::handle offsets) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [a, b] : paying_pairs(problem, pairs_of(problem, prices), int64_column(offsets, "offsets")))
+    names.emplace_back(problem.name(a), problem.name(b));
+  return names;
 }
 
 PricedPlan price_plan(const Problem& problem, const py::array_t<std::int64_t>& prices, py::handle start,
@@ -77,8 +101,11 @@ void bind_pricing(py::module_& m) {
       .def_readonly("interrupted", &PricedPlan::interrupted)
       .def_readonly("seconds", &PricedPlan::seconds)
       .def_readonly("found_after", &PricedPlan::found_after);
-  m.def("positions_of", &positions_of, py::arg("names"), py::arg("count"),
-        "Of names such as \"#3\", the positions; -1 for what names none of so many buffers.");
+  m.attr("PART_BEFORE_PRICES") = kPartBeforePrices;
+  m.def("positions_of", &positions_of, py::arg("names"), py::arg("problem"), py::arg("graph") = py::none(),
+        py::arg("buffers") = py::none(), "Of names, the positions of buffers; -1 for what names none.");
+  m.def("paying_pairs", &paying_names, py::arg("problem"), py::arg("prices"), py::arg("offsets"),
+        "The names of the pairs with a price that share bytes, by position.");
   m.def("price_plan", &price_plan, py::arg("problem"), py::arg("prices"), py::arg("start"),
         py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("capacity") = py::none(),
         py::arg("lower_bound") = 0, py::arg("tell") = py::none(), py::arg("interruptible") = false,

@@ -12,6 +12,7 @@ __all__: list[str] = [
     "Buffers",
     "FitChange",
     "Fitted",
+    "FittedPlan",
     "Graph",
     "GraphError",
     "GraphInPools",
@@ -22,6 +23,8 @@ __all__: list[str] = [
     "Order",
     "OrderInfo",
     "OrderProgress",
+    "PART_BEFORE_KEEP",
+    "PART_BEFORE_PRICES",
     "Parameter",
     "PlanInPools",
     "PlannerInfo",
@@ -38,6 +41,7 @@ __all__: list[str] = [
     "UnsupportedError",
     "UsedPool",
     "Violation",
+    "again_of",
     "beside_reserved",
     "best_order",
     "buffers_of",
@@ -49,9 +53,12 @@ __all__: list[str] = [
     "heaviest_clique",
     "keep",
     "lives_of",
+    "op_costs",
+    "op_names",
     "order_bound",
     "order_of",
     "orders",
+    "paying_pairs",
     "peak_of",
     "placed_near",
     "plan_graph_pools",
@@ -67,11 +74,14 @@ __all__: list[str] = [
     "rerun_graph",
     "reuse_edges",
     "reused_by",
+    "says_costs",
     "sharing_bound",
+    "solve_fit",
     "solve_graph",
     "solve_in_order",
     "solve_methods",
     "solve_problem",
+    "targets_of",
     "verify",
     "why_too_large",
 ]
@@ -892,6 +902,27 @@ class Fitted:
     @property
     def load_bound(self) -> int: ...
 
+class FittedPlan:
+    """
+    A plan of a graph that was made to fit; see memplan/solve_fit.hpp.
+    """
+    @property
+    def added_cost(self) -> float: ...
+    @property
+    def buffers(self) -> Buffers: ...
+    @property
+    def changes(self) -> list[FitChange]: ...
+    @property
+    def cost_bound(self) -> float: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def load_bound(self) -> int: ...
+    @property
+    def plan(self) -> Solution: ...
+    @property
+    def reordered(self) -> bool: ...
+
 class PricedPlan:
     """
     A plan, and what its pairs pay that share bytes; see pricing.hpp.
@@ -955,6 +986,11 @@ class ReplayFault:
         """
         Position of the tensor; None for a workspace.
         """
+
+def again_of(graph: Graph) -> list[str]:
+    """
+    What running each op again does: same, changes or never.
+    """
 
 def beside_reserved(graph: Graph, bytes: typing.SupportsInt | typing.SupportsIndex) -> int:
     """
@@ -1052,6 +1088,16 @@ def lives_of(graph: Graph) -> list[tuple[int, int]]:
     Per tensor, the steps [first, last) from its write to its last read.
     """
 
+def op_costs(graph: Graph, by: str) -> list[float]:
+    """
+    What ops cost: by auto, bytes or flops.
+    """
+
+def op_names(graph: Graph) -> list[str]:
+    """
+    The names of the ops, in their order.
+    """
+
 def order_bound(
     graph: Graph, storage: StorageOptions = ..., work: typing.SupportsInt | typing.SupportsIndex = 100000000
 ) -> tuple[
@@ -1085,6 +1131,13 @@ def order_of(
 def orders() -> list[OrderInfo]:
     """
     The rows, in their order.
+    """
+
+def paying_pairs(
+    problem: Problem, prices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], offsets: typing.Any
+) -> list[tuple[str, str]]:
+    """
+    The names of the pairs with a price that share bytes, by position.
     """
 
 def peak_of(problem: Problem, offsets: typing.Any) -> int:
@@ -1189,9 +1242,11 @@ def pool_faults(
     What is wrong with where buffers lie, in pools (name, capacity, alignment, base, begin, peak).
     """
 
-def positions_of(names: list, count: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int64]:
+def positions_of(
+    names: list, problem: Problem, graph: Graph = None, buffers: Buffers = None
+) -> numpy.typing.NDArray[numpy.int64]:
     """
-    Of names such as "#3", the positions; -1 for what names none of so many buffers.
+    Of names, the positions of buffers; -1 for what names none.
     """
 
 def price_plan(
@@ -1271,9 +1326,31 @@ def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[num
     Per buffer, the first other that takes over some of its bytes after it has used them (int32; -1 for none).
     """
 
+def says_costs(graph: Graph) -> bool:
+    """
+    Whether the graph says what some op costs.
+    """
+
 def sharing_bound(graph: Graph, storage: StorageOptions) -> int:
     """
     Bytes that every plan of the graph in its order needs.
+    """
+
+def solve_fit(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    again: collections.abc.Sequence[str],
+    storage: StorageOptions,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    recompute: bool,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None,
+    reorder: bool,
+    planner: str,
+    in_python: PythonPlanner | None,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+) -> FittedPlan:
+    """
+    A plan within the capacity, or of as little as is reached where that is None.
     """
 
 def solve_graph(
@@ -1351,6 +1428,13 @@ def solve_problem(
     `start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.
     """
 
+def targets_of(
+    problem: Problem, wished: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]
+) -> tuple[numpy.typing.NDArray[numpy.int64], bool]:
+    """
+    Per buffer, the offset that is wished by its name, -1 for none; and whether all names are those of buffers.
+    """
+
 def verify(
     problem: Problem,
     offsets: typing.Any,
@@ -1372,4 +1456,6 @@ def why_too_large(
     What an InfeasibleError says where the best plan of a planner peaks above the capacity.
     """
 
+PART_BEFORE_KEEP: float = 0.5
+PART_BEFORE_PRICES: float = 0.4
 __version__: str = "0.1.0"

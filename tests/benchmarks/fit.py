@@ -22,7 +22,6 @@ from reporting import Rows, arguments, pivoted, replace_section, report, show
 import memplan
 from memplan import _core
 from memplan.files import write_text
-from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 
 SECTION, MOVES = "fit", "fit with moves"
@@ -80,7 +79,7 @@ class Network:
         self.name = name
         self.graph = captured(name) if name in CAPTURED else memplan.capture(instances / f"{name}.json").graph
         self.cost = costs_of(self.graph, "flops")
-        self.again = [again_of(op) for op in self.graph.ops]
+        self.again = _core.again_of(self.graph)
         self.storage = _core.StorageOptions()
         self.load = _core.buffers_of(self.graph, self.storage).problem.load
         self.total = sum(self.cost)

@@ -34,7 +34,6 @@ from reporting import Rows, arguments, replace_section, report
 import memplan
 from memplan import _core
 from memplan.files import write_text
-from memplan.fitting.again import again_of
 
 SECTION = "fit chains"
 HEAD = ("chain", "stages", "capacities", "memplan better", "equal", "rotor better", "at most better", "at most worse")
@@ -187,7 +186,7 @@ def compared(chain: Chain, folder: Path | None) -> Rows:
     assert isinstance(graph, _core.Graph)
     cost, again, storage = (
         [op.cost or 0.0 for op in graph.ops],
-        [again_of(op) for op in graph.ops],
+        _core.again_of(graph),
         _core.StorageOptions(),
     )
     load = _core.buffers_of(graph, storage).problem.load

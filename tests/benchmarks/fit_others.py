@@ -14,7 +14,6 @@ from fit_rules import Flow, Reruns, knapsacks, moved_out, segments
 
 from memplan import _core
 from memplan.files import write_text
-from memplan.fitting.again import again_of
 
 RULES = ("DTR", "knapsack", "segments")
 _PERCENT = range(98, 10, -2)  # of what a rule holds by its own count if it gives up nothing: its budgets
@@ -35,7 +34,7 @@ class Others:
 
     def __init__(self, name: str, graph: _core.Graph, cost: list[float], folder: Path) -> None:
         self._graph, self._cost = graph, cost
-        self._again = [again_of(op) for op in graph.ops]
+        self._again = _core.again_of(graph)
         self._storage = _core.StorageOptions()
         self._path = folder / f"{name}.json"
         self._digest = self._digest_of()

@@ -22,7 +22,6 @@ import numpy as np
 from torch._functorch._activation_checkpointing.knapsack import dp_knapsack, greedy_knapsack, ilp_knapsack
 
 from memplan import _core
-from memplan.fitting.again import again_of
 
 Reruns = list[tuple[int, int]]
 SOLVERS = (greedy_knapsack, dp_knapsack, ilp_knapsack)  # torch's
@@ -33,7 +32,7 @@ class Flow:
 
     def __init__(self, graph: _core.Graph, cost: list[float]) -> None:
         self.ops, self.cost = graph.ops, cost
-        self.again = [again_of(op) for op in self.ops]
+        self.again = _core.again_of(self)
         self.root: dict[str, str] = {tensor.name: tensor.name for tensor in graph.tensors}
         for op in self.ops:
             for output, source, _ in op.aliases:

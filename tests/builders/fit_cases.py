@@ -10,7 +10,6 @@ import pytest
 
 import memplan
 from memplan import _core
-from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 from memplan.importers.graph_dict import graph_of
 from oracles.schedules import computed, least_added_cost
@@ -47,7 +46,7 @@ def small_graph(chance: random.Random, most: int = 10) -> Dict:
 def fitted(graph: Dict, capacity: int, storage: _core.StorageOptions = APART, **options: Any) -> _core.Fitted:
     """What the core makes of a graph; its load and what it computes are checked."""
     made = graph_of(graph)
-    again = [again_of(op) for op in made.ops]
+    again = _core.again_of(made)
     found = _core.fit_graph(made, costs_of(made, "auto"), again, storage, capacity, **options)
     assert _core.buffers_of(found.graph, storage).problem.load == found.load <= capacity
     assert found.cost_bound <= found.added_cost

@@ -2,8 +2,10 @@
 // what annealing makes of a dear one, and bounds, against the cheapest of all.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "check.hpp"
@@ -12,6 +14,9 @@
 #include "fit/live_schedule.hpp"
 #include "fit/moments.hpp"
 #include "fit/prices.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/infeasible.hpp"
+#include "memplan/solve_fit.hpp"
 #include "random_graph.hpp"
 
 using namespace memplan;
@@ -91,20 +96,108 @@ bool check_bounds(const FitModel& model, Bytes load) {
   return positive;
 }
 
+// What the types of ops say.
+void test_facts() {
+  GraphSpec spec{{{"x", 8, TensorKind::input}}, {}, {}, {}};
+  const auto add = [&](const char* type, bool has_view) {
+    const std::string name = std::string(type) + (has_view ? " view" : "");
+    OpSpec op{name, type, {"x"}, {"of " + name}};
+    if (has_view) op.aliases = {{"of " + name, "x", 0}};
+    spec.tensors.push_back({"of " + name, 8});
+    spec.ops.push_back(op);
+  };
+  const std::vector<const char*> never{"aten.bernoulli_.float", "aten.rand.default", "Dropout", "ns::aten.rrelu"};
+  const std::vector<const char*> same{"aten.native_batch_norm.default", "rand", "a.__iadd__", "torch.view"};
+  for (const char* type : never) add(type, false);
+  for (const char* type : same) add(type, false);
+  add("aten.relu_.default", false);
+  add("torch.view", true);
+  spec.ops[4].flops = 100;
+  spec.ops[5].cost = 7;
+  const Graph graph(std::move(spec));
+  const std::vector<Again> again = again_of(graph);
+  for (std::size_t k = 0; k < 4; ++k) CHECK(again[k] == Again::never);
+  for (std::size_t k = 4; k < 8; ++k) CHECK(again[k] == Again::same);
+  CHECK(again[8] == Again::changes && again[9] == Again::changes);
+  const std::vector<double> costs = costs_of(graph);
+  CHECK(costs[3] == 16 && costs[4] == 116 && costs[5] == 7 && costs[9] == 0);
+  CHECK(costs_of(graph, CountedBy::bytes)[4] == 16 && costs_of(graph, CountedBy::flops)[5] == 16);
+}
+
+// A plan within the capacity, whose changes cost what it says; and as little as is reached.
+void check_plans(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts, int& fitted) {
+  const StorageOptions storage;
+  const Bytes given = solve(*graph, "auto", storage).plan.peak;
+  FitOptions options;
+  options.work = 1'000'000;
+  options.capacity = given * 7 / 10;
+  try {
+    const FittedPlan found = solve_fit(graph, facts, storage, options, true);
+    CHECK(found.found.plan.peak <= options.capacity);
+    CHECK(replay_all(*found.graph, found.found.buffers, found.found.plan.offsets).empty());
+    double sum = 0;
+    for (const Change& change : found.changes) sum += change.cost;
+    CHECK(sum == found.added_cost && found.cost_bound <= sum);
+    ++fitted;
+  } catch (const InfeasibleError& error) {
+    CHECK(!error.plan || error.graph);
+  } catch (const UnsupportedError&) {
+    return;
+  }
+  const FittedPlan least = solve_fit_least(graph, facts, storage, options);
+  CHECK(least.load_bound <= least.found.plan.peak);
+  CHECK(replay_all(*least.graph, least.found.buffers, least.found.plan.offsets).empty());
+  options.stop = [] { return true; };
+  CHECK(solve_fit_least(graph, facts, storage, options, true).found.plan.interrupted);
+}
+
+// A search for what to give up that took all the time would leave a planner that only begins.
+void test_the_plan_gets_part_of_the_time() {
+  GraphSpec spec{{{"in", 8, TensorKind::input}}, {}, {}, {}};
+  for (int k = 0; k < 80; ++k) {
+    const std::string name = std::to_string(k);
+    spec.tensors.push_back({"t" + name, 100 + k * 37 % 64});
+    spec.ops.push_back({"f" + name, "F", {k == 0 ? "in" : "t" + std::to_string(k - 1)}, {"t" + name}});
+    if (k >= 40) spec.ops.back().inputs.push_back("t" + std::to_string(79 - k));
+    spec.ops.back().cost = 1 + k * 13 % 7;
+  }
+  spec.outputs = {"t79"};
+  const auto graph = std::make_shared<const Graph>(std::move(spec));
+  FitOptions options;
+  options.capacity = load(buffers_of(*graph).problem) / 2;
+  options.work = 1'000'000'000'000;
+  options.time_limit = 0.6;
+  PlannerInfo row = choose_planner("greedy_by_size").planner;
+  double left = 0;
+  row.run = [run = row.run, &left](const Problem& problem, const PlanOptions& asked) {
+    left = asked.time_limit.value_or(0);
+    return run(problem, asked);
+  };
+  try {
+    solve_fit(graph, facts_of(*graph), {}, options, false, choose_planner(row, "greedy_by_size"));
+  } catch (const InfeasibleError&) {
+  }
+  CHECK(left > 0.05);
+}
+
 }  // namespace
 
 int main() {
+  test_facts();
+  test_the_plan_gets_part_of_the_time();
   std::mt19937_64 generator(1);
   Chance chance(1);
-  int tried = 0, best = 0, bounded = 0;
+  int tried = 0, best = 0, bounded = 0, fitted = 0;
   for (int round = 0; round < 300; ++round) {
-    const Graph graph(RandomGraph::tiny(generator).spec());
+    const GraphSpec made = RandomGraph::tiny(generator).spec();
+    const Graph graph(made);
     if (graph.op_count() == 0) continue;
     std::vector<OpFacts> facts(graph.ops().size());
     for (OpFacts& fact : facts) fact.cost = static_cast<double>(generator() % 5);
     const StorageOptions storage;
     Ways ways;
     if (generator() % 2 == 0) ways.transfer = 0.5;
+    if (round % 10 == 0) check_plans(std::make_shared<const Graph>(made), facts, fitted);
     const FitModel model(graph, facts, storage, ways);
     Walk walk(model);
     walk.run(Schedule(model));
@@ -116,6 +209,7 @@ int main() {
   }
   CHECK(tried > 100);
   CHECK(bounded > 30);
+  CHECK(fitted > 3);
   CHECK(best * 100 >= tried * 95);
   std::printf("%d of %d are the cheapest\n", best, tried);
   return check::finish();

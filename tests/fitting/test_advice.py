@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from torch import nn
 import memplan
 from builders.graphs import chain
 from builders.onnx_models import model, value
-from memplan import _core
 
 
 def idle_plan(**options: Any) -> memplan.Plan:
@@ -152,15 +150,6 @@ def test_a_curve_ends_when_it_is_told_to() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         memplan.pareto(chain(8), [900, 300, 200], inplace=False, on_point=stop)
-
-
-def test_an_interrupt_of_the_search_for_an_order_ends_all_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = SimpleNamespace(found_by="given", interrupted=True)
-    monkeypatch.setattr(_core, "best_order", lambda *_, **__: given)
-    for capacity in ("least", "90%"):
-        assert memplan.fit(chain(8), capacity, inplace=False).interrupted
-    plan = memplan.fit(chain(8), "least", allow=["recompute"], inplace=False, time_limit=10)
-    assert not plan.interrupted
 
 
 def test_curves_are_of_graphs() -> None:

@@ -13,7 +13,6 @@ import memplan
 from builders.fit_cases import APART, Dict, small_graph, training_graph
 from builders.graphs import chain
 from memplan import _core, cli
-from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 from memplan.importers.graph_dict import graph_of
 from oracles.schedules import computed, least_added_cost
@@ -22,7 +21,7 @@ from oracles.schedules import computed, least_added_cost
 def least(graph: Dict, **options: Any) -> _core.Fitted:
     """What the core makes of a graph; its load and what it computes are checked."""
     made = graph_of(graph)
-    again = [again_of(op) for op in made.ops]
+    again = _core.again_of(made)
     found = _core.fit_least_graph(made, costs_of(made, "auto"), again, APART, **options)
     assert _core.buffers_of(found.graph, APART).problem.load == found.load
     assert found.load_bound <= found.load

@@ -5,7 +5,6 @@ from __future__ import annotations
 import memplan
 from builders.fit_cases import Dict, fitted
 from memplan import _core
-from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 
 
@@ -35,7 +34,7 @@ def test_more_freedom_costs_no_more() -> None:
     assert isinstance(graph, _core.Graph)
     sharing = _core.StorageOptions()
     capacity = _core.buffers_of(graph, sharing).problem.load * 8 // 10
-    facts = costs_of(graph, "bytes"), [again_of(op) for op in graph.ops]
+    facts = costs_of(graph, "bytes"), _core.again_of(graph)
     without, moves = (
         _core.fit_graph(graph, *facts, sharing, capacity, transfer=transfer, work=10**8) for transfer in (None, 2.0)
     )

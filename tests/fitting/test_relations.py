@@ -10,7 +10,6 @@ import pytest
 import memplan
 from builders.fit_relations import Dict, computed_bytes, related_graph
 from memplan import _core
-from memplan.fitting.again import again_of
 from memplan.fitting.costs import costs_of
 from memplan.importers.graph_dict import graph_of
 
@@ -32,7 +31,7 @@ class Ways:
 
     def __init__(self, graph: Dict, storage: _core.StorageOptions, recompute: bool, transfer: float | None) -> None:
         self.graph, self.storage, self.recompute, self.transfer = graph_of(graph), storage, recompute, transfer
-        self.facts = costs_of(self.graph, "auto"), [again_of(op) for op in self.graph.ops]
+        self.facts = costs_of(self.graph, "auto"), _core.again_of(self.graph)
         self.expected = computed_bytes(graph)
         ops, tensors = range(len(self.graph.ops)), range(len(self.graph.tensors))
         reruns = [("rerun", (stage, op)) for op in ops for stage in ops[op + 1 :] if recompute]

@@ -1,5 +1,9 @@
 // Again: what it does to run an op a second time, what that costs, and what was gained where it was done.
 //
+// An op that draws random numbers gives something else. An op that changes its input in place does its work twice,
+// unless the input is made again first. Training batch norm updates its statistics each time; what it returns does not
+// depend on them, and a runtime lets a copy leave them as they are.
+//
 // What leaves the arena may be copied out, and fetched again, too. These are ops of types of their own.
 #pragma once
 
@@ -7,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "memplan/graph.hpp"
 #include "memplan/units.hpp"
 
 namespace memplan {
@@ -23,6 +28,21 @@ struct OpFacts {
   double cost = 0;  // finite, >= 0
   Again again = Again::same;
 };
+
+// How costs of ops are counted. Every op but a view costs the bytes that it touches, one operation for each.
+enum class CountedBy : std::uint8_t {
+  graph,  // as the graph says, and where it does not, by flops
+  bytes,
+  flops  // floating-point operations that the graph says, and bytes
+};
+
+// Per op, what it costs; and what running it again does, by what the graph says and by the names of types in torch and
+// ONNX. O(reads + writes).
+std::vector<double> costs_of(const Graph& graph, CountedBy by = CountedBy::graph);
+std::vector<Again> again_of(const Graph& graph);
+
+// Both.
+std::vector<OpFacts> facts_of(const Graph& graph, CountedBy by = CountedBy::graph);
 
 inline constexpr std::string_view kMoveOut = "memplan.move_out";  // reads a tensor, and keeps its bytes elsewhere
 inline constexpr std::string_view kFetch = "memplan.fetch";       // writes a new tensor with these bytes

@@ -14,6 +14,7 @@
 #include "memplan/plan.hpp"
 #include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/registry.hpp"
 
 namespace memplan {
 
@@ -33,5 +34,12 @@ struct Kept {
 // The time limit, counted from options.start, and `stop` end the search with the best so far; `interrupted` says so for
 // the latter. Throws ProblemError unless there are one offset and one wish per buffer.
 Kept keep(const Problem& problem, Plan plan, std::span<const Bytes> wishes, const PlanOptions& options = {});
+
+// Of a time limit, for the plan that is changed, if its planner searches.
+inline constexpr double kPartBeforeKeep = 0.5;
+
+// The same from a plan that is found first; the time limit is that of both. Throws as solve(), too.
+Kept solve_keeping(const Problem& problem, std::span<const Bytes> wishes, const PlanOptions& options = {},
+                   const ChosenPlanner& planner = choose_planner("auto"));
 
 }  // namespace memplan

@@ -39,6 +39,7 @@
 #include "memplan/reuse.hpp"
 #include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
+#include "memplan/solve_fit.hpp"
 #include "memplan/solve_order.hpp"
 #include "memplan/storage.hpp"
 #include "memplan/units.hpp"

@@ -17,10 +17,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/registry.hpp"
 
 namespace memplan {
 
@@ -52,6 +54,10 @@ using OnPricedPlan = std::function<void(const PricedPlan&)>;
 // What a plan pays. O(prices).
 std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> offsets);
 
+// The pairs with a price above 0 that share bytes in a plan, each once, the smaller index first; ascending.
+std::vector<std::pair<Index, Index>> paying_pairs(const Problem& problem, std::span<const PairPrice> prices,
+                                                  std::span<const Bytes> offsets);
+
 // From a plan, within the capacity where there is one, to a verified one that pays no more, and peaks no higher if it
 // pays as much. `tell` hears of each that is better. Of the options, the time limit, the start, the seed, the capacity,
 // the lower bound of the peak and `stop` count. The same for one seed, unless a time limit or `stop` cuts it short.
@@ -61,5 +67,14 @@ std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices,
 PricedPlan cheapest_sharing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
                             const PlanOptions& options = {}, const PricingEffort& effort = {},
                             const OnPricedPlan& tell = {});
+
+// Of a time limit, for the plan from which the search for a price begins: where there is a capacity, it has to fit that
+// first, and gets all it needs.
+inline constexpr double kPartBeforePrices = 0.4;
+
+// The same from a plan that is found first; the time limit is that of both. Throws as solve(), too.
+PricedPlan solve_priced(const Problem& problem, std::span<const PairPrice> prices, const PlanOptions& options = {},
+                        const PricingEffort& effort = {}, const OnPricedPlan& tell = {},
+                        const ChosenPlanner& planner = choose_planner("auto"));
 
 }  // namespace memplan

@@ -9,8 +9,8 @@ namespace memplan {
 
 namespace {
 
-constexpr double kHottest = 0.3,
-                 kColdest = 0.005;           // of the mean cost of a rerun: what a move may cost more, at both ends
+constexpr double kFirstLeeway = 0.3;         // of the mean cost of a rerun: what a move may cost more, at first
+constexpr double kLastLeeway = 0.005;        // the same, in the end
 constexpr double kOfPrice = 1.5;             // of the prices of the bound, at first
 constexpr int kLook = 200;                   // moves between two looks at the prices, ...
 constexpr int kFewFit = 20, kManyFit = 100;  // ... which change unless that many of them end within the capacity
@@ -171,9 +171,10 @@ bool Anneal::run(double enough, std::int64_t& work) {
   try {
     while (work > 0 && best_cost_ > enough && !movable_.empty()) {
       const std::int64_t before = live_.work();
-      const double heat = mean * kHottest * std::pow(kColdest / kHottest, 1 - static_cast<double>(work) / given);
+      const double leeway =
+          mean * kFirstLeeway * std::pow(kLastLeeway / kFirstLeeway, 1 - static_cast<double>(work) / given);
       const double cost = cost_;
-      most_cost_ = cost + live_.over() - heat * std::log(chance_.share() + 1e-300);
+      most_cost_ = cost + live_.over() - leeway * std::log(chance_.share() + 1e-300);
       toggled_.clear();
       move();
       if (cost_ + live_.over() <= most_cost_) {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "fit/fitter.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/fit.hpp"
 #include "memplan/infeasible.hpp"
 
 namespace memplan {
@@ -46,8 +46,7 @@ class Descent {
   Descent(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
           const FitOptions& options)
       : graph_(graph),
-        facts_(facts),
-        storage_(storage),
+        fitter_(graph, facts, storage, options.recompute, options.transfer),
         options_(options),
         limits_(limits()),
         deadline_(limits_),
@@ -107,7 +106,7 @@ class Descent {
     options.work = options_.work / part;
     if (const std::optional<double> left = deadline_.left()) options.time_limit = share * *left;
     try {
-      return fit(graph_, facts_, storage_, options);
+      return fitter_.within(options);
     } catch (const InfeasibleError& error) {
       proven_ = std::max(proven_, error.lower_bound);
     } catch (const EndedError&) {
@@ -116,8 +115,7 @@ class Descent {
   }
 
   const Graph& graph_;
-  const std::vector<OpFacts>& facts_;
-  const StorageOptions& storage_;
+  Fitter fitter_;
   const FitOptions& options_;
   Limits limits_;
   Deadline deadline_;

@@ -11,6 +11,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/near.hpp"
 #include "memplan/registry.hpp"
+#include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
 #include "problem/fold.hpp"
 #include "problem/orders.hpp"
@@ -265,6 +266,16 @@ Kept keep(const Problem& problem, Plan plan, std::span<const Bytes> wishes, cons
     if (wishes[at(i)] != kNowhere && problem.size(i) > 0 && kept.plan.offsets[at(i)] != wishes[at(i)])
       kept.moved.push_back(i);
   return kept;
+}
+
+Kept solve_keeping(const Problem& problem, std::span<const Bytes> wishes, const PlanOptions& options,
+                   const ChosenPlanner& planner) {
+  const auto begin = options.start.value_or(std::chrono::steady_clock::now());
+  PlanOptions first = options, rest = options;
+  if (options.time_limit && (planner.planner.supports & kStart) != 0) *first.time_limit *= kPartBeforeKeep;
+  Plan plan = solve(problem, planner, first);
+  rest.start = begin;
+  return keep(problem, std::move(plan), wishes, rest);
 }
 
 }  // namespace memplan

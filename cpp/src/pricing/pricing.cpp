@@ -250,19 +250,49 @@ class Pricing {
 
 }  // namespace
 
+namespace {
+
+bool share_bytes(const Problem& problem, const PairPrice& pair, std::span<const Bytes> offsets) {
+  const Bytes a = offsets[at(pair.a)], b = offsets[at(pair.b)];
+  return std::max(a, b) < std::min(a + problem.size(pair.a), b + problem.size(pair.b));
+}
+
+}  // namespace
+
 std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> offsets) {
   std::int64_t sum = 0;
-  for (const auto& [a, b, price] : prices)
-    if (std::max(offsets[at(a)], offsets[at(b)]) <
-        std::min(offsets[at(a)] + problem.size(a), offsets[at(b)] + problem.size(b)))
-      sum += price;
+  for (const PairPrice& pair : prices)
+    if (share_bytes(problem, pair, offsets)) sum += pair.price;
   return sum;
+}
+
+std::vector<std::pair<Index, Index>> paying_pairs(const Problem& problem, std::span<const PairPrice> prices,
+                                                  std::span<const Bytes> offsets) {
+  std::vector<std::pair<Index, Index>> pairs;
+  for (const PairPrice& pair : prices)
+    if (pair.price > 0 && share_bytes(problem, pair, offsets)) pairs.push_back(std::minmax(pair.a, pair.b));
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
 }
 
 PricedPlan cheapest_sharing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
                             const PlanOptions& options, const PricingEffort& effort, const OnPricedPlan& tell) {
   require_one_per_buffer(problem, start);
   return Pricing(problem, prices, start, options, effort, tell).run();
+}
+
+PricedPlan solve_priced(const Problem& problem, std::span<const PairPrice> prices, const PlanOptions& options,
+                        const PricingEffort& effort, const OnPricedPlan& tell, const ChosenPlanner& planner) {
+  const auto begin = options.start.value_or(Clock::now());
+  PlanOptions first = options, rest = options;
+  if (options.time_limit && !options.capacity) *first.time_limit *= kPartBeforePrices;
+  const Plan plan = solve(problem, planner, first);
+  rest.start = begin;
+  rest.lower_bound = plan.placement_bound;
+  PricedPlan found = cheapest_sharing(problem, prices, plan.offsets, rest, effort, tell);
+  found.interrupted |= plan.interrupted;
+  return found;
 }
 
 }  // namespace memplan

@@ -8,7 +8,6 @@ from typing import Any
 
 from .. import _core
 from ..errors import GraphError
-from ..fitting.again import again_of
 from ..fitting.costs import costs_of, moves
 from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
@@ -97,7 +96,7 @@ def _moved(
     """The graph in which ops run again and tensors are fetched, as far as they may."""
     if not again and not fetched:
         return graph, [], 0.0
-    facts = costs_of(graph, "auto"), [again_of(op) for op in graph.ops]
+    facts = costs_of(graph, "auto"), _core.again_of(graph)
     maker = {graph.index(name): k for k, op in enumerate(graph.ops) for name in op.outputs}
     reruns = [(step, maker[tensor]) for step, tensor in again if tensor in maker]
 

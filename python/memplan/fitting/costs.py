@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from .. import _core
@@ -45,26 +44,12 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
         return _named(graph, cost)
     if cost not in COSTS[:-1]:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, or a mapping from ops, got {cost!r}")
-    ops = graph.ops
-    if cost == "auto":
-        said = [op.cost for op in ops]
-        known = [own for own in said if own is not None]
-        if len(known) == len(ops):
-            return known
-    size = {tensor.name: tensor.bytes for tensor in graph.tensors}
-    costs = [_touched(op, size) for op in ops]
-    if cost != "bytes":
-        costs = [bytes + (op.flops or 0.0) for bytes, op in zip(costs, ops, strict=True)]
-    if cost == "auto":
-        costs = [counted if own is None else own for counted, own in zip(costs, said, strict=True)]
-    return costs
+    return _core.op_costs(graph, cost)
 
 
-def named_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured) -> dict[str, float]:
-    """The cost of each op by its name; "profile" measures the network that was read."""
-    if cost == "profile":
-        cost = profiled(read)
-    return dict(zip((op.name for op in graph.ops), costs_of(graph, cost), strict=True))
+def op_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured) -> list[float]:
+    """The cost of each op; "profile" measures the network that was read."""
+    return costs_of(graph, profiled(read) if cost == "profile" else cost)
 
 
 def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, overlap: float) -> float:
@@ -74,7 +59,7 @@ def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float |
         return _number(transfer, "transfer", math.inf) * share
     if cost == "profile":
         return seconds_to_move() * share
-    if not isinstance(cost, str) or (cost == "auto" and any(op.cost is not None for op in graph.ops)):
+    if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)):
         raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
     return _MOVE * share
 
@@ -88,12 +73,13 @@ def _number(value: float, name: str, most: float) -> float:
 
 
 def _named(graph: _core.Graph, cost: Mapping[str, float]) -> list[float]:
-    names = {op.name for op in graph.ops}
+    names = _core.op_names(graph)
+    known = set(names)
     _check_values(cost)
     for name in cost:
-        if name not in names:
-            raise SourceError(f"cost names {name!r}, which is no op of the graph; {offer(name, list(names), 'ops')}")
-    return [float(cost.get(op.name, 0.0)) for op in graph.ops]
+        if name not in known:
+            raise SourceError(f"cost names {name!r}, which is no op of the graph; {offer(name, names, 'ops')}")
+    return [float(cost.get(name, 0.0)) for name in names]
 
 
 def _check_values(cost: Mapping[str, float]) -> None:
@@ -102,19 +88,3 @@ def _check_values(cost: Mapping[str, float]) -> None:
             raise TypeError(f"cost must be by the names of ops, got {name!r}")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
             raise ValueError(f"cost of {name!r} must be a finite number >= 0, got {value!r}")
-
-
-def _touched(op: _core.Op, size: Mapping[str, int]) -> float:
-    """Bytes that an op reads and writes; none for a view, nor for an op without outputs that changes nothing."""
-    fresh, aliases = op.outputs, op.aliases
-    if aliases:
-        views = {output for output, *_ in aliases}
-        fresh = [name for name in fresh if name not in views]
-    if not fresh and not op.workspace and not _changes(op.type):
-        return 0.0
-    return float(sum(size[name] for name in {*op.inputs, *fresh}))
-
-
-@lru_cache(4096)
-def _changes(type: str) -> bool:
-    return any(word.endswith("_") for word in type.split("."))

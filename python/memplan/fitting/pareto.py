@@ -19,7 +19,7 @@ from ..sizes import Budget, budget_of
 from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from ..solving.pools import unfixed
-from .costs import named_costs
+from .costs import op_costs
 from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
@@ -85,7 +85,8 @@ def pareto(
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    options["cost"] = costs = named_costs(graph, options.pop("cost", "auto"), read)
+    costs = op_costs(graph, options.pop("cost", "auto"), read)
+    options["cost"] = dict(zip(_core.op_names(graph), costs, strict=True))
     network = Network(graph, read.source, read.notes, read.device)
     sharing = {name: options[name] for name in Sharing.names() if name in options}
     given = _given_load(graph, sharing)
@@ -95,7 +96,7 @@ def pareto(
         else in_order(chosen, lambda: _peak(network, planner, options))
     )
     found, interrupted = one_by_one(asked, lambda room, _: _point(network, room, planner, options), on_point)
-    return Pareto(tuple(found), given, sum(costs.values()), interrupted)
+    return Pareto(tuple(found), given, sum(costs), interrupted)
 
 
 def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:

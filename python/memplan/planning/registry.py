@@ -246,3 +246,19 @@ def solve_in_order(
     """
     options = (time_limit, seed, threads, capacity, tell, True)
     return _core.solve_in_order(graph, order, planner, storage, *options, _in_python(planner), start, on_order)
+
+
+def solve_fit(
+    graph: _core.Graph,
+    costs: Sequence[float],
+    storage: _core.StorageOptions,
+    capacity: int | None,
+    recompute: bool,
+    transfer: float | None,
+    reorder: bool,
+    planner: str,
+    time_limit: float | None,
+) -> _core.FittedPlan:
+    """Makes a graph fit a capacity, or as little as is reached, and plans it with any planner of the registry."""
+    options = (capacity, recompute, transfer, reorder, planner, _in_python(planner), time_limit)
+    return _core.solve_fit(graph, costs, _core.again_of(graph), storage, *options)

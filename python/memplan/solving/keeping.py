@@ -10,13 +10,16 @@ from ..plans.record import PlanRecord
 from .solver import Solver
 from .wishes import Wishes
 
-_SHARE = 0.5  # of a time limit, for the plan from which offsets are kept
 _AFTER_INTERRUPT = 0.1  # seconds
 
 
 def limit_of_search(planner: str, time_limit: float | None) -> float | None:
     """The time limit of the plan that is to be changed; a planner that does not search gets all it needs."""
-    return time_limit if time_limit is None or "start" not in find(planner).supports else _SHARE * time_limit
+    return (
+        time_limit
+        if time_limit is None or "start" not in find(planner).supports
+        else _core.PART_BEFORE_KEEP * time_limit
+    )
 
 
 def settled(plan: PlanRecord, wished: Wishes, solver: Solver, left: float | None) -> PlanRecord:

@@ -18,8 +18,6 @@ from ..plans.record import PlanRecord
 from ..text import offer
 from .solver import Solver
 
-_FOR_THE_PEAK = 0.4  # of a time limit, what looks for the lowest peak first, where there is no capacity
-
 _MOST = 2**53  # a price
 
 Row = tuple[str, str, int]
@@ -61,7 +59,7 @@ def before_prices(solver: Solver) -> Solver:
     """
     limit = solver.time_limit
     if limit is not None and solver.capacity is None:
-        limit *= _FOR_THE_PEAK
+        limit *= _core.PART_BEFORE_PRICES
     return replace(solver, time_limit=limit, on_improvement=None)
 
 
@@ -91,11 +89,9 @@ def priced(plan: PlanRecord, rows: Sequence[Row], solver: Solver, begin: float) 
 
 def _pairs(plan: PlanRecord, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
     """The rows, with buffers by position."""
-    named = plan.graph is not None or plan.problem.names
-    position, count = _names(plan) if named else {}, len(plan.problem)
-    found = []
-    for column in ([row[0] for row in rows], [row[1] for row in rows]):
-        found.append([position.get(name, -1) for name in column] if named else _core.positions_of(column, count))
+    columns = ([row[0] for row in rows], [row[1] for row in rows])
+    tensors = () if plan.graph is None or plan.buffers is None else (plan.graph, plan.buffers)
+    found = [_core.positions_of(column, plan.problem, *tensors) for column in columns]
     pairs = np.array([*found, [row[2] for row in rows]], np.int64).T
     for k in np.flatnonzero((pairs[:, 0] == pairs[:, 1]) | (pairs[:, :2] < 0).any(1))[:1]:
         _refuse(plan, rows[k], int(k), pairs[k])
@@ -134,10 +130,6 @@ def _teller(
 
 def _plan_of(plan: PlanRecord, pairs: npt.NDArray[np.int64], used: float, found: _core.PricedPlan) -> PlanRecord:
     problem = plan.problem
-    begin, end = found.offsets, found.offsets + problem.size
-    a, b, price = pairs.T
-    meet = (price > 0) & (np.maximum(begin[a], begin[b]) < np.minimum(end[a], end[b]))
-    sharing = np.unique(np.sort(pairs[meet, :2], 1), axis=0).tolist()
     return replace(
         plan,
         offsets=found.offsets,
@@ -149,7 +141,7 @@ def _plan_of(plan: PlanRecord, pairs: npt.NDArray[np.int64], used: float, found:
             found.price,
             found.price_bound,
             found.peak_bound,
-            tuple((problem.name(a), problem.name(b)) for a, b in sharing),
+            tuple(_core.paying_pairs(problem, pairs, found.offsets)),
         ),
         interrupted=plan.interrupted or found.interrupted,
     )

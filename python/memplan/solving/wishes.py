@@ -32,15 +32,15 @@ class Wishes:
         """
         if isinstance(self.earlier, PlanRecord) and (found := self._by_position(problem)) is not None:
             return found
-        names = problem.names or [f"#{b}" for b in range(len(problem))]
         wished = self.by_name()
-        if self.named_by is not None:
+        targets: npt.NDArray[np.int64]
+        targets, all_known = _core.targets_of(problem, wished)
+        if self.named_by is not None and not all_known:
+            names = problem.names or [f"#{b}" for b in range(len(problem))]
             known = set(names)
-            for name in wished:
-                if name not in known:
-                    near = offer(str(name), names, "buffers")
-                    raise ValueError(f"{self.named_by} must name buffers, got {name!r}; {near}")
-        return np.fromiter((wished.get(name, -1) for name in names), np.int64, len(names))
+            name = next(name for name in wished if name not in known)
+            raise ValueError(f"{self.named_by} must name buffers, got {name!r}; {offer(str(name), names, 'buffers')}")
+        return targets
 
     def by_name(self) -> dict[str, int]:
         return offsets_of(self.earlier) if isinstance(self.earlier, PlanRecord) else dict(self.earlier)

@@ -1,0 +1,44 @@
+// Solve fit: from a graph and a capacity to a verified plan of the graph, made to fit.
+//
+//     graph ─┬──────────────▶ fit ─┐                               ┌─▶ a plan within the capacity
+//            └─▶ best order ─▶ fit ─┴─▶ what adds least ─▶ planner ─┤
+//                               ▲                                  │
+//                               └──── a lower load is asked for ───┘ no
+//
+// That a load is within the capacity does not imply that its buffers can be placed there. So a plan that needs more has
+// a lower load asked for, by as much as it is above; a few times.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "memplan/fit.hpp"
+#include "memplan/registry.hpp"
+#include "memplan/solve.hpp"
+
+namespace memplan {
+
+struct FittedPlan {
+  std::shared_ptr<const Graph> graph;  // as it was made to fit
+  GraphPlan found;
+  std::vector<Change> changes;  // in the order in which they run
+  bool reordered = false;       // the ops run in the order of the least load that was found
+  double added_cost = 0;
+  double cost_bound = 0;  // as of Fitted
+  Bytes load_bound = 0;
+};
+
+// A plan within the capacity of the options, at the least added cost that is found; in the given order of the ops, or
+// with `reorder`, in the best one too. The time limit is that of all of it. Whoever interrupts it gets what was found.
+// Throws InfeasibleError where no schedule fits or none was found, its graph that of its plan; InterruptedError where
+// none was found since someone asked it to end; and what fit() and solve() throw.
+FittedPlan solve_fit(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
+                     const StorageOptions& storage, const FitOptions& options, bool reorder = false,
+                     const ChosenPlanner& planner = choose_planner("auto"));
+
+// The plan that peaks lowest, of the schedules that need least in each order. The capacity does not count.
+FittedPlan solve_fit_least(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
+                           const StorageOptions& storage, const FitOptions& options, bool reorder = false,
+                           const ChosenPlanner& planner = choose_planner("auto"));
+
+}  // namespace memplan
