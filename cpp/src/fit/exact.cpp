@@ -15,13 +15,13 @@ constexpr Index kMostOps = 64;
 using Items = std::uint32_t;  // a set
 
 // A stage, the items alive, and those that were fetched already.
-struct Situation {
+struct ExactState {
   std::uint32_t stage;
   Items alive;
   Items fetched;
 
   std::uint64_t key() const { return (std::uint64_t{stage} << kMostItems | fetched) << kMostItems | alive; }
-  static Situation of(std::uint64_t key) {
+  static ExactState of(std::uint64_t key) {
     constexpr std::uint64_t mask = (std::uint64_t{1} << kMostItems) - 1;
     return {static_cast<std::uint32_t>(key >> 2 * kMostItems), static_cast<Items>(key & mask),
             static_cast<Items>(key >> kMostItems & mask)};
@@ -49,7 +49,7 @@ class StateSearch {
       if (known.done || cost > known.cost) continue;
       known.done = true;
       if (known_.size() > most) return std::nullopt;
-      const Situation state = Situation::of(key);
+      const ExactState state = ExactState::of(key);
       if (static_cast<Index>(state.stage) == model_.op_count()) return result(state, cost);
       expand(state, cost);
     }
@@ -77,7 +77,7 @@ class StateSearch {
     return bytes;
   }
 
-  void push(const Situation& state, double cost, std::uint64_t from, const Rerun& rerun) {
+  void push(const ExactState& state, double cost, std::uint64_t from, const Rerun& rerun) {
     const auto [found, is_new] = known_.try_emplace(state.key(), Known{cost, from, rerun, false});
     if (!is_new && found->second.cost <= cost) return;
     found->second = {cost, from, rerun, false};
@@ -98,7 +98,7 @@ class StateSearch {
     return true;
   }
 
-  void expand(const Situation& state, double cost) {
+  void expand(const ExactState& state, double cost) {
     const Items kept = kept_[state.stage], kept_after = kept_[state.stage + 1];
     for (std::size_t i = 0; i < model_.contents.items.size(); ++i)
       if ((state.alive & ~kept) >> i & 1)
@@ -129,10 +129,10 @@ class StateSearch {
   }
 
   // What is fetched was moved out as soon as it was whole. It was alive then, so that this needed no bytes.
-  void fetch(const Situation& state, Index u, double cost) {
+  void fetch(const ExactState& state, Index u, double cost) {
     const Unit& unit = model_.units[at(u)];
     const Items items = set_of(unit.items);
-    const Situation next{state.stage, state.alive | items, state.fetched | items};
+    const ExactState next{state.stage, state.alive | items, state.fetched | items};
     if (bytes_of(next.alive) > capacity_) return;
     const double once = (items & ~state.fetched) == 0 ? 0 : unit.once;
     push(next, cost + unit.cost + once, state.key(), {static_cast<Index>(state.stage), u});
@@ -146,10 +146,10 @@ class StateSearch {
     }
   }
 
-  Exact result(const Situation& end, double cost) const {
+  Exact result(const ExactState& end, double cost) const {
     Exact found{true, cost, {}};
     std::uint64_t key = end.key();
-    const std::uint64_t start = Situation{0, given_, 0}.key();
+    const std::uint64_t start = ExactState{0, given_, 0}.key();
     while (key != start) {
       const Known& known = known_.at(key);
       if (known.rerun.unit != kNone) found.reruns.push_back(known.rerun);

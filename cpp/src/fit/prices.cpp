@@ -14,7 +14,7 @@ constexpr std::size_t kMostEnds = 40;  // stages of a unit that its dynamic prog
 constexpr double kDear = std::numeric_limits<double>::infinity();
 
 // The pauses of the items that an op makes: [begin, end) in the cover's.
-struct Own {
+struct GapsOfOp {
   std::size_t begin;
   std::size_t end;
   double cost;  // of the unit that makes them again; infinite where there is none
@@ -28,7 +28,7 @@ class UnitPricing {
       : model_(model), cover_(cover), worth_(cover.pauses.size()), taken_(cover.pauses.size()) {
     const auto maker = [&](std::size_t g) { return model.contents.items[at(cover.pauses[g].item)].maker; };
     for (std::size_t g = 0; g < cover.pauses.size();) {
-      Own own{g, g, kDear, 0, false};
+      GapsOfOp own{g, g, kDear, 0, false};
       Index item = kNone;
       for (; own.end < cover.pauses.size() && maker(own.end) == maker(g); ++own.end) {
         const Pause& pause = cover.pauses[own.end];
@@ -56,7 +56,7 @@ class UnitPricing {
                   static_cast<double>(pause.written_over) * price[at(pause.first) - 1];
     }
     std::fill(taken_.begin(), taken_.end(), 0.0);
-    for (const Own& own : units_) bound -= most(own);
+    for (const GapsOfOp& own : units_) bound -= most(own);
     freed_.assign(price.size() + 1, 0);
     for (std::size_t g = 0; g < worth_.size(); ++g) {
       if (taken_[g] == 0) continue;
@@ -76,7 +76,7 @@ class UnitPricing {
 
  private:
   // At least what the items of a unit gain.
-  double most(const Own& own) {
+  double most(const GapsOfOp& own) {
     if (!own.fetched) return own.items == 1 ? gain_apart(own, own.cost, false) : gain(own);
     if (own.items == 1 || own.cost == kDear) return gain_apart(own, own.cost, true);
     const double both = gain(own) + gain_apart(own, kDear, true);
@@ -91,7 +91,7 @@ class UnitPricing {
   }
 
   // Pauses of one item are apart from each other: each pays for itself, but for what moving the item out costs.
-  double gain_apart(const Own& own, double cost, bool fetched) {
+  double gain_apart(const GapsOfOp& own, double cost, bool fetched) {
     double gain = 0;
     for (std::size_t g = own.begin, end = g; g < own.end; g = end) {
       while (end < own.end && cover_.pauses[end].item == cover_.pauses[g].item) ++end;
@@ -121,7 +121,7 @@ class UnitPricing {
   }
 
   // The stages that gain most: the last ones of pauses suffice. best[i]: with the last rerun at the end of stop i.
-  double gain(const Own& own) {
+  double gain(const GapsOfOp& own) {
     stops_.clear();
     double all = 0;
     for (std::size_t g = own.begin; g < own.end; ++g) {
@@ -166,7 +166,7 @@ class UnitPricing {
 
   const FitModel& model_;
   const Cover& cover_;
-  std::vector<Own> units_;
+  std::vector<GapsOfOp> units_;
   std::vector<double> worth_;  // per pause
   std::vector<double> taken_;  // per pause
   std::vector<double> freed_;  // per op, and one more: bytes that are away

@@ -32,7 +32,7 @@ class NewNames {
 };
 
 // Which tensor stands for one of the graph now.
-struct Stand {
+struct CurrentName {
   Index round = 0;  // how often its root had been made again
   std::string name;
 };
@@ -224,7 +224,7 @@ class Rewriter {
   std::vector<std::vector<Index>> changed_;           // per op, roots
   std::vector<Index> maker_;                          // per tensor
   std::vector<bool> is_output_;                       // per root
-  std::vector<Stand> stand_;                          // per tensor
+  std::vector<CurrentName> stand_;                    // per tensor
   std::vector<Index> round_;                          // per root
   std::vector<std::string> used_by_;                  // per root, the op that used it last
   std::vector<std::vector<std::string>> written_by_;  // per root, the copies of ops that have changed it this round

@@ -186,7 +186,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
   return buffers;
 }
 
-LiesIn lies_in(const Buffers& buffers) {
+BufferPlaces lies_in(const Buffers& buffers) {
   return {buffers.problem, buffers.buffer_of_tensor, buffers.offset_in_buffer, buffers.root_of_tensor,
           buffers.buffer_of_workspace};
 }

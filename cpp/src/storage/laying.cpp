@@ -7,9 +7,9 @@ namespace memplan {
 namespace {
 
 // Where the tensors and workspaces of a layout's names are.
-class Laying {
+class LayoutByBuffer {
  public:
-  Laying(const Graph& graph, const LiesIn& lies) : graph_(graph), lies_(lies) {}
+  LayoutByBuffer(const Graph& graph, const BufferPlaces& lies) : graph_(graph), lies_(lies) {}
 
   // The problem with what the layout asks for. Throws GraphError for names that are none of tensors or workspaces with
   // a place in the arena, and for tensors that share bytes where the layout forbids it.
@@ -104,16 +104,16 @@ class Laying {
   }
 
   const Graph& graph_;
-  const LiesIn& lies_;
+  const BufferPlaces& lies_;
   std::vector<Bytes> pins_;             // per buffer
   std::vector<std::string> pinned_by_;  // per buffer: who asked for it
 };
 
 }  // namespace
 
-Problem with_layout(const Graph& graph, const LiesIn& lies) { return Laying(graph, lies).problem(); }
+Problem with_layout(const Graph& graph, const BufferPlaces& lies) { return LayoutByBuffer(graph, lies).problem(); }
 
-std::vector<Shared> shared_elsewhere(const Graph& graph, const LiesIn& lies, std::vector<Shared> shared) {
+std::vector<Shared> shared_elsewhere(const Graph& graph, const BufferPlaces& lies, std::vector<Shared> shared) {
   std::vector<bool> asked(at(lies.problem.count()) + 1, false);
   const auto ask = [&](const std::string& name) {
     if (const auto t = graph.find(name)) asked[at(lies.buffer_of_tensor[at(*t)] + 1)] = true;

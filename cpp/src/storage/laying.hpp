@@ -11,7 +11,7 @@
 namespace memplan {
 
 // Buffers, and which of them tensors and workspaces lie in; kNone where they have no place.
-struct LiesIn {
+struct BufferPlaces {
   const Problem& problem;
   std::span<const Index> buffer_of_tensor;
   std::span<const Bytes> offset_in_buffer;
@@ -22,9 +22,9 @@ struct LiesIn {
 // The problem of these buffers with the pins, reserved bytes, distances and conflicts that the layout asks for. Throws
 // GraphError for names that are none of tensors or workspaces with a place in the arena, and for tensors that share a
 // buffer although the layout forbids it; ProblemError for what no plan of the buffers can have.
-Problem with_layout(const Graph& graph, const LiesIn& lies);
+Problem with_layout(const Graph& graph, const BufferPlaces& lies);
 
 // Without what shares bytes in buffers of which the layout asks for something.
-std::vector<Shared> shared_elsewhere(const Graph& graph, const LiesIn& lies, std::vector<Shared> shared);
+std::vector<Shared> shared_elsewhere(const Graph& graph, const BufferPlaces& lies, std::vector<Shared> shared);
 
 }  // namespace memplan
