@@ -220,6 +220,40 @@ std::optional<Array> together_table(const Problem& problem) {
   return table(std::move(rows), 3);
 }
 
+// A column that is not given stays as it is.
+Problem replaced(const Problem& problem, const py::KWArgs<py::object>& given) {
+  const auto copy = [](std::span<const std::int64_t> s) {
+    return std::optional<Array>(adopt(std::vector(s.begin(), s.end())));
+  };
+  py::dict columns;
+  const auto keep = [&](const char* name, auto&& column) {
+    columns[name] = given.contains(name) ? py::object(given[name]) : py::cast(column());
+  };
+  keep("size", [&] { return copy(problem.size()); });
+  keep("first", [&] { return copy(problem.first()); });
+  keep("last", [&] { return copy(problem.last()); });
+  keep("alignment", [&] { return copy(problem.alignment()); });
+  keep("names", [&] { return problem.names(); });
+  keep("parts", [&] { return parts_table(problem); });
+  keep("conflicts", [&] { return conflicts_table(problem); });
+  keep("pins", [&] { return pins_column(problem); });
+  keep("reserved", [&] { return reserved_table(problem); });
+  keep("together", [&] { return together_table(problem); });
+  keep("branches", [&] { return branches_column(problem); });
+  for (const auto& [name, column] : given)
+    if (!columns.contains(name))
+      throw py::type_error("replace takes columns of a Problem, got " + py::str(name).cast<std::string>());
+  return make_problem(columns["size"], columns["first"], columns["last"], columns["alignment"], columns["names"],
+                      columns["parts"], columns["conflicts"], py::none(), columns["pins"], columns["reserved"],
+                      columns["together"], columns["branches"]);
+}
+
+Problem subset_of(const Problem& problem, py::handle buffers) {
+  std::vector<Index> rows;
+  for (const std::int64_t i : int64_column(buffers, "buffers")) rows.push_back(index_of(i, "buffers", problem.count()));
+  return problem.subset(rows);
+}
+
 using Columns = std::span<const std::int64_t> (Problem::*)() const;
 
 py::typing::Tuple<Array, Array> load_curve_arrays(const Problem& problem) {
@@ -291,6 +325,12 @@ void bind_problem(py::module_& m) {
                              "(m, 2) int64: what conflicts beyond lifetimes, or None when nothing does.")
       .def_property_readonly("pins", &pins_column, "(n,) int64, -1 where a buffer is free; None when all are.")
       .def_property_readonly("reserved", &reserved_table, "(m, 4) int64, or None when no bytes are reserved.")
+      .def("subset", &subset_of, py::arg("buffers"),
+           "Some of the buffers, in this order, with all that holds of and among them, and with what is reserved.")
+      .def("replace", &replaced,
+           "The same problem, with these columns in the place of its own: by the names that they have when a Problem "
+           "is\n"
+           "made, but for happens_before, which has become conflicts.")
       .def("with_pins", &pinned, py::arg("pins") = py::none(), py::arg("reserved") = py::none(),
            "The same buffers, with these pins and reserved bytes instead of those that they have.")
       .def_property_readonly("together", &together_table, "(m, 3) int64, or None when no buffers lie together.")

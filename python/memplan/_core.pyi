@@ -480,6 +480,15 @@ class Problem:
         """
         The buffer's name, or '#i' where buffers have none.
         """
+    def replace(self, **kwargs: typing.Any) -> Problem:
+        """
+        The same problem, with these columns in the place of its own: by the names that they have when a Problem is
+        made, but for happens_before, which has become conflicts.
+        """
+    def subset(self, buffers: typing.Any) -> Problem:
+        """
+        Some of the buffers, in this order, with all that holds of and among them, and with what is reserved.
+        """
     def with_branches(self, branches: typing.Any = None) -> Problem:
         """
         The same buffers, in these branches instead of those that they are in.

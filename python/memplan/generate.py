@@ -141,14 +141,12 @@ def mirrored(problem: Problem) -> Problem:
     parts = problem.parts
     if parts is not None:
         parts = np.column_stack((parts[:, :3], mirror(parts[:, 4]), mirror(parts[:, 3])))
-    columns = (problem.size, mirror(problem.last), mirror(problem.first), problem.alignment)
     reserved = problem.reserved
     if reserved is not None:
         always = (reserved[:, 2] == -(2**63)) & (reserved[:, 3] == 2**63 - 1)
         turned = np.column_stack((reserved[:, :2], mirror(reserved[:, 3]), mirror(reserved[:, 2])))
         reserved = np.where(always[:, None], reserved, turned)
-    found = Problem(*columns, problem.names or None, parts, problem.conflicts)
-    return found.with_branches(problem.branches).with_pins(problem.pins, reserved).with_together(problem.together)
+    return problem.replace(first=mirror(problem.last), last=mirror(problem.first), parts=parts, reserved=reserved)
 
 
 def shuffled(problem: Problem, seed: int = 0) -> Problem:
@@ -156,23 +154,7 @@ def shuffled(problem: Problem, seed: int = 0) -> Problem:
 
     Row k is row ``numpy.random.default_rng(seed).permutation(len(problem))[k]`` of the problem.
     """
-    order = np.random.default_rng(seed).permutation(len(problem))
-    row = np.empty_like(order)
-    row[order] = np.arange(len(order))
-    parts, conflicts = problem.parts, problem.conflicts
-    if parts is not None:
-        parts = np.column_stack((row[parts[:, 0]], parts[:, 1:]))
-    if conflicts is not None:
-        conflicts = row[conflicts]
-    names = problem.names
-    size, first, last, alignment = (c[order] for c in (problem.size, problem.first, problem.last, problem.alignment))
-    found = Problem(size, first, last, alignment, [names[i] for i in order] if names else None, parts, conflicts)
-    together = problem.together
-    if together is not None:
-        together = np.column_stack((row[together[:, :2]], together[:, 2]))
-    pins = None if problem.pins is None else problem.pins[order]
-    branches = None if problem.branches is None else [problem.branches[i] for i in order]
-    return found.with_branches(branches).with_pins(pins, problem.reserved).with_together(together)
+    return problem.subset(np.random.default_rng(seed).permutation(len(problem)))
 
 
 class _Piece(NamedTuple):

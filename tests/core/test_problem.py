@@ -472,3 +472,64 @@ def test_parts_that_meet_are_refused(case: Shaped, data: st.DataObject) -> None:
     byte, step = data.draw(inside)
     with pytest.raises(memplan.ProblemError, match=f"parts of buffer {buffer} overlap"):
         memplan.Problem(*columns, parts=[*parts, (buffer, byte, byte + 1, step, step + 1)])
+
+
+def layered() -> memplan.Problem:
+    """One that asks for everything."""
+    return memplan.Problem(
+        [8, 8, 4, 16, 4, 8],
+        [0, 0, 2, 3, 4, 6],
+        [2, 3, 4, 6, 6, 8],
+        [4, 1, 1, 8, 4, 1],
+        names=list("abcdef"),
+        parts=[(3, 0, 8, 3, 5), (3, 8, 16, 4, 6)],
+        conflicts=[(0, 5), (2, 5)],
+        pins=[0, -1, -1, -1, -1, -1],
+        reserved=[(96, 128, 0, 4)],
+        together=[(1, 2, 8), (2, 4, 16)],
+        branches=["", "", "", "s/then", "s/else", ""],
+    )
+
+
+def test_a_subset_has_all_that_holds_among_its_buffers() -> None:
+    some = layered().subset([4, 1, 5, 0])
+    assert some.names == list("ebfa")
+    assert [some.size.tolist(), some.first.tolist()] == [[4, 8, 8, 8], [4, 0, 6, 0]]
+    assert [some.alignment.tolist(), some.last.tolist()] == [[4, 1, 1, 4], [6, 3, 8, 2]]
+    assert some.parts is None
+    assert some.conflicts is not None
+    assert some.conflicts.tolist() == [[2, 3]]
+    assert some.pins is not None
+    assert some.pins.tolist() == [-1, -1, -1, 0]
+    assert some.together is not None
+    assert some.together.tolist() == [[0, 1, -24]]  # by one that is gone
+    assert some.branches == ["s/else", "", "", ""]
+    assert np.array_equal(some.reserved, layered().reserved)
+    shaped = layered().subset([3])
+    assert shaped.parts is not None
+    assert shaped.parts.tolist() == [[0, 0, 8, 3, 5], [0, 8, 16, 4, 6]]
+    assert layered().subset(range(6)).replace(together=layered().together) == layered()
+    assert len(layered().subset([])) == 0
+
+
+@pytest.mark.parametrize("buffers", [[0, 6], [-1], [2, 2]])
+def test_a_subset_names_buffers_each_once(buffers: list[int]) -> None:
+    with pytest.raises(memplan.ProblemError, match=r"must name buffers in \[0, 6\).*got"):
+        layered().subset(buffers)
+
+
+def test_columns_are_replaced_and_checked() -> None:
+    given = layered()
+    assert given.replace() == given
+    stricter = given.replace(alignment=[8, 4, 4, 8, 8, 4])
+    assert stricter.alignment.tolist() == [8, 4, 4, 8, 8, 4]
+    assert stricter.replace(alignment=given.alignment) == given
+    assert given.replace(parts=None).parts is None
+    assert given.replace(names=None).name(0) == "#0"
+    assert given.replace(pins=None, reserved=None, together=None).pins is None
+    with pytest.raises(memplan.ProblemError, match="must have one entry per buffer"):
+        given.replace(size=[1])
+    with pytest.raises(memplan.ProblemError, match=r"'b' and buffer 'c' .* share"):
+        given.replace(last=[2, 4, 4, 6, 6, 8], together=[(1, 2, 0)])
+    with pytest.raises(TypeError, match="replace takes columns of a Problem, got sizes"):
+        given.replace(sizes=[1])

@@ -131,7 +131,7 @@ void plans_are_valid_and_mostly_best(bool may_have_shapes) {
     std::vector<Bytes> best = start;
     for (int slice = 0; slice < 4; ++slice) {
       const Bytes before = peak_of(problem, best);
-      const bool better = search.step(best, largest(problem), 30000, Deadline());
+      const bool better = search.step({best, peak_of(problem, best)}, largest(problem), 30000, Deadline());
       CHECK(peak_of(problem, search.offsets()) <= before);
       CHECK(better == (peak_of(problem, search.offsets()) < before));
       best = search.offsets();
@@ -141,7 +141,7 @@ void plans_are_valid_and_mostly_best(bool may_have_shapes) {
       Search again(problem, 3, Deadline());
       std::vector<Bytes> repeated = start;
       for (int slice = 0; slice < 4; ++slice) {
-        again.step(repeated, largest(problem), 30000, Deadline());
+        again.step({repeated, peak_of(problem, repeated)}, largest(problem), 30000, Deadline());
         repeated = again.offsets();
       }
       CHECK(repeated == best);
@@ -159,9 +159,10 @@ template <class Search>
 void it_learns_and_ends() {
   const Problem problem({2, 2, 2}, {0, 0, 0}, {1, 1, 1}, {1, 1, 1});
   Search search(problem, 0, Deadline());
-  CHECK(!search.step(std::vector<Bytes>{0, 2, 4}, 6, 1000, Deadline()));
+  const std::vector<Bytes> low{0, 2, 4}, high{0, 2, 9};
+  CHECK(!search.step({low, peak_of(problem, low)}, 6, 1000, Deadline()));
   CHECK(search.work() == 0);
-  CHECK(search.step(std::vector<Bytes>{0, 2, 9}, 8, 1000, Deadline()) == true);
+  CHECK(search.step({high, peak_of(problem, high)}, 8, 1000, Deadline()) == true);
   CHECK(peak_of(problem, search.offsets()) == 6);
 }
 

@@ -93,7 +93,7 @@ std::size_t check_one(const Graph& graph) {
     CHECK(!none.ops && none.bound == least);
   }
   const OnOrder nobody;
-  Telling tell(nobody);
+  OrderReporter tell(nobody);
   const ExactOrder exact = search_exactly(model, blocks, given, 0, kWork, never, tell);
   CHECK(is_legal(model, exact.ops) && most_of(needs_of(model, exact.ops)) == least && exact.bound == least);
   return static_cast<std::size_t>(

@@ -22,9 +22,6 @@ using namespace memplan;
 namespace {
 
 using Gaps = std::vector<OffsetGap>;
-using Outcome = PairSearch::Outcome;
-
-constexpr std::int64_t kEndless = std::int64_t{1} << 40;
 
 std::mt19937_64 generator(5);
 
@@ -130,10 +127,10 @@ void the_search_is_exact() {
       ProofTree tree;
       for (ProofTree* of : {static_cast<ProofTree*>(nullptr), &tree}) {
         PairSearch search(problem, pairs, cliques, 1, of);
-        const Outcome outcome = search.run(capacity, kEndless, kEndless, Deadline());
-        CHECK(outcome == (capacity < optimum ? Outcome::infeasible : Outcome::found));
-        infeasible += outcome == Outcome::infeasible;
-        if (outcome != Outcome::found) continue;
+        const Decision outcome = search.run(capacity, {kEndless, kEndless, Deadline()});
+        CHECK(outcome == (capacity < optimum ? Decision::infeasible : Decision::found));
+        infeasible += outcome == Decision::infeasible;
+        if (outcome != Decision::found) continue;
         ++found;
         std::vector<Bytes> offsets(problem.size().size(), 0);
         for (Index i = 0; i < pairs.count(); ++i) offsets[at(pairs.buffer(i))] = search.offsets()[at(i)];
@@ -156,10 +153,10 @@ void limits_leave_it_undecided() {
   const Pairs pairs(ring, all_of(ring), 12, Deadline());
   const std::vector<Clique> cliques = some_cliques(ring);
   PairSearch search(ring, pairs, cliques, 1);
-  CHECK(search.run(14, 0, kEndless, Deadline()) == Outcome::undecided);
-  CHECK(search.run(14, kEndless, 0, Deadline()) == Outcome::undecided);
-  CHECK(search.run(14, kEndless, kEndless, Deadline()) == Outcome::infeasible);
-  CHECK(search.run(15, kEndless, kEndless, Deadline()) == Outcome::found);
+  CHECK(search.run(14, {0, kEndless, Deadline()}) == Decision::undecided);
+  CHECK(search.run(14, {kEndless, 0, Deadline()}) == Decision::undecided);
+  CHECK(search.run(14, {kEndless, kEndless, Deadline()}) == Decision::infeasible);
+  CHECK(search.run(15, {kEndless, kEndless, Deadline()}) == Decision::found);
 }
 
 // What needs no search is left out, and finds its place.
@@ -216,8 +213,8 @@ void the_squeeze_meets_its_bound() {
       best.push_back(align_up(end, problem.alignment(i)));
       end = best.back() + problem.size(i);
     }
-    const bool better = squeeze.step(best, 0, kEndless, Deadline());
-    CHECK(squeeze.is_done());
+    const bool better = squeeze.step({best, peak_of(problem, best)}, 0, kEndless, Deadline());
+    CHECK(squeeze.is_done(kMaxBytes));
     CHECK(better == (peak_of(problem, squeeze.offsets()) < peak_of(problem, best)));
     CHECK(plain::faults(problem, squeeze.offsets()) == 0);
     CHECK(peak_of(problem, squeeze.offsets()) == optimum);

@@ -157,7 +157,7 @@ Problem full_problem(bool solvable) {
 void decides_full_problems() {
   constexpr Bytes kMost = 2;  // above the load: gaps in each section
   const Deadline never;
-  const StackSearch::Limits limits{2'000, 1'000'000'000, never};
+  const RunLimits limits{2'000, 1'000'000'000, never};
   int infeasible = 0, undecided = 0;
   for (int k = 0; k < 150; ++k) {
     const bool solvable = k % 4 == 0;
@@ -169,11 +169,11 @@ void decides_full_problems() {
     for (Bytes capacity = load; capacity <= load + kMost; ++capacity)
       for (std::int64_t number = 0; number < 3; ++number) {
         CHECK(StackSearch::serves(sections, capacity, 1));
-        const StackSearch::Outcome outcome = search.run(capacity, number, limits);
-        undecided += outcome == StackSearch::Outcome::undecided ? 1 : 0;
-        infeasible += outcome == StackSearch::Outcome::infeasible ? 1 : 0;
-        CHECK(outcome != StackSearch::Outcome::infeasible || optimum > capacity);
-        if (outcome != StackSearch::Outcome::found) continue;
+        const Decision outcome = search.run(capacity, number, limits);
+        undecided += outcome == Decision::undecided ? 1 : 0;
+        infeasible += outcome == Decision::infeasible ? 1 : 0;
+        CHECK(outcome != Decision::infeasible || optimum > capacity);
+        if (outcome != Decision::found) continue;
         std::vector<Bytes> offsets(at(problem.count()), 0);
         for (Index x = 0; x < sections.items(); ++x) offsets[at(sections.buffer[at(x)])] = search.offsets()[at(x)];
         CHECK(verify(problem, offsets).empty());
@@ -197,9 +197,9 @@ void many_at_once_prove_nothing() {
   const Sections sections(problem, Deadline());
   StackSearch search(sections, 3, 0, true);
   const Deadline never;
-  CHECK(search.run(60, 0, {1000, 1'000'000, never}) == StackSearch::Outcome::found);
-  CHECK(search.run(60, 0, {0, 1'000'000, never}) == StackSearch::Outcome::undecided);
-  CHECK(search.run(60, 0, {1000, 0, never}) == StackSearch::Outcome::undecided);
+  CHECK(search.run(60, 0, {1000, 1'000'000, never}) == Decision::found);
+  CHECK(search.run(60, 0, {0, 1'000'000, never}) == Decision::undecided);
+  CHECK(search.run(60, 0, {1000, 0, never}) == Decision::undecided);
 }
 
 void serves_where_few_bytes_are_free() {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import memplan
-from memplan.options.subsets import selected
 from oracles.exactness import FIXED, Case, case, fits_by_cp_sat
 
 
@@ -49,7 +48,7 @@ def check(kind: str, seeds: range) -> int:
             found.proof.check(found.problem)
         assert fits_by_cp_sat(case_of(found.problem), peak - 1) is False, (kind, seed)
         for b in range(len(found.problem)):
-            rest = selected(found.problem, [c for c in range(len(found.problem)) if c != b])
+            rest = found.problem.subset([c for c in range(len(found.problem)) if c != b])
             assert len(rest) == 0 or fits_by_cp_sat(case_of(rest), peak - 1), (kind, seed, b)
         sets += 1
     return sets

@@ -31,9 +31,17 @@ struct PlannerInfo {
 // What messages call it: "planner 'first_fit'", and of which package.
 std::string label(const PlannerInfo& planner);
 
+// Throws UnsupportedError that names planner and features when it lacks what the problem or an earlier plan asks for;
+// a planner without shapes plans rectangles.
+void require_support(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
+
 // What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it
-// proves of those is not kept. Throws UnsupportedError that names planner and features when it lacks another,
-// TimeLimitError or InterruptedError where it does not search and was to end before it was done.
+// proves of those is not kept. Throws as require_support() does, and TimeLimitError or InterruptedError where it does
+// not search and was to end before it was done.
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
+
+// The same for a problem that has been reduced: offsets and bounds are those of the problem.
+class Reduction;
+Placement run(const PlannerInfo& planner, const Reduction& reduction, const PlanOptions& options);
 
 }  // namespace memplan

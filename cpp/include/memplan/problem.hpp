@@ -31,6 +31,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "memplan/branches.hpp"
@@ -53,11 +54,20 @@ struct Part {
 
 class Problem {
  public:
+  struct Columns {
+    std::vector<Bytes> size;
+    std::vector<Step> first, last;
+    std::vector<Bytes> alignment;
+    std::vector<std::string> names;
+  };
+
   // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer, all
   // different. Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
   // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
   Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
-          std::vector<std::string> names = {});
+          std::vector<std::string> names = {})
+      : Problem(Columns{std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names)}) {}
+  explicit Problem(Columns columns);
 
   // The same buffers, with these shapes instead of those that they have. A buffer without parts is in use as a whole
   // throughout its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one
@@ -85,6 +95,13 @@ class Problem {
   // both of overlap.
   Problem with_branches(std::vector<std::string> branches) const;
 
+  // The same buffers, with these columns instead of those that they have: as many rows. All else is checked again.
+  Problem with_columns(Columns columns) const;
+
+  // Some of the buffers, in this order, with all that holds of and among them, and with what is reserved. Two that lie
+  // together still do where what links them is gone. Throws ProblemError for one that is none, or is named twice. O(n).
+  Problem subset(std::span<const Index> buffers) const;
+
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
   Problem without_shapes() const;
 
@@ -94,6 +111,7 @@ class Problem {
   std::span<const Step> last() const { return columns_->last; }
   std::span<const Bytes> alignment() const { return columns_->alignment; }
   const std::vector<std::string>& names() const { return columns_->names; }
+  const Columns& columns() const { return *columns_; }
 
   Bytes size(Index i) const { return columns_->size[at(i)]; }
   Step first(Index i) const { return columns_->first[at(i)]; }
@@ -151,12 +169,6 @@ class Problem {
   bool operator==(const Problem& other) const;
 
  private:
-  struct Columns {
-    std::vector<Bytes> size;
-    std::vector<Step> first, last;
-    std::vector<Bytes> alignment;
-    std::vector<std::string> names;
-  };
   struct Shapes {
     std::vector<Part> parts;         // by buffer, begin, first
     std::vector<std::size_t> start;  // per buffer, and one more: where its parts begin

@@ -52,7 +52,7 @@ class PinnedSearch {
     best_ = naive(problem_, options_);
     best_.winner = "naive";
     peak_ = peak_of(problem_, best_.offsets);
-    try {
+    in_time([&] {
       if (!options_.warm.empty()) {
         const Placement start = warm_plan(problem_, options_, deadline_);
         keep(start.winner, start.offsets);
@@ -60,8 +60,7 @@ class PinnedSearch {
       keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
       keep("first_fit", place_in_order(problem_, by_birth(problem_), deadline_, lowest_fit).offsets);
       improve();
-    } catch (const EndedError&) {
-    }
+    });
     best_.lower_bound = bound_;
     best_.searched = true;
     return best_;

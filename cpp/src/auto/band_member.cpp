@@ -43,7 +43,7 @@ BandMember::BandMember(const Problem& problem, std::vector<Band> bands, Bands ar
   }
 }
 
-bool BandMember::search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
+bool BandMember::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
   saved_ += work;
   try {
     while (saved_ > 0 && !deadline.passed() && !(has_plan() && peak() <= enough)) {
@@ -135,8 +135,8 @@ Bytes BandMember::lower_bound() const {
   return bound - most_padding;
 }
 
-bool BandMember::is_done(const Incumbent& best) const {
-  if (lower_bound() >= best.peak) return true;
+bool BandMember::is_done(Bytes peak) const {
+  if (lower_bound() >= peak) return true;
   return has_plan() && next() == nullptr;
 }
 

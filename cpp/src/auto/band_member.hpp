@@ -9,7 +9,7 @@ namespace memplan {
 // Bytes that all plans of a band need, by its heaviest clique as far as a little work finds it.
 Bytes bound_of_band(const Problem& band, const PlanOptions& options, const Deadline& deadline);
 
-class BandMember : public Member {
+class BandMember : public Search {
  public:
   // What the bands are to each other.
   enum class Bands {
@@ -22,10 +22,8 @@ class BandMember : public Member {
   // the same.
   BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed, const MakeRounds& make);
 
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
-  bool is_done(const Incumbent& best) const override;
-  bool seeks_proofs() const override { return proves_; }
-  std::string_view name() const override { return "bands"; }
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
+  bool is_done(Bytes peak) const override;
   std::vector<Bytes> offsets() const override;
   Bytes lower_bound() const override;
   std::int64_t work() const override;

@@ -17,31 +17,6 @@ namespace {
 
 constexpr std::size_t kBandWordsPerTick = 8;  // of the deadline
 
-// Some buffers of a problem, as they are.
-Problem part_of(const Problem& problem, const std::vector<Index>& buffers) {
-  std::vector<Bytes> size, alignment;
-  std::vector<Step> first, last;
-  std::vector<Part> parts;
-  for (const Index i : buffers) {
-    for (Part part : problem.parts(i)) {
-      part.buffer = static_cast<Index>(size.size());
-      parts.push_back(part);
-    }
-    size.push_back(problem.size(i));
-    first.push_back(problem.first(i));
-    last.push_back(problem.last(i));
-    alignment.push_back(problem.alignment(i));
-  }
-  Problem part(std::move(size), std::move(first), std::move(last), std::move(alignment));
-  if (!parts.empty()) part = part.with_shapes(std::move(parts));
-  if (problem.conflicts() == nullptr) return part;
-  Conflicts conflicts(part.count());
-  for (Index a = 0; a < part.count(); ++a)
-    for (Index b = 0; b < a; ++b)
-      if (problem.conflicts()->contains(buffers[at(a)], buffers[at(b)])) conflicts.add(a, b);
-  return part.with_conflicts(std::move(conflicts));
-}
-
 Problem with_lives(const Problem& problem, const std::vector<Index>& buffers, OrderRows::Lives lives) {
   std::vector<Bytes> size, alignment;
   for (const Index i : buffers) {
@@ -66,7 +41,7 @@ Band band_of(const Problem& problem, std::vector<Index> buffers, const Deadline&
         return {std::move(buffers), std::move(plain)};
       }
   }
-  Problem part = part_of(problem, buffers);
+  Problem part = problem.subset(buffers);
   return {std::move(buffers), std::move(part)};
 }
 
@@ -161,7 +136,7 @@ std::vector<Band> likely_bands(const Problem& problem, const Deadline& deadline)
       Problem plain = with_lives(problem, of, *std::move(lives));
       bands.push_back({std::move(of), std::move(plain)});
     } else {
-      Problem part = part_of(problem, of);
+      Problem part = problem.subset(of);
       bands.push_back({std::move(of), std::move(part)});
     }
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -12,30 +11,15 @@
 #include "memplan/plan.hpp"
 #include "memplan/plan_options.hpp"
 #include "memplan/problem.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
-inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
-
-// The best plan so far.
-struct Incumbent {
-  Placement& placement;
-  Bytes peak;
-};
-
-// What searches in a slice, and what it found there.
-class Member {
- public:
-  virtual ~Member() = default;
-  // Does about so much work, from the best plan so far; true if it found a better one. If the deadline throws, it has
-  // found none.
-  virtual bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
-  virtual bool is_done(const Incumbent& best) const = 0;  // nothing better is to be expected from it
-  virtual bool seeks_proofs() const { return false; }     // it is of use where it finds no plan
-  virtual std::string_view name() const = 0;
-  virtual std::vector<Bytes> offsets() const = 0;
-  virtual Bytes lower_bound() const = 0;
-  virtual std::int64_t work() const = 0;
+// What takes turns: a search, by the name that plans of its kind are told of.
+struct Member {
+  std::string_view name;
+  std::unique_ptr<Search> search;
+  bool seeks_proofs = false;  // it is of use where it finds no plan
 };
 
 // A portfolio of a problem of its own that works a round at a time.

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "auto/member.hpp"
 #include "search/ejection/ejection_search.hpp"
 #include "search/orders/order_search.hpp"
 #include "search/pairs/pair_squeeze.hpp"
@@ -14,34 +12,31 @@
 
 namespace memplan {
 
-class ValleyMember : public Member {
+class ValleyMember : public Search {
  public:
   // Saves its slices up until they allow `least` of work, so that a single run does not take all the time.
   ValleyMember(const Problem& problem, const Sections& sections, std::uint64_t seed, std::int64_t at_bound,
                std::int64_t least)
       : problem_(problem), sections_(sections), seed_(seed), at_bound_(at_bound), least_(least) {}
 
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     saved_ += work;
     if (saved_ < least_) return false;
     if (!squeeze_) squeeze_.emplace(problem_, sections_, sections_.highest_load(), seed_, deadline, at_bound_);
     bool found = false;
     while (!found && saved_ > 0 && squeeze_->lower_bound() < best.peak && !deadline.passed()) {
       const std::int64_t before = squeeze_->work();
-      found = enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Outcome::found
+      found = enough > squeeze_->lower_bound() ? squeeze_->attempt(enough, kEndless, deadline) == Decision::found
                                                : squeeze_->step(best.peak, kEndless, deadline);
       saved_ -= squeeze_->work() - before + kPerRun;
     }
     return found;
   }
-  bool is_done(const Incumbent& best) const override { return lower_bound() >= best.peak; }
-  std::string_view name() const override { return "valley"; }
   std::vector<Bytes> offsets() const override { return squeeze_->offsets(); }
   Bytes lower_bound() const override { return squeeze_ ? squeeze_->lower_bound() : 0; }
   std::int64_t work() const override { return squeeze_ ? squeeze_->work() : 0; }
 
  private:
-  using Outcome = ValleySearch::Outcome;
   const Problem& problem_;
   const Sections& sections_;
   const std::uint64_t seed_;
@@ -51,23 +46,21 @@ class ValleyMember : public Member {
   std::optional<Squeeze> squeeze_;  // made when it is used: it takes memory
 };
 
-class WheelMember : public Member {
+class WheelMember : public Search {
  public:
   WheelMember(const Problem& problem, Bytes bound, std::uint64_t seed)
       : problem_(problem), bound_(bound), seed_(seed) {}
 
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     if (!wheel_) wheel_.emplace(problem_, seed_, bound_, deadline);
     const std::int64_t alone = problem_.has_shapes() ? kAlone * problem_.count() : 0;
     const bool is_alone = wheel_->work() < alone;
-    if (!is_alone) wheel_->offer(best.placement.offsets);
+    if (!is_alone) wheel_->offer(best.offsets);
     const bool better = wheel_->step(std::max(looks(work), is_alone ? alone / kAloneSlices : 0), deadline, enough);
     return better && wheel_->peak() < best.peak;
   }
-  bool is_done(const Incumbent& best) const override { return wheel_ && wheel_->bound() >= best.peak; }
-  std::string_view name() const override { return "squeaky_wheel"; }
+  bool is_done(Bytes peak) const override { return wheel_ && wheel_->bound() >= peak; }
   std::vector<Bytes> offsets() const override { return {wheel_->best().begin(), wheel_->best().end()}; }
-  Bytes lower_bound() const override { return 0; }
   std::int64_t work() const override {
     if (!wheel_) return 0;
     return problem_.has_shapes() ? wheel_->work() / kLooksPerWork : kWorkPerLook * wheel_->work();
@@ -90,51 +83,25 @@ class WheelMember : public Member {
   std::optional<SqueakySearch> wheel_;
 };
 
-// For conflicts beyond lifetimes and for shapes: exact where buffers are few.
-class PairMember : public Member {
- public:
-  PairMember(const Problem& problem, Bytes bound, std::uint64_t seed, const Deadline& deadline)
-      : squeeze_(problem, bound, seed, deadline) {}
-
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
-    return squeeze_.step(best.placement.offsets, enough, work, deadline);
-  }
-  bool is_done(const Incumbent& best) const override { return squeeze_.is_done() || lower_bound() >= best.peak; }
-  bool seeks_proofs() const override { return is_exact(); }
-  std::string_view name() const override { return "pairs"; }
-  std::vector<Bytes> offsets() const override { return squeeze_.offsets(); }
-  Bytes lower_bound() const override { return squeeze_.lower_bound(); }
-  std::int64_t work() const override { return squeeze_.work(); }
-
-  bool is_exact() const { return squeeze_.is_exact(); }
-
- private:
-  PairSqueeze squeeze_;
-};
-
 // A search that proves nothing, and never ends by itself: OrderSearch for conflicts beyond lifetimes, EjectionSearch
 // for conflicts and shapes.
-template <class Search>
-class EndlessMember : public Member {
+template <class Endless>
+class EndlessMember : public Search {
  public:
-  EndlessMember(const Problem& problem, std::uint64_t seed, std::string_view name)
-      : problem_(problem), seed_(seed), name_(name) {}
+  EndlessMember(const Problem& problem, std::uint64_t seed) : problem_(problem), seed_(seed) {}
 
-  bool search(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override {
     if (!search_) search_.emplace(problem_, seed_, deadline);
-    return search_->step(best.placement.offsets, enough, work, deadline);
+    return search_->step(best, enough, work, deadline);
   }
-  bool is_done(const Incumbent&) const override { return false; }
-  std::string_view name() const override { return name_; }
+  bool is_done(Bytes) const override { return false; }
   std::vector<Bytes> offsets() const override { return search_->offsets(); }
-  Bytes lower_bound() const override { return 0; }
   std::int64_t work() const override { return search_ ? search_->work() : 0; }
 
  private:
   const Problem& problem_;
   const std::uint64_t seed_;
-  const std::string_view name_;
-  std::optional<Search> search_;
+  std::optional<Endless> search_;
 };
 
 }  // namespace memplan

@@ -58,7 +58,8 @@ PortfolioSearch::PortfolioSearch(const Problem& problem, const PlanOptions& opti
     : problem_(problem),
       options_(options),
       make_(std::move(make)),
-      best_{best, peak_of(problem, best.offsets)},
+      best_(best),
+      peak_(peak_of(problem, best.offsets)),
       bound_(std::max(options.lower_bound, least_peak(problem))) {
   if (best.winner.empty()) best.winner = "first_fit";
   best.lower_bound = bound_;
@@ -87,19 +88,19 @@ void PortfolioSearch::round(std::int64_t slice, const Deadline& deadline) {
   for (bool enough = false; done < members_.size() && !enough;) {
     const std::size_t end = std::min(members_.size(), done + threads);
     if (end - done == 1) {
-      better[done] = search(*members_[done], slice, deadline);
+      better[done] = search(members_[done], slice, deadline);
     } else {
       side_by_side(done, end, slice, better, deadline);
     }
-    for (; done < end && !enough; ++done) enough = ends_the_search(*members_[done], better[done]);
+    for (; done < end && !enough; ++done) enough = ends_the_search(members_[done], better[done]);
   }
   merge(done, better);
 }
 
 bool PortfolioSearch::is_done() const {
-  if (best_.peak <= enough() || is_refuted(bound_) || work_ >= effort_) return true;
-  return began_ &&
-         std::all_of(members_.begin(), members_.end(), [&](const auto& member) { return member->is_done(best_); });
+  if (peak_ <= enough() || is_refuted(bound_) || work_ >= effort_) return true;
+  return began_ && std::all_of(members_.begin(), members_.end(),
+                               [&](const Member& member) { return member.search->is_done(peak_); });
 }
 
 void PortfolioSearch::offer_beginnings(const Deadline& deadline) {
@@ -114,12 +115,9 @@ void PortfolioSearch::offer_beginnings(const Deadline& deadline) {
 // What ends above the bound in a few places is often mended for little.
 void PortfolioSearch::mend(const Deadline& deadline) {
   if (problem_.conflicts() != nullptr || problem_.has_shapes()) return;
-  std::vector<Bytes> offsets = best_.placement.offsets;
+  std::vector<Bytes> offsets = best_.offsets;
   std::int64_t left = kMending * problem_.count();
-  try {
-    repair_in_windows(problem_, offsets, enough(), options_.seed, left, deadline);
-  } catch (const EndedError&) {
-  }
+  in_time([&] { repair_in_windows(problem_, offsets, enough(), options_.seed, left, deadline); });
   offer("squeaky_wheel", std::move(offsets));
 }
 
@@ -130,9 +128,9 @@ void PortfolioSearch::gather(const Deadline& deadline) {
   if (problem_.conflicts() != nullptr && may_be_bands() && !exact_) add_likely_bands(deadline);
   if (problem_.conflicts() == nullptr && !exact_) lay_out_sections(deadline);
   if (!is_exact()) limit_effort();
-  if (is_general() && best_.peak <= PairSqueeze::kMostBytes) add_general();
+  if (is_general() && peak_ <= PairSqueeze::kMostBytes) add_general();
   if (sections_) add_valley(options_.seed, 1);
-  members_.push_back(std::make_unique<WheelMember>(problem_, bound_, options_.seed));
+  members_.push_back({"squeaky_wheel", std::make_unique<WheelMember>(problem_, bound_, options_.seed)});
   if (sections_ && has_long_lives()) std::swap(members_[members_.size() - 2], members_.back());
   if (sections_) add_valley(options_.seed + 1, kEndless);
 }
@@ -169,7 +167,7 @@ bool PortfolioSearch::add_lossless_bands(const Deadline& deadline) {
                                              options_.seed, make_);
   const bool lossless = member->is_lossless();
   exact_ = exact_ && lossless;
-  members_.push_back(std::move(member));
+  members_.push_back({"bands", std::move(member), lossless});
   return lossless;
 }
 
@@ -178,9 +176,9 @@ void PortfolioSearch::add_likely_bands(const Deadline& deadline) {
   std::vector<Band> bands = likely_bands(problem_, deadline);
   Bytes least = 0;
   for (const Band& band : bands) least += bound_of_band(band.problem, options_, deadline);
-  if (bands.empty() || least >= best_.peak || least - bound_ > bound_ / kBandsNear) return;
-  members_.push_back(
-      std::make_unique<BandMember>(problem_, std::move(bands), BandMember::Bands::likely, options_.seed, make_));
+  if (bands.empty() || least >= peak_ || least - bound_ > bound_ / kBandsNear) return;
+  members_.push_back({"bands", std::make_unique<BandMember>(problem_, std::move(bands), BandMember::Bands::likely,
+                                                            options_.seed, make_)});
 }
 
 void PortfolioSearch::lay_out_sections(const Deadline& deadline) {
@@ -192,23 +190,23 @@ void PortfolioSearch::lay_out_sections(const Deadline& deadline) {
 
 void PortfolioSearch::add_general() {
   if (Obstacles::serves(problem_))
-    members_.push_back(std::make_unique<EndlessMember<EjectionSearch>>(problem_, options_.seed, "ejection"));
+    members_.push_back({"ejection", std::make_unique<EndlessMember<EjectionSearch>>(problem_, options_.seed)});
   if (!problem_.has_shapes() && problem_.count() <= OrderSearch::kMostBuffers)
-    members_.push_back(std::make_unique<EndlessMember<OrderSearch>>(problem_, options_.seed, "orders"));
+    members_.push_back({"orders", std::make_unique<EndlessMember<OrderSearch>>(problem_, options_.seed)});
 }
 
 bool PortfolioSearch::has_long_lives() const { return sections_->covered / kShortLife > problem_.count(); }
 
 void PortfolioSearch::add_pairs(const Deadline& deadline) {
-  if (problem_.count() > PairSqueeze::kMostBuffers || best_.peak > PairSqueeze::kMostBytes) return;
-  auto member = std::make_unique<PairMember>(problem_, bound_, options_.seed, deadline);
-  exact_ = member->is_exact();
-  if (!member->is_done(best_)) members_.push_back(std::move(member));
+  if (problem_.count() > PairSqueeze::kMostBuffers || peak_ > PairSqueeze::kMostBytes) return;
+  auto pairs = std::make_unique<PairSqueeze>(problem_, bound_, options_.seed, deadline);
+  exact_ = pairs->is_exact();
+  if (!pairs->is_done(peak_)) members_.push_back({"pairs", std::move(pairs), exact_});
 }
 
 void PortfolioSearch::add_valley(std::uint64_t seed, std::int64_t at_bound) {
   const std::int64_t least = has_long_lives() ? kPerSection * sections_->covered : 0;
-  members_.push_back(std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound, least));
+  members_.push_back({"valley", std::make_unique<ValleyMember>(*plain_, *sections_, seed, at_bound, least)});
 }
 
 // Whether nothing fits the capacity, and no more was asked.
@@ -217,21 +215,21 @@ bool PortfolioSearch::is_refuted(Bytes bound) const {
 }
 
 void PortfolioSearch::offer(std::string_view member, std::vector<Bytes> offsets) {
-  if (peak_of(problem_, offsets) < best_.peak) keep(member, std::move(offsets));
+  if (peak_of(problem_, offsets) < peak_) keep(member, std::move(offsets));
 }
 
 void PortfolioSearch::keep(std::string_view member, std::vector<Bytes> offsets) {
-  best_.peak = peak_of(problem_, offsets);
-  best_.placement.offsets = std::move(offsets);
-  best_.placement.winner = member;
+  peak_ = peak_of(problem_, offsets);
+  best_.offsets = std::move(offsets);
+  best_.winner = member;
   tell();
 }
 
 // Whether it found a better plan.
-bool PortfolioSearch::search(Member& member, std::int64_t slice, const Deadline& deadline) const {
+bool PortfolioSearch::search(const Member& member, std::int64_t slice, const Deadline& deadline) const {
   try {
     deadline.check();
-    return member.search(best_, enough(), share(member, slice), deadline);
+    return member.search->step({best_.offsets, peak_}, enough(), share(member, slice), deadline);
   } catch (const EndedError&) {
     return false;
   }
@@ -239,18 +237,19 @@ bool PortfolioSearch::search(Member& member, std::int64_t slice, const Deadline&
 
 // Less for those whose kind found nothing in rounds in which others did.
 std::int64_t PortfolioSearch::share(const Member& member, std::int64_t slice) const {
-  const auto lag = lag_.find(member.name());
+  const auto lag = lag_.find(member.name);
   return lag == lag_.end() ? slice : slice >> lag->second;
 }
 
 bool PortfolioSearch::ends_the_search(const Member& member, bool better) const {
-  if (proves(member) && (member.lower_bound() >= best_.peak || is_refuted(member.lower_bound()))) return true;
-  return better && peak_of(problem_, member.offsets()) <= enough();
+  if (proves(member) && (member.search->lower_bound() >= peak_ || is_refuted(member.search->lower_bound())))
+    return true;
+  return better && peak_of(problem_, member.search->offsets()) <= enough();
 }
 
 // What is proven of plain rectangles does not hold for shapes.
 bool PortfolioSearch::proves(const Member& member) const {
-  return member.lower_bound() > 0 && (!problem_.has_shapes() || member.name() != "valley");
+  return member.search->lower_bound() > 0 && (!problem_.has_shapes() || member.name != "valley");
 }
 
 // The members [begin, end), each on a thread of its own, while this one watches for who asks to stop.
@@ -262,14 +261,13 @@ void PortfolioSearch::side_by_side(std::size_t begin, std::size_t end, std::int6
   watched.stop = [&stop] { return stop.load(std::memory_order_relaxed); };
   std::vector<std::future<bool>> running;
   for (std::size_t k = begin; k < end; ++k)
-    running.push_back(
-        std::async(std::launch::async, [&, k] { return search(*members_[k], slice, Deadline(watched)); }));
+    running.push_back(std::async(std::launch::async, [&, k] { return search(members_[k], slice, Deadline(watched)); }));
   for (std::size_t k = begin; k < end; ++k) {
     std::future<bool>& future = running[k - begin];
     while (future.wait_for(std::chrono::milliseconds(5)) != std::future_status::ready)
       if (deadline.passed()) stop = true;
     better[k] = future.get();
-    if (ends_the_search(*members_[k], better[k])) stop = true;  // those after it count no more
+    if (ends_the_search(members_[k], better[k])) stop = true;  // those after it count no more
   }
 }
 
@@ -277,19 +275,19 @@ void PortfolioSearch::side_by_side(std::size_t begin, std::size_t end, std::int6
 void PortfolioSearch::merge(std::size_t done, const std::vector<bool>& better) {
   work_ = 0;
   for (std::size_t k = 0; k < members_.size(); ++k) {
-    const Member& member = *members_[k];
-    if (k < done && proves(member)) raise_bound(member.lower_bound());
-    if (k < done && better[k]) offer(member.name(), member.offsets());
-    work_ += member.work();
+    const Member& member = members_[k];
+    if (k < done && proves(member)) raise_bound(member.search->lower_bound());
+    if (k < done && better[k]) offer(member.name, member.search->offsets());
+    work_ += member.search->work();
   }
   if (std::find(better.begin(), better.end(), true) != better.end()) note_winner();
 }
 
 void PortfolioSearch::note_winner() {
-  if (lag_.contains(best_.placement.winner)) return lag_.clear();
+  if (lag_.contains(best_.winner)) return lag_.clear();
   std::set<std::string_view> others;
-  for (const auto& member : members_)
-    if (member->name() != best_.placement.winner && !member->seeks_proofs()) others.insert(member->name());
+  for (const Member& member : members_)
+    if (member.name != best_.winner && !member.seeks_proofs) others.insert(member.name);
   for (const std::string_view kind : others) lag_[kind] = std::min(lag_[kind] + 1, kMostLag);
 }
 

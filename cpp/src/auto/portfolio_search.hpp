@@ -31,7 +31,7 @@ class PortfolioSearch {
 
   // Nothing better is to be expected, or the effort is spent.
   bool is_done() const;
-  Bytes peak() const { return best_.peak; }
+  Bytes peak() const { return peak_; }
   Bytes lower_bound() const { return bound_; }
   std::int64_t work() const { return work_; }
 
@@ -53,7 +53,7 @@ class PortfolioSearch {
   bool has_long_lives() const;
 
   // Their turns.
-  bool search(Member& member, std::int64_t slice, const Deadline& deadline) const;
+  bool search(const Member& member, std::int64_t slice, const Deadline& deadline) const;
   void side_by_side(std::size_t begin, std::size_t end, std::int64_t slice, std::vector<bool>& better,
                     const Deadline& deadline);
   std::int64_t share(const Member& member, std::int64_t slice) const;
@@ -65,8 +65,8 @@ class PortfolioSearch {
   // The best plan.
   void offer(std::string_view member, std::vector<Bytes> offsets);
   void keep(std::string_view member, std::vector<Bytes> offsets);
-  void tell() const { options_.tell({best_.placement.offsets, best_.peak, bound_, best_.placement.winner}); }
-  void raise_bound(Bytes bound) { best_.placement.lower_bound = bound_ = std::max(bound_, bound); }
+  void tell() const { options_.tell({best_.offsets, peak_, bound_, best_.winner}); }
+  void raise_bound(Bytes bound) { best_.lower_bound = bound_ = std::max(bound_, bound); }
   Bytes enough() const { return options_.enough(bound_); }
   bool is_refuted(Bytes bound) const;
   bool is_over(const Deadline& deadline) const { return is_done() || deadline.passed(); }
@@ -74,7 +74,8 @@ class PortfolioSearch {
   const Problem& problem_;
   const PlanOptions& options_;
   const MakeRounds make_;
-  Incumbent best_;
+  Placement& best_;
+  Bytes peak_;  // of it
   Bytes bound_;
   std::int64_t effort_;
   bool given_;          // whether the caller said how much effort or time it may take
@@ -84,7 +85,7 @@ class PortfolioSearch {
   std::map<std::string_view, int> lag_;  // how often slices are halved of kinds that found nothing while others did
   std::optional<Problem> plain_;
   std::optional<Sections> sections_;
-  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<Member> members_;
 };
 
 }  // namespace memplan

@@ -26,11 +26,11 @@ class Deadline {
  public:
   Deadline() = default;  // never passes
 
-  // Counts from the start that the options name, or else from now; `options` outlives it.
-  explicit Deadline(const Limits& options)
-      : seconds_(options.time_limit),
-        stop_(options.stop ? &options.stop : nullptr),
-        start_(options.start.value_or(Clock::now())) {}
+  // Counts from the start that the limits name, or else from now; `limits` outlives it.
+  explicit Deadline(const Limits& limits)
+      : seconds_(limits.time_limit),
+        stop_(limits.stop ? &limits.stop : nullptr),
+        start_(limits.start.value_or(Clock::now())) {}
 
   // Seconds of the time limit that are left, if there is one.
   std::optional<double> left() const {

@@ -13,8 +13,8 @@
 #include "memplan/registry.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
-#include "problem/fold.hpp"
 #include "problem/orders.hpp"
+#include "problem/reduction.hpp"
 #include "solve/attempt.hpp"
 
 namespace memplan {
@@ -96,8 +96,8 @@ class Keeper {
     std::vector<Bytes> near(wishes_.size(), kNowhere);
     for (const Index i : sorted_.open) near[at(i)] = wishes_[at(i)];
     if (problem_.together().empty()) return consider(placed_near(problem_, near, options_));
-    const Fold fold(problem_);
-    consider(fold.unfolded(placed_near(fold.problem(), fold.folded(near), options_)));
+    const Reduction reduction(problem_, Reduction::LowBytes::kKept);
+    consider(reduction.restored(placed_near(reduction.problem(), reduction.reduced(near), options_)));
   }
 
   // Those that are where they should be, and the others, small ones first.

@@ -65,7 +65,7 @@ struct OrderPart {
 class ExactSearch {
  public:
   ExactSearch(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
-              std::int64_t work, const Deadline& deadline, Telling& tell)
+              std::int64_t work, const Deadline& deadline, OrderReporter& tell)
       : model_(model), deadline_(deadline), tell_(tell), work_left_(work), bound_(bound) {
     for (BlocksOfParts found = parts_of(model, in_blocks(blocks, order)); auto& part : found) {
       const std::vector<Index> ops = joined(part);
@@ -131,7 +131,7 @@ class ExactSearch {
 
   const ContentsModel& model_;
   const Deadline& deadline_;
-  Telling& tell_;
+  OrderReporter& tell_;
   std::int64_t work_left_;
   Bytes bound_;
   std::vector<Index> order_;
@@ -141,7 +141,7 @@ class ExactSearch {
 }  // namespace
 
 ExactOrder search_exactly(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
-                          std::int64_t work, const Deadline& deadline, Telling& tell) {
+                          std::int64_t work, const Deadline& deadline, OrderReporter& tell) {
   return ExactSearch(model, blocks, order, bound, work, deadline, tell).run();
 }
 

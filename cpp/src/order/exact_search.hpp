@@ -14,7 +14,7 @@
 #include "base/deadline.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
-#include "order/telling.hpp"
+#include "order/order_reporter.hpp"
 
 namespace memplan {
 
@@ -26,6 +26,6 @@ struct ExactOrder {
 
 // Begins with an order, and a bound that is known. What the order needs is the limit of the search.
 ExactOrder search_exactly(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
-                          std::int64_t work, const Deadline& deadline, Telling& tell);
+                          std::int64_t work, const Deadline& deadline, OrderReporter& tell);
 
 }  // namespace memplan

@@ -23,7 +23,7 @@ Height height_of(std::span<const Bytes> needs) {
 }
 
 Improving::Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline,
-                     std::int64_t& work_left, Telling& tell)
+                     std::int64_t& work_left, OrderReporter& tell)
     : model_(model), blocks_(blocks), deadline_(deadline), cuts_(model, deadline), work_left_(work_left), tell_(tell) {}
 
 void Improving::improve(std::string_view name, std::vector<Index>& order) {

@@ -16,7 +16,7 @@
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
 #include "order/cuts.hpp"
-#include "order/telling.hpp"
+#include "order/order_reporter.hpp"
 
 namespace memplan {
 
@@ -34,7 +34,7 @@ class Improving {
  public:
   // All outlive it. It ends when no work is left.
   Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left,
-            Telling& tell);
+            OrderReporter& tell);
 
   // Makes the order better, and tells of it by a name. When the deadline throws, it is as good as it was by then.
   void improve(std::string_view name, std::vector<Index>& order);
@@ -49,7 +49,7 @@ class Improving {
   const Deadline& deadline_;
   Cuts cuts_;
   std::int64_t& work_left_;
-  Telling& tell_;
+  OrderReporter& tell_;
   std::string_view name_;
   Height height_;  // of the order
 };

@@ -47,7 +47,7 @@ class Ordering {
   void search() {
     const Deadline deadline(limits_);
     const ContentsModel model(graph_, storage_);
-    Telling tell(options_.on_order);
+    OrderReporter tell(options_.on_order);
     FoundOrders found;
     try {
       found = chosen_.order.run({model, chosen_.set, deadline, tell});

@@ -8,7 +8,7 @@
 #include "memplan/parameters.hpp"
 #include "order/blocks.hpp"
 #include "order/contents_model.hpp"
-#include "order/telling.hpp"
+#include "order/order_reporter.hpp"
 
 namespace memplan {
 
@@ -16,7 +16,7 @@ struct OrderTask {
   const ContentsModel& model;
   const Settings& set;
   const Deadline& deadline;  // when it passes, searches keep their best; rules throw, and the given order is taken
-  Telling& tell;             // for searches; the order that comes of it is told anyway
+  OrderReporter& tell;       // for searches; the order that comes of it is told anyway
 };
 
 inline constexpr Parameter kOrderWork[] = {

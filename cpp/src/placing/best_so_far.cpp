@@ -73,11 +73,10 @@ Placement warm_plan(const Problem& problem, const PlanOptions& options, const De
   stays.winner = packed.winner = "start";
   stays.offsets.assign(problem.size().size(), kNowhere);
   packed.offsets = stays.offsets;
-  try {
+  in_time([&] {
     stay(problem, options.warm, deadline, stays.offsets);
     place_in_order(problem, as_before(problem, options.warm), deadline, packed.offsets, lowest_fit);
-  } catch (const EndedError&) {
-  }
+  });
   for (Placement* placement : {&stays, &packed}) put_the_rest_on_top(problem, placement->offsets);
   return peak_of(problem, packed.offsets) < peak_of(problem, stays.offsets) ? packed : stays;
 }
@@ -85,10 +84,7 @@ Placement warm_plan(const Problem& problem, const PlanOptions& options, const De
 Placement first_plan(const Problem& problem, const Deadline& deadline) {
   Placement placement;
   placement.offsets.assign(problem.size().size(), kNowhere);
-  try {
-    place_by_birth(problem, deadline, placement.offsets);
-  } catch (const EndedError&) {
-  }
+  in_time([&] { place_by_birth(problem, deadline, placement.offsets); });
   put_the_rest_on_top(problem, placement.offsets);
   return placement;
 }

@@ -36,10 +36,7 @@ Placement best_so_far(const Problem& problem, const PlanOptions& options, Search
     if (peak <= peak_of(problem, best.offsets)) best = start;
     options.tell({start.offsets, peak, 0, start.winner});
   }
-  try {
-    if (options.warm.empty() || peak > options.enough(options.lower_bound)) search(best, deadline);
-  } catch (const EndedError&) {
-  }
+  if (options.warm.empty() || peak > options.enough(options.lower_bound)) in_time([&] { search(best, deadline); });
   if (peak < peak_of(problem, best.offsets)) {
     best.offsets = std::move(start.offsets);
     best.winner = start.winner;

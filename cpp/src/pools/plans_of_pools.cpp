@@ -71,7 +71,7 @@ void require_room(const PoolsRequest& request, const PoolProblems& problems, con
     if (!elsewhere) left.push_back(i);
   }
   if (left.empty()) return;
-  const Problem problem = selection_of(request.problem.with_together({}), left);
+  const Problem problem = request.problem.with_together({}).subset(left);
   const Bytes needed = load(problem);
   if (needed <= capacity) return;
   const InfeasibleError error = infeasible(problem, capacity, needed);
@@ -100,7 +100,7 @@ InfeasibleError nothing_found(const PoolsRequest& request, bool proven) {
   for (const Pool& pool : request.pools) limited.push_back(pool.capacity.has_value());
   std::vector<Index> all(at(request.problem.count()));
   std::iota(all.begin(), all.end(), 0);
-  const Problem problem = selection_of(request.problem.with_together({}), all);
+  const Problem problem = request.problem.with_together({}).subset(all);
   const InfeasibleError error = infeasible(problem, capacity, load(problem));
   const std::string what = error.what();
   InfeasibleError told = retold(error, std::string(proven ? "no plan fits" : "no plan was found that fits") + " into " +
@@ -143,7 +143,7 @@ Plan plan_of_pool(const PoolsRequest& request, const std::vector<Index>& pool, c
 }  // namespace
 
 Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool) {
-  return selection_of(problem_in(request, pool), buffers);
+  return problem_in(request, pool).subset(buffers);
 }
 
 PlansOfPools plans_of_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options) {

@@ -38,7 +38,7 @@ PoolAnswer PoolPlacer::placed(const std::vector<Index>& members, std::size_t poo
   deadline_.check();
   PoolAnswer answer;
   if (members.empty()) return answer;
-  const Problem problem = selection_of(problems_.in(pool), members);
+  const Problem problem = problems_.in(pool).subset(members);
   answer.bound = std::max(load(problem), end_of_pins(problem));
   answer.asked = enough;
   PlanOptions options = options_;

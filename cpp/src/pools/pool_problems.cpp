@@ -14,20 +14,6 @@ namespace memplan {
 
 namespace {
 
-// The same columns with other alignments; without pins and reserved bytes.
-Problem with_alignment(const Problem& problem, std::vector<Bytes> alignment) {
-  const auto column = [](const auto& values) { return std::vector(values.begin(), values.end()); };
-  Problem aligned(column(problem.size()), column(problem.first()), column(problem.last()), std::move(alignment),
-                  problem.names());
-  if (problem.has_shapes()) {
-    std::vector<Part> parts;
-    for (Index i = 0; i < problem.count(); ++i)
-      parts.insert(parts.end(), problem.parts(i).begin(), problem.parts(i).end());
-    aligned = aligned.with_shapes(std::move(parts));
-  }
-  return problem.conflicts() == nullptr ? aligned : aligned.with_conflicts(*problem.conflicts());
-}
-
 // Groups of buffers that lie together.
 Groups groups_of(const Problem& problem) {
   Groups groups(at(problem.count()));
@@ -146,53 +132,12 @@ Problem problem_in(const PoolsRequest& request, std::size_t pool) {
   for (const PinInPool& pin : request.pins)
     if (pin.pool == pool) pins[at(pin.buffer)] = pin.offset;
   try {
-    Problem aligned = with_alignment(problem, std::move(alignment));
-    if (!problem.together().empty())
-      aligned = aligned.with_together({problem.together().begin(), problem.together().end()});
-    return aligned.with_pins(std::move(pins), spec.reserved);
+    Problem::Columns columns = problem.columns();
+    columns.alignment = std::move(alignment);
+    return problem.with_pins({}).with_columns(std::move(columns)).with_pins(std::move(pins), spec.reserved);
   } catch (const ProblemError& error) {
     throw ProblemError("pool " + quoted(spec.name) + ": " + error.what());
   }
-}
-
-Problem selection_of(const Problem& all, const std::vector<Index>& buffers) {
-  std::vector<Bytes> size, alignment, pins;
-  std::vector<Step> first, last;
-  std::vector<std::string> names;
-  std::vector<Part> parts;
-  std::vector<Together> together;
-  Conflicts conflicts(all.conflicts() == nullptr ? 0 : static_cast<Index>(buffers.size()));
-  const bool has_pairs = conflicts.count() > 0 || !all.together().empty();
-  std::vector<Index> position(has_pairs ? at(all.count()) : 0, kNone);
-  for (std::size_t k = 0; k < buffers.size(); ++k) {
-    const Index i = buffers[k];
-    size.push_back(all.size(i));
-    first.push_back(all.first(i));
-    last.push_back(all.last(i));
-    alignment.push_back(all.alignment(i));
-    if (all.has_pins()) pins.push_back(all.pin(i));
-    if (!all.names().empty()) names.push_back(all.names()[at(i)]);
-    for (Part part : all.parts(i)) {
-      part.buffer = static_cast<Index>(k);
-      parts.push_back(part);
-    }
-    if (has_pairs) position[at(i)] = static_cast<Index>(k);
-  }
-  Problem problem(std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names));
-  if (!parts.empty()) problem = problem.with_shapes(std::move(parts));
-  for (std::size_t k = 0; conflicts.count() > 0 && k < buffers.size(); ++k)
-    all.conflicts()->for_each(buffers[k], [&](Index other) {
-      if (position[at(other)] != kNone) conflicts.add(static_cast<Index>(k), position[at(other)]);
-    });
-  if (conflicts.count() > 0 && !conflicts.empty()) problem = problem.with_conflicts(std::move(conflicts));
-  if (!pins.empty() || !all.reserved().empty())
-    problem = problem.with_pins(std::move(pins), {all.reserved().begin(), all.reserved().end()});
-  for (Together row : all.together()) {
-    row.a = position[at(row.a)];
-    row.b = position[at(row.b)];
-    if (row.a != kNone && row.b != kNone) together.push_back(row);
-  }
-  return together.empty() ? problem : problem.with_together(std::move(together));
 }
 
 }  // namespace memplan

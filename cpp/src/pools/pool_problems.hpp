@@ -43,7 +43,4 @@ class PoolProblems {
 // that it takes. Throws ProblemError, naming the pool.
 Problem problem_in(const PoolsRequest& request, std::size_t pool);
 
-// Some buffers of a problem, in their order, with all that is asked of them.
-Problem selection_of(const Problem& problem, const std::vector<Index>& buffers);
-
 }  // namespace memplan

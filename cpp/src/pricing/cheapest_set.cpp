@@ -8,9 +8,9 @@ namespace {
 
 using Core = std::vector<std::size_t>;
 
-class Search {
+class CheapestSearch {
  public:
-  Search(const std::vector<Core>& cores, std::span<const std::int64_t> price) : price_(price) {
+  CheapestSearch(const std::vector<Core>& cores, std::span<const std::int64_t> price) : price_(price) {
     best_.assign(price.size(), 0);
     for (const Core& core : cores)
       for (const std::size_t thing : core) best_[thing] = 1;
@@ -85,7 +85,7 @@ class Search {
 }  // namespace
 
 CheapestSet cheapest_set(const std::vector<std::vector<std::size_t>>& cores, std::span<const std::int64_t> price) {
-  return Search(cores, price).found();
+  return CheapestSearch(cores, price).found();
 }
 
 }  // namespace memplan

@@ -151,11 +151,9 @@ bool same(std::span<const T> a, std::span<const T> b) {
 
 }  // namespace
 
-Problem::Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment,
-                 std::vector<std::string> names) {
-  if (alignment.empty()) alignment.assign(size.size(), 1);
-  columns_ = std::make_shared<const Columns>(
-      Columns{std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names)});
+Problem::Problem(Columns columns) {
+  if (columns.alignment.empty()) columns.alignment.assign(columns.size.size(), 1);
+  columns_ = std::make_shared<const Columns>(std::move(columns));
   check_lengths(*this);
   check_rows(*this);
   check_total(*this);

@@ -83,24 +83,8 @@ Bytes lowest(const Problem& problem) {
 }
 
 Problem above(const Problem& problem, Bytes by, const std::vector<Index>& kept) {
-  std::vector<Bytes> size, alignment, pins;
-  std::vector<Step> first, last;
-  std::vector<std::string> names;
-  std::vector<Part> parts;
-  std::vector<Index> position(problem.size().size(), kNone);
-  for (const Index i : kept) {
-    position[at(i)] = static_cast<Index>(size.size());
-    for (Part part : problem.parts(i)) {
-      part.buffer = position[at(i)];
-      parts.push_back(part);
-    }
-    size.push_back(problem.size(i));
-    first.push_back(problem.first(i));
-    last.push_back(problem.last(i));
-    alignment.push_back(problem.alignment(i));
-    pins.push_back(problem.pin(i) == kNowhere ? kNowhere : problem.pin(i) - by);
-    if (!problem.names().empty()) names.push_back(problem.name(i));
-  }
+  std::vector<Bytes> pins;
+  for (const Index i : kept) pins.push_back(problem.pin(i) == kNowhere ? kNowhere : problem.pin(i) - by);
   std::vector<Reserved> reserved;
   for (Reserved range : problem.reserved()) {
     if (range.end <= by) continue;
@@ -108,17 +92,7 @@ Problem above(const Problem& problem, Bytes by, const std::vector<Index>& kept) 
     range.end -= by;
     reserved.push_back(range);
   }
-  Problem shifted(std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names));
-  if (!parts.empty()) shifted = shifted.with_shapes(std::move(parts));
-  if (problem.conflicts() != nullptr) {
-    Conflicts conflicts(shifted.count());
-    for (const Index i : kept)
-      problem.conflicts()->for_each(i, [&](Index other) {
-        if (i < other && position[at(other)] != kNone) conflicts.add(position[at(i)], position[at(other)]);
-      });
-    shifted = shifted.with_conflicts(std::move(conflicts));
-  }
-  return shifted.with_pins(std::move(pins), std::move(reserved));
+  return problem.with_pins({}).subset(kept).with_pins(std::move(pins), std::move(reserved));
 }
 
 // Buffers that are left: those with bytes, but for what is pinned below.

@@ -13,9 +13,8 @@
 #include "memplan/registry.hpp"
 #include "memplan/verify.hpp"
 #include "problem/fixed_bound.hpp"
-#include "problem/fold.hpp"
+#include "problem/reduction.hpp"
 #include "problem/reserved.hpp"
-#include "problem/unbranched.hpp"
 #include "solve/attempt.hpp"
 
 namespace memplan {
@@ -23,9 +22,9 @@ namespace memplan {
 namespace {
 
 // Whoever has no plan when it is to end says so by name.
-Placement run_to_the_end(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options) {
+Placement run_to_the_end(const PlannerInfo& planner, const Reduction& reduction, const PlanOptions& options) {
   try {
-    return run(planner, problem, options);
+    return run(planner, reduction, options);
   } catch (const TimeLimitError&) {
     std::ostringstream limit;
     limit << *options.time_limit;
@@ -64,6 +63,19 @@ Bytes end_of(const Problem& problem, const Clique& clique) {
   return std::max(clique.bytes, end_beside(throughout(problem.reserved(), first, last), used));
 }
 
+// What no plan of a problem peaks below; the reduced one has no branches and groups.
+Bytes bound_of(const Problem& asked, const Reduction& reduction, const PlanOptions& options) {
+  const Problem& problem = reduction.problem();
+  const Bytes fixed = std::max(fixed_bound(problem), asked.has_branches() ? load(asked) : 0);
+  if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(fixed, load(problem));
+  constexpr double kShare = 8;                      // of the time, one part
+  constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
+  PlanOptions part;
+  part.stop = options.stop;
+  if (options.time_limit) part.time_limit = *options.time_limit / kShare;
+  return std::max(fixed, end_of(problem, heaviest_clique(problem, part, kWork)));
+}
+
 // Where the buffers of a problem begin by these names; kNowhere for those that are not among them.
 std::vector<Bytes> offsets_in(const Problem& problem, const std::unordered_map<std::string, Bytes>& by_name) {
   std::vector<Bytes> offsets(at(problem.count()), kNowhere);
@@ -93,14 +105,10 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
   settings.start = start;
   bool interrupted = false;
   if (options.stop) settings.stop = [&] { return interrupted = interrupted || options.stop(); };
-  // What branches ask for is found once, for the bound and for the planner; the judge looks at the problem as given.
-  std::optional<Problem> reduced;
-  if (problem.has_branches() && (planner.planner.supports & kBranches)) reduced = without_branches(problem);
-  const Problem& planned = reduced ? *reduced : problem;
-  if (settings.lower_bound == 0) {
-    settings.lower_bound = bound_of(planned, settings);
-    if (reduced) settings.lower_bound = std::max(settings.lower_bound, load(problem));
-  }
+  // What the problem asks is reduced once, for the bound and for the planner; the judge looks at it as given.
+  require_support(planner.planner, problem, settings);
+  const Reduction reduction(problem, Reduction::LowBytes::kKept);
+  if (settings.lower_bound == 0) settings.lower_bound = bound_of(problem, reduction, settings);
   const Judge judge(problem, planner, settings.lower_bound);
   const auto judged = [&](Placement placement) { return judge.plan_of(std::move(placement), seconds_since(start)); };
   std::optional<std::pair<Bytes, double>> found;  // the lowest peak that was told of, and when
@@ -113,7 +121,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
     plan.found_after = found->second;
     listener.hear(plan);
   };
-  Plan plan = judged(run_to_the_end(planner.planner, planned, settings));
+  Plan plan = judged(run_to_the_end(planner.planner, reduction, settings));
   if (found && found->first == plan.peak) plan.found_after = std::min(found->second, plan.seconds);
   plan.interrupted |= interrupted;
   listener.hear(plan);
@@ -121,16 +129,7 @@ Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOpt
 }
 
 Bytes bound_of(const Problem& problem, const PlanOptions& options) {
-  if (problem.has_branches()) return std::max(load(problem), bound_of(without_branches(problem), options));
-  if (!problem.together().empty()) return bound_of(Fold(problem).problem(), options);
-  const Bytes fixed = fixed_bound(problem);
-  if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(fixed, load(problem));
-  constexpr double kShare = 8;                      // of the time, one part
-  constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
-  PlanOptions part;
-  part.stop = options.stop;
-  if (options.time_limit) part.time_limit = *options.time_limit / kShare;
-  return std::max(fixed, end_of(problem, heaviest_clique(problem, part, kWork)));
+  return bound_of(problem, Reduction(problem, Reduction::LowBytes::kKept), options);
 }
 
 Judge::Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound)

@@ -10,7 +10,6 @@ import numpy as np
 
 from .. import _core
 from ..options.checks import integer
-from ..options.subsets import selected
 from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
@@ -121,8 +120,8 @@ class _Deletion:
         if self._answer(self._problem) != "refuted":
             return None
         left = self._reduced(self._within_clique() or everything)
-        answers = {b: self._answer(selected(self._problem, [c for c in left if c != b])) for b in left}
-        found = selected(self._problem, left)
+        answers = {b: self._answer(self._problem.subset([c for c in left if c != b])) for b in left}
+        found = self._problem.subset(left)
         best = solve_problem(self._problem, self._planner)
         return Obstruction(
             self._capacity,
@@ -156,7 +155,7 @@ class _Deletion:
             at = 0
             while at < len(left):
                 rest = left[:at] + left[at + piece :]
-                if self._answer(selected(self._problem, rest)) == "refuted":
+                if self._answer(self._problem.subset(rest)) == "refuted":
                     left = rest
                 else:
                     at += piece
@@ -169,7 +168,7 @@ class _Deletion:
         found = [
             f"buffer {self._problem.name(b)!r}"
             for b in left
-            if self._answer(selected(self._problem, [c for c in everything if c != b])) == "fits"
+            if self._answer(self._problem.subset([c for c in everything if c != b])) == "fits"
         ]
         pins, reserved = self._problem.pins, self._problem.reserved
         pinned = [] if pins is None else pins.tolist()

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import SourceError
-from ..options.subsets import selected
 from ..plans.failing import LISTED, invalid_plan
 from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer
@@ -88,7 +87,7 @@ def match_offsets(problem: _core.Problem, rows: Rows) -> tuple[_core.Problem, np
         if i in shapes_of_rows and shapes_of_rows[i] != sorted(shapes.get(b, [])):
             mismatches.append(f"buffer {name!r} has other parts in the plan than in the problem")
     mismatches += [f"buffer {name!r} is in the plan, but not in the problem" for name in row_of]
-    return selected(problem, matched), np.array(offsets, dtype=np.int64), mismatches
+    return problem.subset(matched), np.array(offsets, dtype=np.int64), mismatches
 
 
 def _shapes(rows: Rows) -> dict[int, list[tuple[int, int, int, int]]]:

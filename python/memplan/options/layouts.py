@@ -14,7 +14,6 @@ from ..ops import changed
 from ..sizes import byte_range, in_bytes
 from ..text import offer
 from .records import Layout
-from .subsets import selected
 
 
 def with_layout(source: _core.Graph | _core.Problem, asked: Layout) -> _core.Graph | _core.Problem:
@@ -111,7 +110,8 @@ def left_of(problem: _core.Problem, asked: Layout) -> tuple[_core.Problem, Layou
     if asked.exclude:
         position = {problem.name(b): b for b in range(len(problem))}
         gone = {position[name] for name in _excluded(asked.exclude, _Known(dict.fromkeys(position, 0), "buffers"))}
-        problem = selected(problem, [b for b in range(len(problem)) if b not in gone], named=True)
+        left = [b for b in range(len(problem)) if b not in gone]
+        problem = problem.subset(left).replace(names=[problem.name(b) for b in left])
     if asked.exclusive:
         names = [problem.name(b) for b in range(len(problem))]
         known = problem.branches or [""] * len(problem)

@@ -214,10 +214,10 @@ class Component {
   Placement* placement_ = nullptr;
 };
 
-// Which buffers hang together: a forest whose trees are the components.
-class SearchForest {
+// Which buffers hang together.
+class DisjointSets {
  public:
-  explicit SearchForest(std::size_t count) : parent_(count) {
+  explicit DisjointSets(std::size_t count) : parent_(count) {
     for (std::size_t i = 0; i < count; ++i) parent_[i] = static_cast<Index>(i);
   }
 
@@ -235,18 +235,18 @@ class SearchForest {
 
 std::vector<std::vector<Index>> connected(const Problem& problem) {
   const std::vector<Index> births = by_birth(problem);
-  SearchForest forest(problem.size().size());
+  DisjointSets sets(problem.size().size());
   Index longest = kNone;  // what dies last of those born so far
   for (Index born : births) {
-    if (longest != kNone && problem.first(born) < problem.last(longest)) forest.join(longest, born);
+    if (longest != kNone && problem.first(born) < problem.last(longest)) sets.join(longest, born);
     if (longest == kNone || problem.last(born) > problem.last(longest)) longest = born;
     if (problem.conflicts() == nullptr) continue;
     problem.conflicts()->for_each(born, [&](Index other) {
-      if (problem.size(other) > 0) forest.join(born, other);
+      if (problem.size(other) > 0) sets.join(born, other);
     });
   }
   std::vector<std::vector<Index>> trees(problem.size().size());
-  for (Index i : with_bytes(problem)) trees[at(forest.root(i))].push_back(i);
+  for (Index i : with_bytes(problem)) trees[at(sets.root(i))].push_back(i);
   std::erase_if(trees, [](const auto& tree) { return tree.empty(); });
   return trees;
 }

@@ -33,7 +33,7 @@ namespace {
 using Node = std::int32_t;  // position in temporal_ or spatial_
 
 // What is in a part of time: a buffer, or a spatial split.
-struct NodeContent {
+struct Occupant {
   Index buffer = kNone;
   Node split = kNone;
 };
@@ -46,10 +46,10 @@ struct Live {
 };
 
 struct TemporalSplit {
-  Bytes size = 0;                  // as planned: with the bytes that are kept for smaller buffers
-  std::vector<NodeContent> parts;  // none: only room
-  std::vector<Live> live;          // of all parts; disjoint, ascending
-  Node parent = kNone;             // the spatial split that it is a half of
+  Bytes size = 0;               // as planned: with the bytes that are kept for smaller buffers
+  std::vector<Occupant> parts;  // none: only room
+  std::vector<Live> live;       // of all parts; disjoint, ascending
+  Node parent = kNone;          // the spatial split that it is a half of
 };
 
 struct SpatialSplit {
@@ -107,12 +107,12 @@ class Tree {
 
   Node new_temporal(Bytes size);
   Node new_spatial(Node lower, Node upper);
-  Node with_room(NodeContent content, std::vector<Live> live, Bytes room);
-  void append(Node t, NodeContent content);
-  void set_part(Node t, std::size_t part, NodeContent content);
+  Node with_room(Occupant occupant, std::vector<Live> live, Bytes room);
+  void append(Node t, Occupant occupant);
+  void set_part(Node t, std::size_t part, Occupant occupant);
   void note_live(Node t, Index i, std::size_t part);
 
-  Bytes size(const NodeContent& content) const;
+  Bytes size(const Occupant& occupant) const;
   void leave(std::vector<Visit>& path) const;
 
   const Problem& problem_;
@@ -183,7 +183,7 @@ void Tree::place(Node t, Index i) {
   const Bytes slot = temporal(t).size;
   if (slot < size) widen(t, size - slot);
   const Live life{problem_.first(i), problem_.last(i), 0};
-  append(t, slot > size ? NodeContent{kNone, with_room({i, kNone}, {life}, slot - size)} : NodeContent{i, kNone});
+  append(t, slot > size ? Occupant{kNone, with_room({i, kNone}, {life}, slot - size)} : Occupant{i, kNone});
   note_live(t, i, temporal(t).parts.size() - 1);
   propagate(t, i);
 }
@@ -222,25 +222,25 @@ Node Tree::new_spatial(Node lower, Node upper) {
   return s;
 }
 
-// A spatial split of the content, live then, and room above it.
-Node Tree::with_room(NodeContent content, std::vector<Live> live, Bytes room) {
+// A spatial split of the occupant, live then, and room above it.
+Node Tree::with_room(Occupant occupant, std::vector<Live> live, Bytes room) {
   const Node lower = new_temporal(0);
   temporal(lower).live = std::move(live);
-  append(lower, content);
+  append(lower, occupant);
   return new_spatial(lower, new_temporal(room));
 }
 
-void Tree::append(Node t, NodeContent content) {
+void Tree::append(Node t, Occupant occupant) {
   temporal(t).parts.emplace_back();
-  set_part(t, temporal(t).parts.size() - 1, content);
+  set_part(t, temporal(t).parts.size() - 1, occupant);
 }
 
-void Tree::set_part(Node t, std::size_t part, NodeContent content) {
-  temporal(t).parts[part] = content;
-  temporal(t).size = std::max(temporal(t).size, size(content));
-  if (content.split == kNone) return;
-  spatial(content.split).parent = t;
-  spatial(content.split).part = part;
+void Tree::set_part(Node t, std::size_t part, Occupant occupant) {
+  temporal(t).parts[part] = occupant;
+  temporal(t).size = std::max(temporal(t).size, size(occupant));
+  if (occupant.split == kNone) return;
+  spatial(occupant.split).parent = t;
+  spatial(occupant.split).part = part;
 }
 
 // The part is in use in the buffer's life too; its ranges that meet become one.
@@ -263,9 +263,9 @@ void Tree::note_live(Node t, Index i, std::size_t part) {
   }
 }
 
-Bytes Tree::size(const NodeContent& content) const {
-  if (content.split == kNone) return problem_.size(content.buffer);
-  const SpatialSplit& split = spatial(content.split);
+Bytes Tree::size(const Occupant& occupant) const {
+  if (occupant.split == kNone) return problem_.size(occupant.buffer);
+  const SpatialSplit& split = spatial(occupant.split);
   return saturated_add(saturated_align_up(temporal(split.lower).size, alignment_), temporal(split.upper).size);
 }
 
@@ -282,14 +282,14 @@ std::vector<Bytes> Tree::offsets() const {
       leave(path);
       continue;
     }
-    const NodeContent& content = temporal(visit.split).parts[visit.part];
-    if (content.split != kNone) {
-      path.push_back({spatial(content.split).lower, visit.begin, visit.begin});
+    const Occupant& occupant = temporal(visit.split).parts[visit.part];
+    if (occupant.split != kNone) {
+      path.push_back({spatial(occupant.split).lower, visit.begin, visit.begin});
       continue;
     }
-    Bytes& offset = offsets[at(content.buffer)];
-    offset = align_up(visit.begin, problem_.alignment(content.buffer));
-    visit.end = std::max(visit.end, offset + problem_.size(content.buffer));
+    Bytes& offset = offsets[at(occupant.buffer)];
+    offset = align_up(visit.begin, problem_.alignment(occupant.buffer));
+    visit.end = std::max(visit.end, offset + problem_.size(occupant.buffer));
     ++visit.part;
   }
   return offsets;
@@ -303,8 +303,8 @@ void Tree::leave(std::vector<Visit>& path) const {
   Visit& around = path.back();
   around.in_upper = !around.in_upper;
   if (around.in_upper) {
-    const NodeContent& content = temporal(around.split).parts[around.part];
-    path.push_back({spatial(content.split).upper, end, end});
+    const Occupant& occupant = temporal(around.split).parts[around.part];
+    path.push_back({spatial(occupant.split).upper, end, end});
   } else {
     around.end = std::max(around.end, end);
     ++around.part;

@@ -35,7 +35,7 @@ Placement valley(const Problem& problem, const PlanOptions& options) {
     const Bytes enough = options.capacity.value_or(0);
     while (peak > enough && best.lower_bound < peak && squeeze.work() < work && !deadline.passed()) {
       if (options.capacity && best.lower_bound > enough) break;
-      const bool better = options.capacity ? squeeze.attempt(enough, work, deadline) == ValleySearch::Outcome::found
+      const bool better = options.capacity ? squeeze.attempt(enough, work, deadline) == Decision::found
                                            : squeeze.step(peak, work, deadline);
       best.lower_bound = squeeze.lower_bound();
       if (!better) continue;

@@ -26,13 +26,12 @@ EjectionSearch::EjectionSearch(const Problem& problem, std::uint64_t seed, const
       most_moves_(kMovesPerBuffer * std::max<std::int64_t>(problem.count(), 1)),
       share_(kFirstStep) {}
 
-bool EjectionSearch::step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline) {
-  const Bytes given = peak_of(problem_, best);
+bool EjectionSearch::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
   const std::int64_t end = work_ + work;
-  if (given < best_peak_) {
-    best_.assign(best.begin(), best.end());
-    best_peak_ = given;
-    running_ = running_ && target_ < given;
+  if (best.peak < best_peak_) {
+    best_.assign(best.offsets.begin(), best.offsets.end());
+    best_peak_ = best.peak;
+    running_ = running_ && target_ < best.peak;
   }
   while (best_peak_ > enough && work_ < end && !deadline.passed()) {
     if (!running_) begin(enough);
@@ -44,7 +43,7 @@ bool EjectionSearch::step(std::span<const Bytes> best, Bytes enough, std::int64_
       move();
     }
   }
-  return best_peak_ < given;
+  return best_peak_ < best.peak;
 }
 
 // A run from the best plan: what ends above the target is in the pool.

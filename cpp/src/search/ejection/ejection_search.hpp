@@ -24,20 +24,19 @@
 
 #include "base/chance.hpp"
 #include "search/ejection/obstacles.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
-class EjectionSearch {
+class EjectionSearch : public Search {
  public:
   // `problem` outlives it.
   EjectionSearch(const Problem& problem, std::uint64_t seed, const Deadline& deadline);
 
-  // Goes on for about that much work, or until a plan peaks at most at `enough`; true where the best one it has peaks
-  // below the one given by its offsets, from which it goes on.
-  bool step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline);
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
 
-  const std::vector<Bytes>& offsets() const { return best_; }
-  std::int64_t work() const { return work_; }
+  std::vector<Bytes> offsets() const override { return best_; }
+  std::int64_t work() const override { return work_; }
 
  private:
   struct Place {

@@ -52,19 +52,18 @@ OrderSearch::Order OrderSearch::order_of(std::size_t start, std::span<const Byte
   return order;
 }
 
-bool OrderSearch::step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline) {
-  const Bytes given = peak_of(problem_, best);
+bool OrderSearch::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
   const std::int64_t end = work_ + work;
-  if (given < best_peak_) {
-    best_.assign(best.begin(), best.end());
-    best_peak_ = given;
+  if (best.peak < best_peak_) {
+    best_.assign(best.offsets.begin(), best.offsets.end());
+    best_peak_ = best.peak;
   }
   const auto patience = kQuietPerBuffer * std::max<std::int64_t>(problem_.count(), 50);
   while (best_peak_ > enough && work_ < end && !deadline.passed()) {
     if (!active_ || quiet_ > patience) begin(order_of(starts_++ % (2 * kStartingOrders), best_), deadline);
     change(deadline);
   }
-  return best_peak_ < given;
+  return best_peak_ < best.peak;
 }
 
 void OrderSearch::begin(Order order, const Deadline& deadline) {

@@ -26,25 +26,22 @@
 #include <vector>
 
 #include "base/chance.hpp"
-#include "base/deadline.hpp"
 #include "memplan/problem.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
-class OrderSearch {
+class OrderSearch : public Search {
  public:
   static constexpr Index kMostBuffers = 1 << 13;  // of a matrix of bits: 8 MiB
 
   // `problem` outlives it.
   OrderSearch(const Problem& problem, std::uint64_t seed, const Deadline& deadline);
 
-  // Goes on for about that much work, or until a plan peaks at most at `enough`; true where the best one it has peaks
-  // below the one given by its offsets, from which it learns.
-  bool step(std::span<const Bytes> best, Bytes enough, std::int64_t work, const Deadline& deadline);
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
 
-  Bytes peak() const { return best_peak_; }
-  const std::vector<Bytes>& offsets() const { return best_; }
-  std::int64_t work() const { return work_; }
+  std::vector<Bytes> offsets() const override { return best_; }
+  std::int64_t work() const override { return work_; }
 
  private:
   struct Placed {

@@ -79,18 +79,18 @@ void PairSearch::order_upside_down() {
     }
 }
 
-PairSearch::Outcome PairSearch::run(Bytes capacity, std::int64_t nodes, std::int64_t work, const Deadline& deadline) {
-  deadline_ = &deadline;
-  nodes_left_ = nodes;
-  most_work_ = work;
+Decision PairSearch::run(Bytes capacity, const RunLimits& limits) {
+  deadline_ = &limits.deadline;
+  nodes_left_ = limits.steps;
+  most_work_ = limits.work;
   capacity_ = capacity;
   offsets_.assign(at(pairs_.count()), 0);
   if (tree_ != nullptr) tree_->start();
-  if (!start(capacity)) return Outcome::infeasible;
+  if (!start(capacity)) return Decision::infeasible;
   const Result result = search(0);
   vary_ = true;
-  if (result == Result::found) return Outcome::found;
-  return result == Result::dead ? Outcome::infeasible : Outcome::undecided;
+  if (result == Result::found) return Decision::found;
+  return result == Result::dead ? Decision::infeasible : Decision::undecided;
 }
 
 // The differences that hold in every plan; false where there is none.

@@ -27,25 +27,21 @@
 #include <vector>
 
 #include "base/chance.hpp"
-#include "base/deadline.hpp"
 #include "memplan/clique.hpp"
 #include "search/pairs/pairs.hpp"
 #include "search/pairs/proof_tree.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
 class PairSearch {
  public:
-  enum class Outcome { found, infeasible, undecided };
-
   // Both outlive it. `cliques` are of the problem's buffers. `tree` is that of the last run, which then does not use that
   // plans may be turned upside down.
   PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques, std::uint64_t seed,
              ProofTree* tree = nullptr);
 
-  // One run, with a plan within the capacity, a proof that there is none, or undecided after so many nodes or so much
-  // work in all.
-  Outcome run(Bytes capacity, std::int64_t nodes, std::int64_t work, const Deadline& deadline);
+  Decision run(Bytes capacity, const RunLimits& limits);
 
   // Per item of the pairs, after `found`.
   std::span<const Bytes> offsets() const { return offsets_; }

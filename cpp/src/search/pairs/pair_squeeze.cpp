@@ -62,19 +62,19 @@ PairSqueeze::PairSqueeze(const Problem& problem, Bytes bound, std::uint64_t seed
 
 PairSqueeze::~PairSqueeze() = default;
 
-Bytes PairSqueeze::peak_of(const Part& part, const std::vector<Bytes>& offsets) const {
+Bytes PairSqueeze::peak_of(const Part& part, std::span<const Bytes> offsets) const {
   Bytes peak = 0;
   for (const Index i : part.buffers) peak = std::max(peak, offsets[at(i)] + problem_.size(i));
   return peak;
 }
 
-bool PairSqueeze::step(const std::vector<Bytes>& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
-  if (offsets_.empty()) offsets_ = best;
+bool PairSqueeze::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
+  if (offsets_.empty()) offsets_.assign(best.offsets.begin(), best.offsets.end());
   for (const auto& part : parts_) {
-    const Bytes peak = peak_of(*part, best);
+    const Bytes peak = peak_of(*part, best.offsets);
     if (peak >= part->peak) continue;
     part->peak = peak;
-    for (const Index i : part->buffers) offsets_[at(i)] = best[at(i)];
+    for (const Index i : part->buffers) offsets_[at(i)] = best.offsets[at(i)];
   }
   const std::int64_t end = work_ + work;
   while (work_ < end && !deadline.passed()) {
@@ -82,7 +82,7 @@ bool PairSqueeze::step(const std::vector<Bytes>& best, Bytes enough, std::int64_
     if (part == nullptr) break;
     run(*part, enough, end - work_, deadline);
   }
-  return memplan::peak_of(problem_, offsets_) < memplan::peak_of(problem_, best);
+  return memplan::peak_of(problem_, offsets_) < best.peak;
 }
 
 // The part that peaks highest, of those that may peak lower; none where all are low enough.
@@ -100,11 +100,11 @@ void PairSqueeze::run(Part& part, Bytes enough, std::int64_t work, const Deadlin
   const Bytes gap = (part.peak - 1 - least) / step_;  // in steps: the highest target
   const Bytes target = part.runs++ % 2 == 0 || enough > part.lower_bound ? least : least + gap / 2 * step_;
   const std::int64_t before = part.search->work();
-  const auto outcome = part.search->run(target, part.nodes, before + work, deadline);
+  const auto outcome = part.search->run(target, {part.nodes, before + work, deadline});
   work_ += part.search->work() - before + 1;
-  if (outcome == PairSearch::Outcome::infeasible) {
+  if (outcome == Decision::infeasible) {
     part.lower_bound = std::max(part.lower_bound, target + step_);
-  } else if (outcome == PairSearch::Outcome::undecided) {
+  } else if (outcome == Decision::undecided) {
     part.nodes = std::min(2 * part.nodes, kMostNodes);
   } else {
     const Pairs& pairs = *part.pairs;
@@ -124,8 +124,9 @@ bool PairSqueeze::is_exact() const {
   return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->is_exact(); });
 }
 
-bool PairSqueeze::is_done() const {
+bool PairSqueeze::is_done(Bytes peak) const {
   const Bytes bound = lower_bound();
+  if (bound >= peak) return true;
   return std::all_of(parts_.begin(), parts_.end(),
                      [&](const auto& part) { return !part->search || part->peak <= bound; });
 }

@@ -7,13 +7,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "search/pairs/pair_search.hpp"
 
 namespace memplan {
 
-class PairSqueeze {
+class PairSqueeze : public Search {
  public:
   static constexpr Index kMostBuffers = 4096;             // of a problem
   static constexpr std::size_t kMostInPart = 256;         // buffers
@@ -22,26 +23,24 @@ class PairSqueeze {
 
   // `problem` outlives it; no plan of it peaks below `bound`.
   PairSqueeze(const Problem& problem, Bytes bound, std::uint64_t seed, const Deadline& deadline);
-  ~PairSqueeze();
+  ~PairSqueeze() override;
 
-  // Goes on for about that much work, towards a plan that peaks at most at `enough`; true where it has one that peaks
-  // below `best`, given by its offsets.
-  bool step(const std::vector<Bytes>& best, Bytes enough, std::int64_t work, const Deadline& deadline);
+  bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
 
   // No part is too large.
   bool is_exact() const;
 
-  // Nothing is left to do: every part is at its bound, or too large.
-  bool is_done() const;
+  // Or every part is at its bound, or too large.
+  bool is_done(Bytes peak) const override;
 
-  Bytes lower_bound() const;
-  const std::vector<Bytes>& offsets() const { return offsets_; }
-  std::int64_t work() const { return work_; }
+  std::vector<Bytes> offsets() const override { return offsets_; }
+  Bytes lower_bound() const override;
+  std::int64_t work() const override { return work_; }
 
  private:
   struct Part;
 
-  Bytes peak_of(const Part& part, const std::vector<Bytes>& offsets) const;
+  Bytes peak_of(const Part& part, std::span<const Bytes> offsets) const;
   Part* next(Bytes enough);
   void run(Part& part, Bytes enough, std::int64_t work, const Deadline& deadline);
 

@@ -4,8 +4,8 @@
 
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
-#include "problem/fold.hpp"
 #include "problem/ground.hpp"
+#include "problem/reduction.hpp"
 #include "search/pairs/pair_search.hpp"
 #include "search/pairs/pair_squeeze.hpp"
 
@@ -75,9 +75,9 @@ class Prover {
     ProofTree tree;
     PairSearch search(problem_, pairs, cliques_, options_.seed, &tree);
     for (std::int64_t nodes = kNodesOfFirstRun; search.work() < work_ && !tree.is_full(); nodes *= 2) {
-      const auto outcome = search.run(capacity_, nodes, work_, deadline_);
-      if (outcome == PairSearch::Outcome::infeasible) return written_down(pairs, search, tree);
-      if (outcome == PairSearch::Outcome::found) break;
+      const auto outcome = search.run(capacity_, {nodes, work_, deadline_});
+      if (outcome == Decision::infeasible) return written_down(pairs, search, tree);
+      if (outcome == Decision::found) break;
     }
     work_ -= search.work();
     return std::nullopt;
@@ -110,11 +110,10 @@ std::optional<Refutation> refute(const Problem& problem, Bytes capacity, std::in
                                  const PlanOptions& options) {
   if (problem.has_branches()) throw UnsupportedError("refute does not support branches, which this problem asks for");
   try {
-    if (problem.together().empty()) return prove(problem, capacity, work, options);
-    const Fold fold(problem);
-    auto proof = prove(fold.problem(), capacity, work, options);
-    if (proof)
-      rename(*proof, [&](Index i) { return i == fold.problem().count() ? problem.count() : fold.first_of(i); });
+    const Reduction reduction(problem, Reduction::LowBytes::kKept);
+    const Index items = reduction.problem().count();
+    auto proof = prove(reduction.problem(), capacity, work, options);
+    if (proof) rename(*proof, [&](Index i) { return i == items ? problem.count() : reduction.first_of(i); });
     return proof;
   } catch (const EndedError&) {
     return std::nullopt;

@@ -40,31 +40,30 @@ bool Squeeze::step(Bytes peak, std::int64_t work, const Deadline& deadline) {
     const double share = std::fmod(static_cast<double>(turn_) * 0.6180339887498949, 1.0);  // spread evenly
     target = static_cast<Bytes>(static_cast<double>(gap) * (1 + share) / 2);
   }
-  return attempt(lower_bound_ + target * step_, work, deadline) == ValleySearch::Outcome::found;
+  return attempt(lower_bound_ + target * step_, work, deadline) == Decision::found;
 }
 
-ValleySearch::Outcome Squeeze::attempt(Bytes capacity, std::int64_t work, const Deadline& deadline) {
-  using Outcome = ValleySearch::Outcome;
+Decision Squeeze::attempt(Bytes capacity, std::int64_t work, const Deadline& deadline) {
   constexpr std::int64_t kLeastNodes = 256, kMostBacktracking = 4096;
   const std::int64_t items = sections_.items();
   const std::int64_t unit = std::max(kLeastNodes, items + std::min(items, kMostBacktracking));
   const std::int64_t number = runs_++;
   const std::int64_t length = unit * luby(static_cast<std::uint64_t>(number) + 1);
   stacked_ = stacks_ && attempt_stacks(length, number, work, deadline);
-  if (stacked_) return Outcome::found;
-  if (capacity < lower_bound_) return Outcome::infeasible;
-  const Outcome outcome = search_.run(capacity, number, {length, work, deadline});
-  if (outcome == Outcome::infeasible) raise_above(capacity);
+  if (stacked_) return Decision::found;
+  if (capacity < lower_bound_) return Decision::infeasible;
+  const Decision outcome = search_.run(capacity, number, {length, work, deadline});
+  if (outcome == Decision::infeasible) raise_above(capacity);
   return outcome;
 }
 
 // A run at the bound; true when it found a plan. With gaps, what is easy is left to the valley search.
 bool Squeeze::attempt_stacks(std::int64_t length, std::int64_t number, std::int64_t work, const Deadline& deadline) {
   if (!StackSearch::serves(sections_, lower_bound_, step_, number == 0 ? 0 : StackSearch::kMostHoles)) return false;
-  const StackSearch::Limits limits{length, work - search_.work(), deadline};
-  const StackSearch::Outcome outcome = stacks_->run(lower_bound_, number, limits);
-  if (outcome == StackSearch::Outcome::infeasible) raise_above(lower_bound_);
-  return outcome == StackSearch::Outcome::found;
+  const RunLimits limits{length, work - search_.work(), deadline};
+  const Decision outcome = stacks_->run(lower_bound_, number, limits);
+  if (outcome == Decision::infeasible) raise_above(lower_bound_);
+  return outcome == Decision::found;
 }
 
 void Squeeze::raise_above(Bytes capacity) { lower_bound_ = std::max(lower_bound_, (capacity / step_ + 1) * step_); }

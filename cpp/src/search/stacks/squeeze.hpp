@@ -29,7 +29,7 @@ class Squeeze {
   bool step(Bytes peak, std::int64_t work, const Deadline& deadline);
 
   // One run at this capacity. Both end once so much work has been done in all.
-  ValleySearch::Outcome attempt(Bytes capacity, std::int64_t work, const Deadline& deadline);
+  Decision attempt(Bytes capacity, std::int64_t work, const Deadline& deadline);
 
   // Per buffer of the problem: the plan found last.
   std::vector<Bytes> offsets() const;

@@ -49,13 +49,13 @@ StackSearch::StackSearch(const Sections& sections, Bytes step, std::uint64_t see
   }
 }
 
-StackSearch::Outcome StackSearch::run(Bytes capacity, std::int64_t number, Limits limits) {
+Decision StackSearch::run(Bytes capacity, std::int64_t number, RunLimits limits) {
   start(capacity, number);
   for (bool possible = true;;) {
-    if (limits.exchanges-- <= 0 || work_ >= limits.work) return Outcome::undecided;
+    if (limits.steps-- <= 0 || work_ >= limits.work) return Decision::undecided;
     limits.deadline.tick(tree_.size());
     if (!possible) {
-      if (frames_.empty()) return skipped_ ? Outcome::undecided : Outcome::infeasible;
+      if (frames_.empty()) return skipped_ ? Decision::undecided : Decision::infeasible;
       possible = enter(next_way());
       continue;
     }
@@ -70,13 +70,13 @@ StackSearch::Outcome StackSearch::run(Bytes capacity, std::int64_t number, Limit
     }
     const Group first = ways.front();
     if (ways.size() > 1) {
-      if ((kept_ += tree_.size()) > kMostKept) return Outcome::undecided;
+      if ((kept_ += tree_.size()) > kMostKept) return Decision::undecided;
       frames_.push_back({tree_, section_, out_, in_, std::move(ways), 1, done_.size()});
     }
     possible = enter(first);
   }
   read_back(limits.deadline);
-  return Outcome::found;
+  return Decision::found;
 }
 
 void StackSearch::start(Bytes capacity, std::int64_t number) {

@@ -29,17 +29,15 @@
 #include <vector>
 
 #include "base/chance.hpp"
-#include "base/deadline.hpp"
 #include "memplan/problem.hpp"
 #include "problem/sections.hpp"
+#include "search/search.hpp"
 #include "search/stacks/stack_tree.hpp"
 
 namespace memplan {
 
 class StackSearch {
  public:
-  enum class Outcome { found, infeasible, undecided };
-
   static constexpr Index kMostHoles = 3;  // in a section
 
   // Whether there are so few holes in every section, and whatever lies on whatever is aligned. All sizes are multiples
@@ -48,14 +46,8 @@ class StackSearch {
 
   StackSearch(const Sections& sections, Bytes step, std::uint64_t seed, bool vary);
 
-  struct Limits {
-    std::int64_t exchanges;  // of this run
-    std::int64_t work;       // of all runs
-    const Deadline& deadline;
-  };
-
   // One run, at a capacity that it serves.
-  Outcome run(Bytes capacity, std::int64_t number, Limits limits);
+  Decision run(Bytes capacity, std::int64_t number, RunLimits limits);
 
   // Per item, after `found`.
   std::span<const Bytes> offsets() const { return offset_; }

@@ -21,21 +21,21 @@ ValleySearch::ValleySearch(const Sections& sections, std::uint64_t seed, const D
       chance_(seed),
       deaths_(static_cast<std::size_t>(sections.count), 0) {}
 
-ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, const Limits& limits) {
+Decision ValleySearch::run(Bytes capacity, std::int64_t number, const RunLimits& limits) {
   deadline_ = &limits.deadline;
-  if (!start(capacity, number)) return Outcome::infeasible;
-  std::int64_t left = limits.nodes;
+  if (!start(capacity, number)) return Decision::infeasible;
+  std::int64_t left = limits.steps;
   Step step = begin_ < end_ ? Step::enter : Step::solved;
   while (true) {
     switch (step) {
       case Step::enter:
-        if (left-- <= 0 || work() >= limits.work) return Outcome::undecided;
+        if (left-- <= 0 || work() >= limits.work) return Decision::undecided;
         deadline_->tick(kTicksPerNode);
         step = enter();
         break;
       case Step::next_child: step = next_child(); break;
       case Step::failed:
-        if (frames_.empty()) return forgot_ ? Outcome::undecided : Outcome::infeasible;
+        if (frames_.empty()) return forgot_ ? Decision::undecided : Decision::infeasible;
         step = failed();
         break;
       case Step::solved:
@@ -43,7 +43,7 @@ ValleySearch::Outcome ValleySearch::run(Bytes capacity, std::int64_t number, con
           children_.resize(frames_.back().first);
           frames_.pop_back();
         }
-        if (frames_.empty()) return Outcome::found;
+        if (frames_.empty()) return Decision::found;
         step = solved();
         break;
     }

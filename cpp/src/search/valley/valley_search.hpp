@@ -37,7 +37,7 @@
 #include <vector>
 
 #include "base/chance.hpp"
-#include "base/deadline.hpp"
+#include "search/search.hpp"
 #include "search/valley/floors.hpp"
 #include "search/valley/refutations.hpp"
 #include "search/valley/valleys.hpp"
@@ -58,19 +58,11 @@ struct Inferences {
 
 class ValleySearch {
  public:
-  enum class Outcome { found, infeasible, undecided };
-
   ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use = {});
-
-  struct Limits {
-    std::int64_t nodes;  // of this run
-    std::int64_t work;   // of all runs
-    const Deadline& deadline;
-  };
 
   // One run: a plan, a proof that there is none, or undecided at one of the limits. Where the deadline throws, the
   // search is of no more use.
-  Outcome run(Bytes capacity, std::int64_t number, const Limits& limits);
+  Decision run(Bytes capacity, std::int64_t number, const RunLimits& limits);
 
   // Per item, after `found`.
   std::span<const Bytes> offsets() const { return offset_; }

@@ -161,12 +161,12 @@ class WindowRepair {
     const Sections sections(problem, deadline_);
     Squeeze squeeze(problem, sections, sections.highest_load(), seed_, deadline_);
     const std::int64_t allowed = std::min(work_, kWorkOfCore * problem.count());
-    auto outcome = ValleySearch::Outcome::undecided;
-    while (outcome == ValleySearch::Outcome::undecided && squeeze.work() < allowed)
+    auto outcome = Decision::undecided;
+    while (outcome == Decision::undecided && squeeze.work() < allowed)
       outcome = squeeze.attempt(target_, allowed, deadline_);
     work_ -= squeeze.work();
     offsets = squeeze.offsets();
-    if (outcome != ValleySearch::Outcome::undecided || work_ <= 0) return outcome == ValleySearch::Outcome::found;
+    if (outcome != Decision::undecided || work_ <= 0) return outcome == Decision::found;
     SqueakySearch wheel(problem, seed_, target_, deadline_);
     wheel.step(kStartsOfCore * SqueakySearch::kWorkPerStart * problem.count(), deadline_);
     work_ -= wheel.work() / kLooksPerStart;

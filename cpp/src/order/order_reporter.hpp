@@ -1,4 +1,4 @@
-// Telling: tells the caller of each better order that a search finds, and of each higher bound.
+// OrderReporter: tells the caller of each better order that a search finds, and of each higher bound.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace memplan {
 
-class Telling {
+class OrderReporter {
  public:
-  explicit Telling(const OnOrder& on_order) : on_order_(on_order) {}  // which outlives it
+  explicit OrderReporter(const OnOrder& on_order) : on_order_(on_order) {}  // which outlives it
 
   // An order, and the bytes that it needs.
   void order(std::string_view name, Bytes needed) {

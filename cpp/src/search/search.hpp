@@ -1,0 +1,56 @@
+// Search: what all searches have in common.
+//
+// Two kinds of questions are asked of them:
+//
+//     does a plan fit?    Decision: valley, stacks and pairs. A run is given a capacity, and ends with a plan, with the
+//                         proof that there is none, or undecided at one of its limits
+//     a better plan?      Search: goes on for some work from the best plan so far; it may prove a bound meanwhile
+//
+// Both count work in steps, so what comes out is the same on every machine. Where the deadline passes, they throw
+// (base/deadline.hpp), and what they had found before counts.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "memplan/units.hpp"
+
+namespace memplan {
+
+inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+// What a run within a capacity ends with.
+enum class Decision { found, infeasible, undecided };
+
+struct RunLimits {
+  std::int64_t steps;  // of this run: nodes, or exchanges of stacks
+  std::int64_t work;   // of all runs of the search
+  const Deadline& deadline;
+};
+
+// The best plan so far.
+struct Incumbent {
+  std::span<const Bytes> offsets;
+  Bytes peak;
+};
+
+class Search {
+ public:
+  virtual ~Search() = default;
+  // Goes on for about that much work, or until a plan peaks at most at `enough`; true if it has one that peaks below
+  // the best so far, from which it learns. Where the deadline throws, it has found none.
+  virtual bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
+  // Nothing that peaks lower is to be expected from it.
+  virtual bool is_done(Bytes peak) const { return lower_bound() >= peak; }
+  // Per buffer: the plan found last.
+  virtual std::vector<Bytes> offsets() const = 0;
+  // Proven; 0: nothing is.
+  virtual Bytes lower_bound() const { return 0; }
+  // Done so far.
+  virtual std::int64_t work() const = 0;
+};
+
+}  // namespace memplan
