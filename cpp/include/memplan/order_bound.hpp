@@ -1,12 +1,13 @@
-// OrderBound: what every order of a graph's ops needs at least, with a proof that can be checked.
+// OrderBound: a lower bound of the bytes that any order of a graph's ops needs, with a proof that can be checked.
 //
-// A few ops are named. Whatever the order, they run in some sequence, one after another. A need says: if this op runs
-// after those named ops and before these, at least so many bytes are in use. Every sequence meets one of the needs:
+// The proof names a few ops. Each order of the graph runs the named ops in some sequence. A *need* is a statement: "if
+// op v runs after the named ops X and before the other named ops Y, at least so many bytes are in use". The needs of a
+// bound are chosen so that every sequence of the named ops fulfils the condition of one of them:
 //
-//     ops {a, b}      none ─ a next ─▶ {a} ─ b next ─▶ {a, b}       the needs of a after none, and of b before a,
-//                       └─── b next ─▶ {b} ─ a next ───┘            leave no way
+//     ops {a, b}      none ─ a next ─▶ {a} ─ b next ─▶ {a, b}       one need: a runs before b; another: b runs before
+//                       └─── b next ─▶ {b} ─ a next ───┘            a. Every way from none to {a, b} has one of them
 //
-// With one op and one need, that is the fewest bytes that are alive before the op, whatever has run.
+// The simplest proof has one op and one need: the bytes that are in use when the op runs, whatever has run before.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,23 @@
 
 namespace memplan {
 
-// While `op` runs after all of `before` and before all of `after`, at least `bytes` are needed. The reason is a flow:
-// after any set S of ops that may have run, what is held is alive.
+// If `op` runs after all of `before` and before all of `after`, at least `bytes` are needed. The proof is a maximum
+// flow in a graph of tensors and ops (max-flow/min-cut, see docs/order.md). A cut is a set S of ops that have run. Its
+// capacity is the number of bytes alive after S. The flow proves that no cut is smaller.
 struct OrderNeed {
-  // Bytes that a tensor made, the first of them at `begin`, have a user that is not in S, or the caller keeps them.
+  // Flow from bytes of a tensor, the first of them at `begin`, to an op that uses them.
   struct Held {
     Index tensor;
     Bytes begin;
-    Index user;  // kNone: the caller
+    Index user;  // kNone: the caller, who keeps the tensor
     Bytes bytes;
   };
-  // Bytes of a tensor that are alive.
+  // A tensor that is alive after S, and how many of its bytes.
   struct Alive {
     Index tensor;
     Bytes bytes;
   };
-  // An op gives bytes that are held for it to one that it waits for.
+  // Flow from an op to `before`, an op that it waits for.
   struct Passed {
     Index op, before;
     Bytes bytes;
@@ -44,7 +46,7 @@ struct OrderNeed {
   Bytes bytes = 0;
   std::vector<Held> held = {};
   std::vector<Passed> passed = {};
-  std::vector<Alive> alive = {};  // where `bytes` are the least: after a set of ops with so much alive
+  std::vector<Alive> alive = {};  // after the minimum cut: a set S of ops that leaves the fewest bytes alive
 };
 
 struct OrderBound {
@@ -53,13 +55,13 @@ struct OrderBound {
   std::vector<OrderNeed> needs = {};
 };
 
-// 0, without needs, where ops are on several streams. `work` is in steps of some nanoseconds. Throws InterruptedError
-// where `stop`, asked now and then, says so. What is reserved does not count.
+// The bound is 0, without needs, if ops are on several streams. `work` limits the search, in steps of some nanoseconds.
+// `stop` is asked now and then, and InterruptedError is thrown when it says true. Reserved bytes do not count.
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000,
                        const std::function<bool()>& stop = {});
 
-// The lowest address below which so many bytes lie beside what the layout of a graph reserves at all steps: what every
-// order needs, as an arena.
+// The least size of an arena that has so many `bytes` free beside the ranges that the graph's layout reserves at all
+// steps. It turns the bytes of a bound into the size of an arena.
 Bytes beside_reserved(const Graph& graph, Bytes bytes);
 
 }  // namespace memplan

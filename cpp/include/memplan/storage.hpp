@@ -1,31 +1,34 @@
-// Storage: the bytes that tensors share.
+// Storage: the bytes that several tensors share.
 //
-// A root tensor owns the storage; its members are the root and everything that lives inside its bytes:
+// The *root* tensor owns the bytes of a storage. The *members* of the storage are the root and all tensors inside its
+// bytes:
 //
 //     0                                  root.bytes
 //     ├───────────── root ──────────────┤
 //          ├── view ──┤                          offset_of[view] = 6
 //              ├─ view of the view ┤             offsets add up along the chain
 //
-// Tensors that an op says MUST share bytes do: aliases and overwrites. Tensors that it says MAY share bytes do if that
-// is safe and does no harm: an output takes an input's bytes (in place), an output is a slice of an input, or inputs
-// have been written into the concatenation that is the output.
+// An op may demand that tensors share bytes: aliases and overwrites. These always do. An op may also permit it, in
+// three ways: the output takes the bytes of an input (in place), the output is a slice of an input, or the output is a
+// concatenation, into which its inputs were written already. Such tensors share bytes *by choice*: only if the sharing
+// is safe and harmless.
 //
-// Safe: no value is lost that is read again.
+// Safe means that no value is lost before its last read:
 //
-//   - In place: all tensors in the bytes that the output takes have been used for the last time before the op. Only the
-//     op itself may use them, by names that it permits: a permission is of one op, one input and one output, and no
-//     other name for the same bytes has it. None is a weight, a graph output, or a graph input not donated.
-//   - A slice, or a part of a concatenation, keeps its value. So nothing may overwrite the bytes that they share before
-//     the last use of what they held.
+//   - In place. No later op uses a tensor in the bytes that the output takes. The op itself uses such tensors only as
+//     inputs for which it permits this output. A permission is for one input, not for other names of the same bytes.
+//     None of the tensors is a weight, a graph output, or a graph input that is not donated.
+//   - Slice, and part of a concatenation. The tensors have the same values in the shared bytes. No op may overwrite
+//     these bytes before the last use of any of the tensors.
 //
-// What the layout excludes is not in the arena, and nor is the rest of its storage. It shares no bytes by choice, so
-// that the caller knows how much it has to bring.
+// The layout may exclude a tensor from the arena. Then its whole storage is outside, and shares no bytes by choice. So
+// the caller knows how many bytes to bring.
 //
-// Does no harm: the load does not rise, counted with every storage whole from its first write to its last read. So a
-// small output that would keep a large input alive across the peak gets bytes of its own. With shapes, bytes are free as
-// soon as nothing reads them again. Then the load does not rise either, if all that ops make is placed. If not, a tensor
-// without a place of its own may prolong the life of one that has a place.
+// Harmless means that the load does not rise. For this, every storage counts in whole from its first write to its last
+// read. For example, a small output gets bytes of its own if it would keep a large input alive across the peak.
+//
+// Plans with shapes free each byte after its last read. Their load does not rise either, if all outputs of ops are
+// placed. If not, a tensor outside of the arena may share bytes with a placed tensor, and make it live longer.
 #pragma once
 
 #include <initializer_list>
@@ -39,7 +42,7 @@
 
 namespace memplan {
 
-// Which kinds of storage get a place in the arena; the others stay where the caller keeps them.
+// The kinds of storage that get a place in the arena. The caller keeps storages of other kinds elsewhere.
 class Place {
  public:
   Place() : Place({TensorKind::intermediate, TensorKind::output, TensorKind::workspace}) {}
@@ -67,9 +70,9 @@ struct Storage {
   Index root = kNone;                          // the tensor that owns the bytes
   Bytes bytes = 0;                             // the root's size
   TensorKind kind = TensorKind::intermediate;  // the root's kind; output if any member is a graph output
-  bool excluded = false;                       // the layout says so of a member
+  bool excluded = false;                       // the layout excludes a member from the arena
 
-  // Whether it lies in the arena.
+  // Whether the storage lies in the arena.
   bool placed(const Place& place) const { return !excluded && place.contains(kind); }
 };
 
@@ -84,7 +87,8 @@ struct Shared {
   View view;  // as the op has it
 };
 
-// Who shall share bytes by choice; nothing: decided op by op, so that the load does not rise.
+// The tensors that shall share bytes by choice. Without a value, this is decided op by op, so that the load does not
+// rise.
 using Wanted = std::optional<std::span<const Shared>>;
 
 struct Storages {
@@ -92,19 +96,18 @@ struct Storages {
   std::vector<Index> storage_of;  // per tensor
   std::vector<Bytes> offset_of;   // per tensor: bytes from the beginning of its storage
   std::vector<Shared> shared;     // by op
-  Bytes unshared = 0;             // of all placed storages, if nothing shared bytes by choice
+  Bytes unshared = 0;             // of all placed storages, without sharing by choice
 
   const Storage& of(Index tensor) const { return storages[at(storage_of[at(tensor)])]; }
 };
 
-// Groups the tensors of a graph into storages. O((reads + writes) log ops), and for each choice, a look at the members
-// of the storages concerned that are still in use. Throws GraphError for a donated name that is no input, and
-// ProblemError for an alignment below 1. Of `wanted`, those that are safe share bytes, and no others.
+// Groups the tensors of a graph into storages. If `wanted` has a value, the safe ones of these pairs share bytes by
+// choice, and no others. O((reads + writes) log ops), plus, for each choice, the members in use of both storages.
+// Throws GraphError for a donated name that is no input, and ProblemError for an alignment below 1.
 Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {},
                      const Wanted& wanted = {});
 
-// Every sharing by choice that some plan may have, by op; what is not among them is safe in none. Throws as
-// storages_of.
+// All sharing by choice that any plan may have, by op. Any other sharing is safe in no plan. Throws as storages_of.
 std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order,
                                      const StorageOptions& options = {});
 

@@ -1,25 +1,32 @@
-// Stack search: is there a plan within a capacity, where every section is full or nearly so?
+// Stack search: is there a plan within a capacity, if every section is full or nearly so? An *item* is a buffer. A
+// *section* is a moment: the buffers alive then are part of no larger set that is alive at once (section_lives.hpp).
 //
-//     section  s   s+1      No byte is free in either section. What stays keeps its place, so what is born fills the
-//            ┌───┬───┐      bytes of what dies. These fall apart into ranges between what stays. In each range, the
-//            │ a │ a │      buffers that die are neighbours, and have as many bytes as those that are born there.
-//            │ d │   │
-//            │ e │ f │      If no part of what dies has as many bytes as a part of what is born, there is one range.
-//            │ b │ b │      Then nothing has to be tried: a stack tree keeps all orders in which d and e are neighbours.
+//     section  s   s+1      No byte is free in either section. The items a and b stay, at the same offsets. So the
+//            ┌───┬───┐      items that are born (f) take exactly the bytes of the items that die (d, e).
+//            │ a │ a │
+//            │ d │   │      These bytes are one or more ranges between staying items. In each range, the dying items
+//            │ e │ f │      are neighbours, and the dying and the born items have equally many bytes.
+//            │ b │ b │
 //            └───┴───┘
 //
-// If parts have the same bytes, by chance or because several ranges change at once, the search tries each way to divide
-// what dies and what is born into groups of the same bytes, small groups first, depth first. At the end any order of the
-// last tree is a plan. Read backward, it tells the orders of what was exchanged.
+// Suppose that no proper subset of the dying items has as many bytes as a subset of the born items. Then there is one
+// range, and the search need not branch. A stack tree (a PQ-tree) keeps all orders in which d and e are neighbours.
 //
-// If a few units of bytes are free, each is a hole: an item that may stay, or die in a group, and be born again in any
-// group that has bytes left. The search tries these ways too.
+// Otherwise, the search branches over all ways to divide the dying and the born items into groups of equal sums (a
+// subset-sum problem). It is depth first, and tries small groups first. After the last section, any order of the tree
+// is a plan of this section. The search then undoes the exchanges, from the last to the first. This gives the order of the
+// items in each section before, and so all offsets.
 //
-// A run has a limited length. Every second one goes from the last section to the first. All but the first two draw
-// noise. The same seed and the same number of the run give the same search.
+// If a section has free bytes, they are split into *holes*: items of `step` bytes each. A hole may stay, or die in a
+// group. It may be born again in any group whose born items have too few bytes. The search tries these ways too.
 //
-// Complexity: O(items · width) for `width` items alive at once, if there is one way at each section; exponential in the
-// number of ways. Guarantee: exact if all ways are tried: a plan, or the proof that there is none.
+// A run has a limited length. Every second run goes from the last section to the first. All runs but the first two try
+// the groups in a random order, in which small groups tend to come first. The seed and the number of the run determine
+// this order.
+//
+// Complexity: O(items · width) for `width` items alive at once, if each section has one way to divide the items;
+// otherwise exponential in the number of ways. Guarantee: if all ways are tried, it ends with a plan, or with the proof
+// that there is none.
 // Source: memplan, on the trees of Booth and Lueker 1976.
 #pragma once
 
@@ -40,13 +47,13 @@ class StackSearch {
  public:
   static constexpr Index kMostHoles = 3;  // in a section
 
-  // Whether there are so few holes in every section, and whatever lies on whatever is aligned. All sizes are multiples
-  // of the step. O(items).
+  // Whether no section has more than `most_holes` holes, and items are aligned in any order of the stack. All sizes
+  // have to be multiples of the step. O(items).
   static bool serves(const Sections& sections, Bytes capacity, Bytes step, Index most_holes = kMostHoles);
 
   StackSearch(const Sections& sections, Bytes step, std::uint64_t seed, bool vary);
 
-  // One run, at a capacity that it serves.
+  // One run. `serves` has to be true for the capacity.
   Decision run(Bytes capacity, std::int64_t number, RunLimits limits);
 
   // Per item, after `found`.
@@ -56,19 +63,21 @@ class StackSearch {
 
  private:
   using Items = std::vector<Index>;
-  struct Group {  // of the first that is to die, by positions in what is left
-    std::uint32_t out, in;
-    Bytes holes;  // that are born with them
-    double order;
+  // Dying items, and the born items that take their bytes. Each group has the first dying item that is left. If only
+  // holes are left to die, each group has the first born item.
+  struct Group {
+    std::uint32_t out, in;  // bit masks over the items that are left in out_ and in_
+    Bytes holes;            // how many holes are born in the group
+    double order;           // groups with less are tried first
   };
-  // What is left to try.
+  // A level of the depth-first search: a state of the search, and the groups that are left to try there.
   struct Frame {
     StackTree tree;
     Index section;  // the one that is entered
-    Items out, in;  // what is left of those that die, then holes, and of those that are born
+    Items out, in;  // out_ and in_
     std::vector<Group> ways;
-    std::size_t next;
-    std::size_t done;  // exchanges
+    std::size_t next;  // in ways
+    std::size_t done;  // the number of exchanges in done_
   };
 
   void start(Bytes capacity, std::int64_t number);
@@ -91,19 +100,20 @@ class StackSearch {
   const Sections& sections_;
   const Bytes step_;
   const std::uint64_t seed_;
-  std::vector<Items> born_, dying_;  // per section: those that begin there, and those that end at its end
+  std::vector<Items> born_, dying_;  // per section: the items that begin there, and those of which it is the last
   StackExchange exchange_;
   Chance chance_;
   Bytes capacity_ = 0;
   const bool may_vary_;
   bool backward_ = false, vary_ = false;
-  bool skipped_ = false;  // some ways to divide
+  bool skipped_ = false;  // some ways to divide were not tried, so there is no proof
   StackTree tree_;
-  Index section_ = 0;  // how many have been entered, from either end
-  Items out_, in_;
+  Index section_ = 0;  // the number of sections entered, from the first or from the last
+  Items out_, in_;     // left to exchange in this section: dying items and then holes, and born items
   std::vector<Exchange> done_;
   std::vector<Frame> frames_;
-  std::size_t kept_ = 0;  // nodes of their trees
+  std::size_t kept_ = 0;  // nodes in the trees of frames_
+  // Subset sums of in_, with the bit masks of the subsets; ascending.
   std::vector<std::pair<Bytes, std::uint32_t>> sums_;
   std::vector<Bytes> offset_;
   std::int64_t work_ = 0;

@@ -1,29 +1,35 @@
 // Valley search: is there a plan within a capacity? Exact: it ends with a plan, or with the proof that there is none,
 // unless its effort runs out first.
 //
-// There is a plan within the capacity if and only if there is one that cannot be pushed down: every buffer lies at 0,
-// or where another one that conflicts with it ends (rounded up to its alignment). Those are searched from the bottom
-// up:
+// Words. An *item* is a buffer. A *section* is a moment: the buffers alive then are part of no larger set that is alive
+// at once (section_lives.hpp). The *base* of an item that is not placed yet is the lowest offset that it may have. The
+// *floor* of a section is the lowest base of its items. Its *slack* is the number of bytes that it can still lose
+// (floors.hpp). A *valley* is a row of sections with the same floor, between sections with higher floors (valleys.hpp).
 //
-//   - take the most constrained section t of all valleys; its floor is f
-//   - one child for each item that may lie at f there: it is placed. Nothing can come below it any more, for the floors
-//     of all that it covers are f. Of identical items one is tried.
-//   - one more child: nothing lies at f there. Then the lowest item at t has a base above f, or it lies on an item that
-//     does not cover t. So the floor of t rises to the least of
+// A plan is *pushed down* if every buffer lies at 0, or where a buffer that conflicts with it ends (rounded up to its
+// alignment). If there is a plan within the capacity, there is a pushed-down plan within it. So the search tries only
+// pushed-down plans. It builds them from the bottom up, in a tree of states:
+//
+//   - It takes the most constrained section t of all valleys. Let f be the floor of t.
+//   - For each item at t with base f, one child places this item at f. All sections of the item have the floor f, so no
+//     later item can lie below it. Of identical items, one is tried.
+//   - One more child places no item at f in t. Then the lowest item at t has a base above f, or it lies on an item that
+//     does not cover t. So the floor of t rises to the lowest of
 //       - the bases above f of items that cover t,
-//       - base + size of items that begin in the valley and meet an item that might lie at f,
-//       - the floor of the lower neighbour on the left, if an item crosses that end.
+//       - base + size of items that begin in the valley and are alive together with an item of base f at t,
+//       - the floor of the section left of the valley, if an item crosses the left end of the valley.
 //
-// A state is dead if slack would be negative (floors.hpp). The search tries children before it enters one: it drops the
-// dead ones, and orders the others by the slack that they waste. It remembers states that it has searched to their end.
-// If the items still to come fall apart in time, it searches the parts one after the other. When a part fails, it does
-// not search those again that are done.
+// A state is dead if the slack of a section is negative. Before the search enters a child, it tries all children. It
+// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: those below
+// which it has found no plan. If the items that are not placed fall apart into groups with no common section, it
+// searches these parts one after another. If a part fails, the finished parts are not searched again.
 //
-// A very deep search forgets the oldest half of what is left to try, so that its memory stays small. It proves nothing
-// then.
+// If the search is very deep, it drops the oldest half of the children that are left to try, to save memory. Then it
+// can no longer prove that there is no plan.
 //
-// A run is one depth-first search of limited length. Every run but the first draws noise, so that it goes elsewhere.
-// The same seed and the same number of the run give the same search.
+// A run is one depth-first search of limited length. It chooses sections and orders children by scores. All runs but
+// the first multiply these scores by random factors, so that each run tries another part of the tree. The seed and the
+// number of the run determine the factors.
 //
 // Complexity: exponential; a node costs what its children change (floors.hpp, valleys.hpp).
 // Guarantee: exact, for items without shapes and without conflicts beyond lifetimes.
@@ -44,24 +50,24 @@
 
 namespace memplan {
 
-// What the search may use; it is complete without any of them.
+// Switches for techniques of the search. It is complete without any of them.
 struct Inferences {
-  bool probe = true;   // children are tried before they are entered
-  bool waste = true;   // and ordered by the slack they waste
+  bool probe = true;   // children are tried before one is entered
+  bool waste = true;   // probed children are ordered by the slack that they waste
   bool refute = true;  // refuted states are remembered
-  bool split = true;   // parts that fall apart are searched on their own
-  bool twins = true;   // one of identical items is tried
-  bool vary = true;    // runs differ
-  bool weigh = true;   // sections where the search died are branched on first
-  bool stacks = true;  // where every section is full, the stack search goes first (squeeze.hpp)
+  bool split = true;   // parts without a common section are searched one by one
+  bool twins = true;   // of identical items, one is tried
+  bool vary = true;    // runs differ, by random factors in the branching order
+  bool weigh = true;   // sections at which many states died are branched on earlier
+  bool stacks = true;  // if every section is full, the stack search runs first (squeeze.hpp)
 };
 
 class ValleySearch {
  public:
   ValleySearch(const Sections& sections, std::uint64_t seed, const Deadline& deadline, Inferences use = {});
 
-  // One run: a plan, a proof that there is none, or undecided at one of the limits. Where the deadline throws, the
-  // search is of no more use.
+  // One run. It ends with a plan, with a proof that there is none, or undecided at one of the limits. If the deadline
+  // throws, do not use this search again.
   Decision run(Bytes capacity, std::int64_t number, const RunLimits& limits);
 
   // Per item, after `found`.
@@ -72,25 +78,26 @@ class ValleySearch {
 
  private:
   struct Child {
-    Index item;    // kNone: nothing lies at the floor of the section
-    Bytes height;  // then: it rises to there
-    double order;  // the lower the sooner
+    Index item;    // kNone: no item lies at the floor of the section
+    Bytes height;  // if item is kNone: the new floor
+    double order;  // the wasted slack; children with less are entered first
   };
-  struct Place {  // in the state, to come back to
+  struct Place {  // a point of the search, for backtracking
     Floors::Mark floors;
     std::size_t items;
     StatePrint state, outside;
   };
-  // What is left to try at a node; or, where what is to come fell apart, the parts that are left to search.
+  // A level of the depth-first search: the children of a state that are left to try, or the parts that are left to
+  // search.
   struct Frame {
     bool parts;
     Index begin, end;   // sections of the part
-    Index section;      // branched on
-    std::size_t first;  // in children_ or parts_
-    std::size_t next;   // in children_
+    Index section;      // the one that is branched on
+    std::size_t first;  // the first child in children_, or the first part in parts_
+    std::size_t next;   // the next child in children_
     Place place;
     StatePrint state;    // of the part
-    std::int64_t nodes;  // until it was entered
+    std::int64_t nodes;  // the number of nodes when the state was entered
   };
   struct Part {
     Index begin, end;
@@ -113,7 +120,8 @@ class ValleySearch {
     if (!alive) most_deaths_ = std::max(most_deaths_, ++deaths_[floors_.dead_at()]);
     return alive;
   }
-  // What a section's choices count: those where the search dies most are looked at while there is much to choose.
+  // A factor on the number of choices at a section. It is small if many states died there. The section with the fewest
+  // weighted choices is branched on first.
   double weight(Index section) const {
     constexpr double kMostDeaths = 100;
     const double share = deaths_[section] / most_deaths_;
@@ -133,7 +141,7 @@ class ValleySearch {
   static constexpr std::size_t kMostFrames = 1 << 15;
 
   const Sections& sections_;
-  const Deadline* deadline_ = nullptr;  // of the run in progress
+  const Deadline* deadline_ = nullptr;  // of the current run
   const Inferences use_;
   const std::uint64_t seed_;
   Floors floors_;
@@ -143,17 +151,17 @@ class ValleySearch {
   Chance chance_;
   Bytes capacity_ = 0;
   bool vary_ = false;
-  bool forgot_ = false;         // something that was left to try
-  std::vector<double> deaths_;  // per section, in all runs
-  double most_deaths_ = 100;    // few deaths tell little
-  std::vector<double> rank_;    // per item, what ties are broken by: the higher the sooner
+  bool forgot_ = false;         // whether children were dropped
+  std::vector<double> deaths_;  // per section: dead states, in all runs
+  double most_deaths_ = 100;    // of any section; at least 100, since few deaths tell little
+  std::vector<double> rank_;    // per item: breaks ties between children, the highest first
   std::vector<Bytes> offset_;
   std::vector<Index> placed_;
   std::vector<Frame> frames_;
   std::vector<Child> children_;
   std::vector<Part> parts_;
-  Index begin_ = 0, end_ = 0;   // the part that is searched
-  StatePrint state_, outside_;  // of all that is still to come, and of what is outside this part
+  Index begin_ = 0, end_ = 0;   // sections of the current part
+  StatePrint state_, outside_;  // of all items that are not placed, and of those outside of the current part
   std::int64_t nodes_ = 0;
 };
 
