@@ -49,15 +49,15 @@ def capture(source: Any, **reading: Unpack[CaptureOptions]) -> Network | _core.P
         - an onnx.ModelProto
         - a torch.nn.Module, torch.fx.GraphModule or torch.export.ExportedProgram
         - ``"example:NAME"``, a graph shipped with memplan
-        - what ``torch.cuda.memory._snapshot()`` returned, or a `Snapshot`; see `read_snapshot`
+        - the dict that ``torch.cuda.memory._snapshot()`` returns, or a `Snapshot`; see `read_snapshot`
     reading
         How it is read: see `memplan.options.Reading`.
 
     Returns
     -------
     Network or Problem
-        A network of ops, whose `graph` has them, and whose plans run as those of the source do; or the problem of what
-        has no ops: lifetimes, tapes, snapshots.
+        A `Network`, whose `graph` has the ops. All functions take it in place of the source, and its plans run. From
+        lifetimes, tapes and snapshots, which have no ops, a `Problem`.
 
     Raises
     ------
@@ -85,11 +85,11 @@ def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> 
 
         - `memplan.options.Reading`, how the source is read: `args`, `kwargs`, `train`, `dims`, `inclusive`,
           `inplace_ops`, `trust`, `device`, `optimizer`, `keep_gradients`
-        - `memplan.options.Sharing`, what may share bytes: `place`, `alignment`, `inplace`, `disable_inplace_ops`,
-          `donate`, `zero_copy`
+        - `memplan.options.Sharing`, which tensors are placed and may share bytes: `place`, `alignment`, `inplace`,
+          `disable_inplace_ops`, `donate`, `zero_copy`
         - `memplan.options.Layout`, where things must lie: `pin`, `reserved`, `together`, `contiguous`, `apart`,
           `exclude`, `exclusive`
-        - `memplan.options.Search`, how to search, and in which memories: `order`, `barrier`, `capacity`, `pools`,
+        - `memplan.options.Search`, how to search, and in which pools: `order`, `barrier`, `capacity`, `pools`,
           `accesses`, `price`, `keep`, `start`, `time_limit`, `seed`, `threads`, `on_improvement`, `on_order`,
           `on_interrupt`
 
@@ -112,7 +112,7 @@ def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> 
     MissingDependencyError
         The planner needs a package that is not installed. The message names the extra that brings it.
     PlannerError
-        A planner of another package cannot be used, or does not do what a planner has to.
+        A planner of another package cannot be used, or breaks the rules of planners.
     """
     check_planner(planner)
     asked = request("plan", options)
@@ -134,30 +134,32 @@ def fit(
 ) -> Plan:
     """Make a network fit into a capacity, at the least cost that is found, and plan it.
 
-    What is idle for long leaves the arena, and its op runs again before it is used next. The plan is of the changed
-    graph, and is verified as any other.
+    A tensor that is idle for long leaves the arena, and the op that makes it runs again before its next use. The plan
+    is of the changed graph, and is verified as any other.
 
     Parameters
     ----------
     source
         A graph or network, as for `plan`.
     capacity
-        Bytes, >= 0, as an integer or text such as "8GiB", that the arena may have. "60%" is of the peak of the plan of
-        the network as it is, its ops in the given order. "least" is as little as is reached: `plan.fitting.load_bound`
-        then says below which load no schedule gets in this order of the ops.
+        Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". "60%" is 60 % of the peak of the
+        unchanged network, its ops in the given order. "least" is the least that the search reaches. No schedule in
+        this order of the ops has a lower load than `plan.fitting.load_bound`.
     allow
-        All that may be done. "recompute": ops run again, but for those that draw random numbers or read what has been
-        changed since. "offload": tensors are copied out of the arena, and fetched. "order": the ops run in another
-        order. "donate": outputs take the bytes of graph inputs, whose values are lost.
+        All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
+        tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the
+        ops run in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
     cost
-        What ops cost: "bytes" that they touch; "flops", which are floating-point operations and bytes; "profile", which
-        are seconds: a network of torch is run op by op three times, in the memory that it takes as it is. Or a mapping
-        from names of ops, in any unit. "auto": what the graph says (``cost`` in a graph dict), else "flops".
+        The cost of an op. "bytes": the bytes that it touches. "flops": its floating-point operations and its bytes.
+        "profile": its seconds, for networks of torch; the network runs op by op three times, in as much memory as it
+        needs unchanged. A mapping from names of ops gives costs in any unit. "auto": the cost that the graph has
+        (``cost`` in a graph dict), else "flops".
     transfer
-        What it costs to move a byte out, and again to fetch it, in the unit of `cost`. By default 2, because it is
-        read and written; for ``cost="profile"`` the seconds of a copy. Costs of your own have no default.
+        The cost of moving a byte out, and the same cost again to fetch it, in the unit of `cost`. By default 2, because
+        a byte is read and written; for ``cost="profile"`` the seconds of a copy. With a mapping as `cost`, there is no
+        default.
     overlap
-        The share of each move that hides behind what computes meanwhile, in [0, 1]: it costs nothing.
+        The share of each move, in [0, 1], that costs nothing because other ops compute meanwhile.
     options
         As for `plan`: all of `memplan.options.Reading` but `inclusive`, all of `memplan.options.Sharing`, `barrier`,
         and `time_limit`, after which the search ends with its best schedule so far.
@@ -165,8 +167,8 @@ def fit(
     Returns
     -------
     Plan
-        Of the changed graph. `plan.changes` says what was given up, `plan.added_cost` what that costs, and
-        `plan.cost_bound` what any schedule costs in this order at least.
+        Of the changed graph. `plan.changes` lists the changes, and `plan.added_cost` is their cost. In this order of
+        the ops, no schedule costs less than `plan.cost_bound`.
 
     Raises
     ------
@@ -183,13 +185,14 @@ def fit(
 
 
 def reorder(source: Any, order: str = "best", **options: Unpack[ReorderOptions]) -> _core.Graph:
-    """The graph with its ops in another order: that of the least load that is found, if no other is named.
+    """The graph with its ops in another order: by default, the order of the least load that is found.
 
-    The load is that of the buffers. Which tensors share bytes is decided anew. With "best", the load is never higher
-    than in the given order. ``memplan.plan(source, order="best")`` plans the graph in that order.
+    The load is that of the buffers, and memplan decides again which tensors share bytes. With "best", the load is
+    never higher than in the given order. ``memplan.plan(source, order="best")`` plans the graph in that order.
 
-    An order is legal if each op comes after those it reads from, after `after`, and, where it overwrites bytes, after
-    those that used them before. With several streams, the given order is kept.
+    An order is legal if each op comes after the ops that it reads from and the ops in its `after`. An op that
+    overwrites bytes also comes after the ops that used these bytes before. With several streams, the given order is
+    kept.
 
     Parameters
     ----------
@@ -218,14 +221,14 @@ def reorder(source: Any, order: str = "best", **options: Unpack[ReorderOptions])
 
 
 def order_bound(source: Any, *, work: int = 10**8, **options: Unpack[OrderBoundOptions]) -> OrderBound:
-    """What every order of the ops needs, whichever tensors share bytes, with a proof.
+    """The bytes that every order of the ops needs, whichever tensors share bytes, with a proof.
 
     `OrderBound.check` checks the proof, without the code that found it. ``plan.order_bound`` is the number alone.
 
     Parameters
     ----------
     source
-        A plan of a graph, with what was asked for it; or a source, as for `capture`.
+        A plan of a graph, with the options that it was made with; or a source, as for `capture`.
     work
         Steps of work after which the search for a higher bound ends. A step takes some nanoseconds.
     options
@@ -259,7 +262,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     SourceError
         The file is not one of these.
     InvalidPlanError
-        The plan that it holds breaks its own problem.
+        The plan in the file breaks its own problem.
     """
     return as_plan(plan_of_file(path, inclusive=inclusive))
 
@@ -267,8 +270,9 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:
     """Prove that no plan of a problem fits a capacity. The proof's `check` checks it.
 
-    This is for small problems, of up to 64 buffers that are hard to place, and for those in which buffers that all
-    conflict are too many. A proof has at most a million nodes. The problem of a graph's plan is ``plan.problem``.
+    This is for small problems, of up to 64 buffers that are hard to place. A larger problem has a proof if buffers that
+    all conflict need more than the capacity. A proof has at most a million nodes. The problem of a
+    graph's plan is ``plan.problem``.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""`Plan`: the record of a plan, with all that can be done with it: explain, draw, write, run.
+"""`Plan`: the record of a plan, with methods that explain, draw, write and run it.
 
-The file is long because all of that is documented here; what does it is in the folders below.
+The file is long because all methods are documented here. Their code is in the folders below.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Plan(PlanRecord):
     def at(self, **sizes: int) -> Plan:
         """The plan at one size, for a plan with `dims` in a range: ``plan.at(batch=8)``.
 
-        Each buffer begins where the highest of those ends that lie below it in this plan. The result is an ordinary
-        plan, verified at this size; `ranged` has its peak for the sizes that were looked at.
+        Each buffer begins at the highest end of the buffers that lie below it in this plan. The result is an ordinary
+        plan, verified at this size. `ranged` of this plan has the peaks of the sizes that were looked at.
 
         Raises
         ------
@@ -43,7 +43,7 @@ class Plan(PlanRecord):
         return as_plan(self.ranged.at(sizes))
 
     def reuse(self, key: str | int) -> Reuse:
-        """Who has the bytes of a tensor or buffer before and after it, and what shares them with it by choice.
+        """Which tensors have the bytes of a tensor or buffer before and after it, and which share them by choice.
 
         O(n) for n buffers. ``print(plan.reuse("relu_1"))`` shows it as a table.
 
@@ -59,7 +59,7 @@ class Plan(PlanRecord):
     def pareto(self, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
         """Cost over capacity, for the graph of the plan with its options: see `memplan.pareto`.
 
-        For a plan in several pools, it is over the capacity of the first of them, or of ``pool="sram"``.
+        For a plan in several pools, the curve is over the capacity of the first pool, or of ``pool="sram"``.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Plan(PlanRecord):
         return pareto_of(self, capacities, **options)
 
     def explain(self) -> Explanation:
-        """What makes the peak, how far it is from the best possible, and what would lower it; as text, HTML or JSON."""
+        """What makes the peak, its distance to the lower bound, and changes that lower it; as text, HTML or JSON."""
         from .explaining.explanation import explain
 
         return explain(self)
@@ -109,7 +109,7 @@ class Plan(PlanRecord):
         Parameters
         ----------
         inputs, args, kwargs
-            What the network is called with: ``run(x)``, or ``run(args=(x,))`` as for `memplan.plan`. For ONNX,
+            The arguments of the network: ``run(x)``, or ``run(args=(x,))`` as for `memplan.plan`. For ONNX,
             arrays in the order of the inputs, or by name in `kwargs`. Shapes and dtypes are those that were planned.
         weights
             Tensors by name, in place of those that the network holds.
@@ -120,15 +120,16 @@ class Plan(PlanRecord):
             Return tensors as views of the arena, which are valid until the next run. By default, copies.
         engine
             For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
-            slow; "onnxruntime" needs the extra of this name. A node that the one cannot run is run by the other.
+            slow; "onnxruntime" needs the extra of this name. If an engine cannot run a node, the other engine runs it.
         source, train, dims, inplace_ops, trust, optimizer, keep_gradients
-            What was planned, as `memplan.plan` was given it: for a plan from a JSON file, a pickle, or of a graph.
+            The source and its options, as they were given to `memplan.plan`. Only a plan that holds no network needs
+            them: one from a JSON file or a pickle, or of a graph.
 
         Returns
         -------
         memplan.run.Run
-            What the network returned, or the loss and the gradients. With an optimizer, weights and states have
-            changed as its step changes them.
+            The results of the network, or the loss and the gradients. With an optimizer, its step has changed weights
+            and states.
 
         Raises
         ------
@@ -146,11 +147,11 @@ class Plan(PlanRecord):
 
     @cached_property
     def program(self) -> Any:
-        """The network with its ops in the order of the plan; it is made when it is asked for first.
+        """The network with its ops in the order of the plan; it is made at its first use.
 
-        A `torch.fx.GraphModule` of what was planned from torch: the operators that the importer saw, with the weights
-        of the network, called as the network is. With ``train=True`` it returns the loss, and the gradients by name. An
-        `onnx.ModelProto` of a model: its nodes in another order. Results are equal bit for bit.
+        For a network of torch, a `torch.fx.GraphModule`. It has the operators that the importer saw and the weights of
+        the network, and takes the same arguments. With ``train=True`` it returns the loss, and the gradients by name.
+        For a model of ONNX, an `onnx.ModelProto` with its nodes in another order. Results are equal bit for bit.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class Plan(PlanRecord):
         SourceError
             The network changed since it was planned.
         UnsupportedError
-            A network that cannot be written down so. The message says why.
+            The network cannot be written in this form. The message says why.
         """
         from .run.plans import program_of
 
@@ -301,13 +302,13 @@ class Plan(PlanRecord):
     def to_c_header(self, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
         """Write a header for C11 and C++17: the arena's size and alignment, and each tensor's offset and size.
 
-        The compiler checks that each tensor lies in the arena and is aligned: of C99 or later, or of C++11 or later.
+        A compiler of C99 or C++11, or later, checks that each tensor lies in the arena and is aligned.
         See docs/devices.md.
 
         Parameters
         ----------
         prefix
-            What all names begin with. By default, the name of the file: "net.h" has ``NET_ARENA_BYTES``,
+            The beginning of all names. By default, the name of the file: "net.h" has ``NET_ARENA_BYTES``,
             ``NET_ARENA_ALIGNMENT``, and for the tensor "conv.1" ``NET_CONV_1_OFFSET`` and ``NET_CONV_1_BYTES``. A
             number makes names unique.
 
@@ -335,7 +336,7 @@ class Plan(PlanRecord):
         model
             The file that was planned.
         inplace_ops
-            As it was planned with.
+            As they were given to `memplan.plan`.
 
         Raises
         ------
@@ -380,6 +381,6 @@ class Plan(PlanRecord):
 
 
 def as_plan(record: PlanRecord) -> Plan:
-    """The record as what it is: all records are made as plans."""
+    """The record as a `Plan`: all records are made as plans."""
     assert isinstance(record, Plan)
     return record

@@ -1,4 +1,4 @@
-"""The options of `memplan.plan` and its relatives: what is read, what shares bytes, where things lie, how to search.
+"""The options of `memplan.plan` and its relatives: how to read, what shares bytes, where things lie, how to search.
 
 Each is declared here and nowhere else. Functions, the command line, comparisons and the docs read them from here.
 """
@@ -50,8 +50,8 @@ class Reading(Record):
 
     dims: Mapping[str, Any] | None = option(
         None,
-        """Sizes of symbolic dimensions, by name. All need one, unless `args` have the sizes; the error lists them. In
-        `plan`, a size may be a range, as ``{"batch": (1, 64)}``: see docs/methods.md.""",
+        """Sizes of symbolic dimensions, by name. Each needs a size, unless `args` have it; the error lists those
+        without one. In `plan`, a size may be a range, as ``{"batch": (1, 64)}``: see docs/methods.md.""",
         by_name("dims", "{'batch': 8}"),
     )
 
@@ -72,27 +72,27 @@ class Reading(Record):
 
     trust: bool = option(
         False,
-        """For a .pt2 source, parts of which torch runs to read it, as Python pickles. False: torch gets only what
-        cannot run, and memplan refuses a file that needs more. True: torch reads the file as it is, and the author
-        of the file can run any command. Give True only for files of people you trust. No other kind of file is ever
-        run.""",
+        """For a .pt2 source. To read such a file, torch runs parts of it, as Python does with pickles. False: torch
+        gets only parts that cannot run, and memplan refuses a file that needs more. True: torch reads the file as it
+        is, and the author of the file can run any command. Give True only for files of people you trust. No
+        other kind of file is ever run.""",
         switch("trust"),
     )
 
     device: Literal["cuda"] | None = option(
         None,
-        """"cuda", for a torch source: what eager torch runs on a GPU, estimated without one. It chooses the kernels of
-        attention and dropout, and offsets are multiples of 512. ``plan.notes`` says what is not known.""",
+        """"cuda", for a torch source: the ops that eager torch runs on a GPU, estimated without a GPU. Attention and
+        dropout have the kernels of CUDA, and offsets are multiples of 512. ``plan.notes`` says what is not known.""",
         device_of,
     )
 
     optimizer: Any = option(
         None,
-        """With ``train=True``: whose step follows the backward pass. A ``torch.optim.Optimizer`` of the network's
-        parameters; or a class or function that makes one from a list of parameters, such as ``torch.optim.AdamW``;
-        or its name in torch.optim. Gradients then die in the updates, and the loss is the only output. Updates are
-        those of torch for one tensor at a time (``foreach=False, fused=False``). States are weights:
-        `fc.weight.exp_avg`.""",
+        """With ``train=True``: the optimizer whose step follows the backward pass. A ``torch.optim.Optimizer`` of the
+        network's parameters; or a class or function that makes one from a list of parameters, such as
+        ``torch.optim.AdamW``; or its name in torch.optim. Gradients then die in the updates, and the loss is the only
+        output. Updates are those of torch for one tensor at a time (``foreach=False, fused=False``). States are
+        weights: `fc.weight.exp_avg`.""",
     )
 
     keep_gradients: bool = option(
@@ -105,7 +105,7 @@ class Reading(Record):
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Sharing(Record):
-    """What gets a place in the arena, at which multiples, and what may share bytes."""
+    """Which tensors get a place in the arena, how they are aligned, and which may share bytes."""
 
     place: Collection[str] = option(
         PLACED,
@@ -131,7 +131,7 @@ class Sharing(Record):
     disable_inplace_ops: Collection[str] = option(
         (),
         """Types of ops that may not write in place: "Add", "aten.add.Tensor". "aten.add" stands for all its overloads.
-        Types that the graph does not have are allowed, but for those that look misspelt; so it is with
+        Types that the graph does not have are allowed, unless they look misspelt. The same holds for
         `inplace_ops`.""",
         lambda value: names(value, "disable_inplace_ops"),
     )
@@ -165,12 +165,12 @@ class Layout(Record):
     reserved: Sequence[Sequence[Any]] = option(
         (),
         """Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps [first,
-        last). Those of a graph are its ops, in the order in which they run.""",
+        last). The steps of a graph are its ops, in the order in which they run.""",
     )
 
     together: Sequence[Sequence[Any]] = option(
         (),
-        """Rows (a, b, distance): b begins so many bytes after a, or before it if negative. (a, b): at one address.""",
+        """Rows (a, b, distance): b begins `distance` bytes after a; before a if negative. (a, b): at one address.""",
     )
 
     contiguous: Sequence[Sequence[str]] = option(
@@ -185,36 +185,37 @@ class Layout(Record):
 
     exclude: Collection[str] = option(
         (),
-        """Names of tensors that have no place in the arena: they lie where the caller has put them, with all that
-        shows their bytes. They share no bytes by choice. Of a problem, buffers that are left out.""",
+        """Names of tensors that have no place in the arena: they and their views lie where the caller has put them.
+        They share no bytes by choice. For a problem, names of buffers that are left out.""",
         lambda value: names(value, "exclude"),
     )
 
     exclusive: Sequence[Sequence[Sequence[str]]] = option(
         (),
         """Rows of branches, each a list of names of ops or, for a problem, of buffers: a run takes one branch of a
-        row. What two of them make may share bytes. A row inside of a branch of another comes after that.""",
+        row. Buffers of two branches may share bytes. A row that lies inside a branch of another comes after that
+        other row.""",
     )
 
 
 @documented
 @dataclass(frozen=True, kw_only=True)
 class Search(Record):
-    """In which order ops run, in which memories, how long a search takes, from where it begins, and who hears of it."""
+    """The order of the ops, the pools, the limits of a search, where it begins, and which functions it calls."""
 
     order: str = option(
         "given",
         """The order in which the ops of a graph run: a name from `orders()`, with parameters as in
-        "windows:start=newest". "given" is that of the source. "best" is the one of the least load that is found;
-        the plan is never worse than that of the given order. Any other is taken as it is, and may be worse. Whoever
-        runs the graph has to keep to `plan.order`, as `plan.run` does.""",
+        "windows:start=newest". "given" is the order of the source. "best" is the order of the least load that is
+        found; its plan is never worse than that of the given order. Any other order may be worse. A runtime has to
+        keep to `plan.order`, as `plan.run` does.""",
         check_order,
     )
 
     barrier: Collection[str] = option(
         (),
-        """Names of ops that keep their place in any order: all ops listed before one of them stay before it, and all
-        behind it stay behind. The graph of the plan says so by `after`.""",
+        """Names of ops that keep their place in any order: all ops listed before such an op stay before it, and all
+        ops after it stay after it. In the graph of the plan, `after` has these waits.""",
         lambda value: names(value, "barrier"),
     )
 
@@ -228,7 +229,7 @@ class Search(Record):
 
     pools: Sequence[Any] = option(
         (),
-        """Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that takes it, so that all
+        """Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that accepts it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
         `Plan.pools` has the pools, the cost, and a bound of it.""",
     )
@@ -241,30 +242,30 @@ class Search(Record):
 
     price: Sequence[tuple[str, str, int]] = option(
         (),
-        """Rows (a, b, price): what it costs if these two share bytes, one after the other. The plan costs as little as
-        memplan can find within the capacity, and then peaks as low. ``plan.pricing`` has the price, and what is
-        proven.""",
+        """Rows (a, b, price): the price if these two share bytes, one after the other. The plan costs as little as
+        memplan can find within the capacity; among such plans, it peaks as low as memplan can find.
+        ``plan.pricing`` has the price, and the proven bounds.""",
     )
 
     keep: Any = option(
         None,
-        """An earlier plan, or offsets by name. The plan found is changed until as many buffers as memplan can lie
-        where they did, and peaks no higher, or within the capacity if there is one. ``plan.moved`` names the
-        others, and at least ``plan.moved_bound`` have to move. Of a time limit, half is for each of the two.""",
+        """An earlier plan, or offsets by name. memplan finds a plan, and then changes it so that few buffers
+        lie elsewhere than before. The peak stays as low, or within the capacity if there is one. ``plan.moved``
+        names the buffers that moved; at least ``plan.moved_bound`` have to. Each part has half of a time limit.""",
     )
 
     start: Any = option(
         None,
-        """An earlier plan, or offsets by name, from which a search begins. What does not fit any more is mended first.
-        The plan found is never worse than that; if nothing better is found, its `winner` is "start". Planners that
-        do not search refuse.""",
+        """An earlier plan, or offsets by name, from which a search begins. memplan first moves the buffers that do not
+        fit any more. The result is never worse than that plan; if it is that plan, its `winner` is "start". Planners
+        that do not search refuse `start`.""",
     )
 
     time_limit: float | None = option(
         None,
         """Seconds. Planners that search then keep their best plan so far: auto, valley, squeaky_wheel, beam,
-        exhaustive, hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. The
-        others have no plan before they end; if that takes longer, TimeLimitError is raised. Without a time limit,
+        exhaustive, hill_climb, somas, cp_sat. A search that has no plan of its own yet gives that of first_fit. Other
+        planners have no plan before they end; if they take longer, TimeLimitError is raised. Without a time limit,
         "auto" ends after its effort, counted in work, as in "auto:effort=100000000".""",
         lambda value: seconds(value, "time_limit"),
     )
@@ -277,8 +278,8 @@ class Search(Record):
 
     threads: int = option(
         1,
-        """Of a search that uses several. For one seed, the plan is the same for any number of them. With "cp_sat" only
-        the peak is the same, and not even that if a time limit ends the search.""",
+        """Threads, for a search that uses several. For one seed, the plan is the same for any number of threads. With
+        "cp_sat" only the peak is the same, and not even that if a time limit ends the search.""",
         lambda value: integer(value, "threads", 1, 2**31 - 1),
     )
 
@@ -301,7 +302,7 @@ class Search(Record):
     on_interrupt: Literal["keep", "raise"] = option(
         "keep",
         """What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise"
-        raises KeyboardInterrupt. So does "keep" if there is no plan yet, at the second Ctrl-C, and with planners
-        that do not search. Signals reach the main thread only.""",
+        raises KeyboardInterrupt. "keep" also raises it if there is no plan yet, at the second Ctrl-C, and with
+        planners that do not search. Signals reach the main thread only.""",
         interrupting,
     )
