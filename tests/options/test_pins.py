@@ -240,7 +240,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert memplan.read_problem(out).pins.tolist() == [1024, 16]
     assert run("plan", out, "--plot", tmp_path / "p.svg", "--highlight", "a") == 0
     assert run("plan", out, "--no-pins") == 0
-    assert "peak     20 B" in capsys.readouterr().out
+    assert "peak     20 bytes" in capsys.readouterr().out
     assert run("verify", out, out) == 0
     assert run("plan", "example:gpt2_infer", "--no-pins") == 2
     assert "--no-pins needs a .csv file, got example:gpt2_infer" in capsys.readouterr().err

@@ -72,4 +72,5 @@ def options_of(*records: type[Record]) -> Iterator[Any]:
 
 
 def _is_default(record: Record, one: Any) -> bool:
-    return getattr(record, one.name) is one.default
+    value = getattr(record, one.name)
+    return value is one.default or (type(value) in (int, str, bool) and value == one.default)

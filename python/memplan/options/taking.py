@@ -84,7 +84,8 @@ def request(function: str, given: Mapping[str, Any]) -> Request:
             )
         parts[_RECORD_OF[name]][name] = value
     found = Request(*(made(record, parts[record]) for record in RECORDS))  # type: ignore[arg-type]
-    _check_together({name for name, value in given.items() if not _is_nothing(value)}, found.reading)
+    said = {name for part in found for name, value in part.given().items() if not _is_nothing(value)}
+    _check_together(said, found.reading)
     return found
 
 
