@@ -140,12 +140,4 @@ def _aligned(problem: _core.Problem, alignment: int) -> _core.Problem:
     stricter = [math.lcm(value, alignment) for value in values.tolist()]
     if max(stricter, default=1) >= 2**63:
         raise ValueError(f"alignment {alignment} and the buffers' own have no common multiple that fits int64")
-    column = np.array(stricter, dtype=np.int64)[inverse]
-    return (
-        _core.Problem(
-            problem.size, problem.first, problem.last, column, problem.names or None, problem.parts, problem.conflicts
-        )
-        .with_branches(problem.branches)
-        .with_pins(problem.pins, problem.reserved)
-        .with_together(problem.together)
-    )
+    return problem.replace(alignment=np.array(stricter, dtype=np.int64)[inverse])
