@@ -23,6 +23,7 @@ from memplan.draw import bands
 from memplan.draw.away import MOST_ARROWS, stacked
 from memplan.draw.colours import PALETTE, colouring
 from memplan.plans.returns import returns_of
+from memplan.printing.units import seconds
 from plans.test_buffer_info import GRAPH
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
@@ -225,7 +226,7 @@ def test_a_page_of_what_the_plans_do_not_have(tmp_path: Path) -> None:
 def test_the_heading_has_the_figures(opened: Opened) -> None:
     plan = memplan.plan(PROBLEM, "greedy_by_size")
     heading = opened(plan).inner_text("table")
-    for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", f"{plan.seconds:.3g} s"):
+    for figure in ("greedy_by_size", "900.00 KiB", "1000.00 KiB", "none: proven optimal", seconds(plan.seconds)):
         assert figure in heading
 
 

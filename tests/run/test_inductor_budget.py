@@ -237,7 +237,7 @@ def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPat
     assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
     assert asked == [4000, 3400]
     assert len(loaded_since(before)) == 2
-    with pytest.raises(memplan.InfeasibleError, match=r"fits 3,200 bytes as Inductor fuses it; .* holds 3,650 at once"):
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds 3,650"):
         compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 3200)
     assert len(loaded_since(before)) == 2
 
