@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "memplan/plan.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
@@ -125,7 +126,7 @@ bool PriceSearch::place_all(std::span<const Index> order, double weight, const D
 
 void PriceSearch::begin_greedily(std::int64_t work, const Deadline& deadline, const OnBetter& better) {
   constexpr int kKeys = 3, kMostOrders = 24;
-  const std::int64_t end = this->work() + work;
+  const std::int64_t end = end_of_work(this->work(), work);
   std::vector<Index> order = movable_;
   std::vector<double> key(at(problem_.count()));
   for (int how = 0; how < kMostOrders && this->work() < end && best_price_ > 0; ++how) {

@@ -22,6 +22,11 @@ namespace memplan {
 
 inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
+// Where that much more work ends, counted as `done` is; kEndless stays endless.
+inline std::int64_t end_of_work(std::int64_t done, std::int64_t more) {
+  return more > kEndless - done ? kEndless : done + more;
+}
+
 // What a run within a capacity ends with.
 enum class Decision { found, infeasible, undecided };
 

@@ -27,7 +27,7 @@ EjectionSearch::EjectionSearch(const Problem& problem, std::uint64_t seed, const
       share_(kFirstStep) {}
 
 bool EjectionSearch::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
-  const std::int64_t end = work_ + work;
+  const std::int64_t end = end_of_work(work_, work);
   if (best.peak < best_peak_) {
     best_.assign(best.offsets.begin(), best.offsets.end());
     best_peak_ = best.peak;

@@ -53,7 +53,7 @@ OrderSearch::Order OrderSearch::order_of(std::size_t start, std::span<const Byte
 }
 
 bool OrderSearch::step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) {
-  const std::int64_t end = work_ + work;
+  const std::int64_t end = end_of_work(work_, work);
   if (best.peak < best_peak_) {
     best_.assign(best.offsets.begin(), best.offsets.end());
     best_peak_ = best.peak;

@@ -76,7 +76,7 @@ bool PairSqueeze::step(const Incumbent& best, Bytes enough, std::int64_t work, c
     part->peak = peak;
     for (const Index i : part->buffers) offsets_[at(i)] = best.offsets[at(i)];
   }
-  const std::int64_t end = work_ + work;
+  const std::int64_t end = end_of_work(work_, work);
   while (work_ < end && !deadline.passed()) {
     Part* const part = next(enough);
     if (part == nullptr) break;
@@ -100,7 +100,7 @@ void PairSqueeze::run(Part& part, Bytes enough, std::int64_t work, const Deadlin
   const Bytes gap = (part.peak - 1 - least) / step_;  // in steps: the highest target
   const Bytes target = part.runs++ % 2 == 0 || enough > part.lower_bound ? least : least + gap / 2 * step_;
   const std::int64_t before = part.search->work();
-  const auto outcome = part.search->run(target, {part.nodes, before + work, deadline});
+  const auto outcome = part.search->run(target, {part.nodes, end_of_work(before, work), deadline});
   work_ += part.search->work() - before + 1;
   if (outcome == Decision::infeasible) {
     part.lower_bound = std::max(part.lower_bound, target + step_);

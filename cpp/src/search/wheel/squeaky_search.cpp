@@ -8,6 +8,7 @@
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
 #include "placing/in_order.hpp"
+#include "search/search.hpp"
 
 namespace memplan {
 
@@ -149,7 +150,7 @@ bool SqueakySearch::place(Attempt& attempt, std::int64_t mending, const Deadline
 
 // Finds a place for a buffer among those placed so far.
 bool SqueakySearch::mend(Attempt& attempt, Index out, std::int64_t work_allowed, const Deadline& deadline) {
-  const std::int64_t end = work() + work_allowed;
+  const std::int64_t end = end_of_work(work(), work_allowed);
   for (std::uint64_t run = 1; work() < end && !deadline.passed(); ++run) {
     if (run == 1) {
       repair_.begin(attempt.offsets, {out}, attempt.ranks, attempt.target, attempt.fit, deadline);
@@ -186,7 +187,7 @@ void SqueakySearch::resume(Attempt attempt, std::int64_t work_allowed, const Dea
   repair_.keep_turns();
   active_ = true;
   descending_ = false;
-  slice_end_ = work() + work_allowed;
+  slice_end_ = end_of_work(work(), work_allowed);
 }
 
 // Repairs the best plan at a target part of the way to the bound.
@@ -239,7 +240,7 @@ void SqueakySearch::next_attempt(const Deadline& deadline) {
 bool SqueakySearch::step(std::int64_t work_allowed, const Deadline& deadline, Bytes enough) {
   const Bytes before = peak_;
   try {
-    work_until(work() + work_allowed, deadline, std::max(enough, bound_));
+    work_until(end_of_work(work(), work_allowed), deadline, std::max(enough, bound_));
   } catch (const EndedError&) {
   }
   return peak_ < before;
