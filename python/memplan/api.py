@@ -14,7 +14,7 @@ from .importers import Captured, Network, captured, read_once
 from .importers.plan_files import read_plan as plan_of_file
 from .options.barriers import with_barriers
 from .options.checks import integer
-from .options.taking import is_ranged, request
+from .options.taking import is_ranged, naming_options, request
 from .planning.orders import check_order
 from .planning.registry import check_planner
 from .proofs.order_bound import OrderBound, order_bound_of
@@ -71,6 +71,7 @@ def capture(source: Any, **reading: Unpack[CaptureOptions]) -> Network | _core.P
     return read_once(source, reading)
 
 
+@naming_options
 def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> Plan:
     """Give every buffer of a source an offset in one arena: ``memplan.plan(model, args=(x,), train=True)``.
 
@@ -83,15 +84,10 @@ def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> 
     options
         By name, in any order. `help` of a record explains its own:
 
-        - `memplan.options.Reading`, how the source is read: `args`, `kwargs`, `train`, `dims`, `inclusive`,
-          `inplace_ops`, `trust`, `device`, `optimizer`, `keep_gradients`
-        - `memplan.options.Sharing`, which tensors are placed and may share bytes: `place`, `alignment`, `inplace`,
-          `disable_inplace_ops`, `donate`, `zero_copy`
-        - `memplan.options.Layout`, where things must lie: `pin`, `reserved`, `together`, `contiguous`, `apart`,
-          `exclude`, `exclusive`
-        - `memplan.options.Search`, how to search, and in which pools: `order`, `barrier`, `capacity`, `pools`,
-          `accesses`, `price`, `keep`, `start`, `time_limit`, `seed`, `threads`, `on_improvement`, `on_order`,
-          `on_interrupt`
+        - `memplan.options.Reading`, how the source is read
+        - `memplan.options.Sharing`, which tensors are placed and may share bytes
+        - `memplan.options.Layout`, where things must lie
+        - `memplan.options.Search`, how to search, and in which pools
 
     Returns
     -------

@@ -240,7 +240,7 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
         ([LIFETIMES, "--alignment", str(2**63)], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),
-        ([LIFETIMES, "--time-limit", "0"], "--time-limit: must be > 0 seconds, got '0'"),
+        ([LIFETIMES, "--time-limit", "0"], "--time-limit: must be > 0 seconds, got 0.0"),
         ([LIFETIMES, "--threads", "0"], "--threads: must be >= 1"),
         ([LIFETIMES, "--threads", str(2**40)], "--threads: must"),
         ([LIFETIMES, "--seed", "-1"], "--seed: must"),

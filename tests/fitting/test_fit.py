@@ -385,4 +385,3 @@ def test_the_command_prints_and_writes(tmp_path: Any, capsys: pytest.CaptureFixt
     assert (tmp_path / "plan.svg").exists()
     assert main(["fit", str(source), "--capacity", "10"]) == 1
     assert "needs" in capsys.readouterr().err
-    assert main(["fit", str(source), "--capacity", "450", "--order", "best"]) == 2

@@ -12,6 +12,7 @@ import torch
 
 import memplan
 from memplan import cli
+from memplan.options import written
 
 
 class Traced(torch.nn.Module):
@@ -116,7 +117,7 @@ def test_offers(name: Any, known: list[str], said: str) -> None:
         ("plan --place intermediates", "did you mean 'intermediate'?"),
         ("plan --capacity 2GG", "did you mean '2GiB'?"),
         ("plan --time-limit soon", "argument --time-limit: must be > 0 seconds, got 'soon'"),
-        ("plan --threads 0", "argument --threads: must be >= 1 and at most 2147483647, got '0'"),
+        ("plan --threads 0", "argument --threads: must be >= 1 and at most 2147483647, got 0"),
         ("fit --capacity 2GG", "did you mean '2GiB'?"),
         ("fit --capacity 1 --allow recompte", "did you mean 'recompute'?"),
         ("largest --budget 60% --dim b", "it is not known here what this is a share of"),
@@ -139,7 +140,7 @@ def test_commands_refuse_it_unread(
 
 
 def test_sizes_between_commas(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.values.dims(["b=2,s=64", "t=1:4"]) == {"b": 2, "s": 64, "t": (1, 4)}
+    assert written.dims(["b=2,s=64", "t=1:4"]) == {"b": 2, "s": 64, "t": (1, 4)}
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite", ".json", ".csv", ".pt2", ".pickle"])

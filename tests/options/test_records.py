@@ -13,7 +13,8 @@ import pytest
 import memplan
 from memplan.options import keywords
 from memplan.options.declaring import options_of
-from memplan.options.taking import EXCLUDED, NEEDED, OF_GRAPHS, RANGED, RECORDS, TAKES, request
+from memplan.options.records import RANGED
+from memplan.options.taking import EXCLUDED, NEEDED, OF_GRAPHS, RECORDS, TAKES, request
 
 ALL = {one.name for one in options_of(*RECORDS)}
 

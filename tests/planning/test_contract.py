@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import memplan
-from builders.paths import DATA, ROOT
+from builders.paths import DATA
 from builders.registered import END_WITH_THEIR_BEST, NAMES, PLANNERS, SEARCHES, SEEDED_BY_THREADS, SHORT, brief
 from oracles import plain as oracle
 
@@ -223,9 +223,3 @@ def test_a_feature_is_supported_or_refused_by_name(row: memplan.PlannerInfo, fea
         memplan.UnsupportedError, match=f"planner '{row.name}' does not support {feature}, which this pr"
     ):
         memplan.plan(problem, row.name)
-
-
-@pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)
-def test_the_page_of_comparisons_has_the_row(row: memplan.PlannerInfo) -> None:
-    page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
-    assert f"| `{row.name}` | {row.title} | {row.source} |" in page

@@ -30,7 +30,7 @@ SIDE = 7  # a stream
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stand-in. A name of its own for each run of the tests: a library is loaded once."""
     path: Path = tmp_path_factory.mktemp("cuda") / "libcudart.so.12"
-    source = TESTS / "cpp" / "stub_cudart.cpp"
+    source = TESTS / "run" / "stub_cudart.cpp"
     subprocess.run(["c++", "-std=c++20", "-O1", "-shared", "-fPIC", str(source), "-o", str(path)], check=True)
     return path
 

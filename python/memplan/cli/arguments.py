@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
+from ..options import Layout, Reading, Search, Sharing, written
 from ..planning.orders import order_names
 from ..planning.registry import planner_names as known_planners
 from ..text import one_line
@@ -40,8 +41,8 @@ def epilog(examples: str) -> str:
     return "examples:\n" + "".join(f"  {line}\n" for line in examples.strip().splitlines())
 
 
-def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
-    """SOURCE, and how it is read and turned into buffers; see `capture` and `planning`."""
+def add_source(command: argparse.ArgumentParser, many: bool = False, function: str = "plan") -> None:
+    """SOURCE, and what `function` takes to read it and turn it into buffers; see `capturing` and `planning`."""
     text = (
         "a model (.onnx, .tflite, .pt2 or .json), a list of lifetimes (.csv), a memory snapshot of torch (.pickle), or "
         "example:NAME, such as example:gpt2_train"
@@ -51,25 +52,20 @@ def add_source(command: argparse.ArgumentParser, many: bool = False) -> None:
     else:
         command.add_argument("source", metavar="SOURCE", help=text)
     group = command.add_argument_group("how the source is read")
-    add_reading(group)
-    group.add_argument(
-        "--no-pins", action="store_true", help="of a .csv file: ignore its offsets, to which buffers are pinned"
-    )
-    _add(flags.LIFETIMES, group)
+    flags.add(group, function, Reading)
+    if function == "plan":
+        group.add_argument(
+            "--no-pins", action="store_true", help="of a .csv file: ignore its offsets, to which buffers are pinned"
+        )
     placing = command.add_argument_group("what is placed, and what may share bytes")
-    _add((*flags.OPS, *flags.PLACING), placing)
-    if not many:
+    flags.add(placing, function, Sharing, Layout)
+    if function == "plan" and not many:
         _add_order(placing)
 
 
 def add_reading(group: Group) -> None:
-    """How a network is read; see `reading`."""
-    _add(flags.READING, group)
-
-
-def _add(rows: Iterable[flags.Flag], group: Group) -> None:
-    for flag in rows:
-        flag.add(group)
+    """How a network is read; see `capturing`."""
+    flags.add(group, "capture", Reading, but=("inclusive", "inplace_ops"))
 
 
 def _add_order(group: Group) -> None:
@@ -101,16 +97,16 @@ def search_group(command: argparse.ArgumentParser) -> Group:
     return command.add_argument_group("how it is planned")
 
 
-def add_search(group: Group) -> None:
-    """What bounds a search."""
-    _add(flags.SEARCH, group)
+def add_search(group: Group, function: str = "plan") -> None:
+    """What `function` takes to search."""
+    flags.add(group, function, Search)
 
 
 def captured(options: argparse.Namespace, source: str | Snapshot) -> Network | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 
-    if options.no_pins:
+    if getattr(options, "no_pins", False):
         from ..importers.csv import read_problem
 
         if not isinstance(source, str) or not source.lower().endswith(".csv"):
@@ -120,19 +116,13 @@ def captured(options: argparse.Namespace, source: str | Snapshot) -> Network | P
 
 
 def capturing(options: argparse.Namespace) -> dict[str, Any]:
-    """What `memplan.capture` takes, of what `add_source` lets its user say."""
-    return flags.given((*flags.READING, *flags.LIFETIMES, *flags.OPS), options)
-
-
-def reading(options: argparse.Namespace) -> dict[str, Any]:
-    """How a network is read, as `add_reading` let its user say."""
-    return flags.given(flags.READING, options)
+    """What `memplan.capture` takes, of what `add_source` or `add_reading` lets its user say."""
+    return flags.given(options, Reading)
 
 
 def planning(options: argparse.Namespace) -> dict[str, Any]:
-    """What `memplan.plan` takes, of what `add_source` and `add_search` let their user say."""
-    rows = [flag for flag in (*flags.PLACING, *flags.SEARCH) if hasattr(options, flag.place)]
-    return flags.given(rows, options)
+    """What functions take besides, of what `add_source` and `add_search` let their user say."""
+    return flags.given(options, Sharing, Layout, Search)
 
 
 def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:
@@ -155,9 +145,9 @@ def check_picture(target: Path | None) -> None:
 
 def has_range(options: argparse.Namespace) -> bool:
     """Whether a size is given as a range, as batch=1:64."""
-    return any(isinstance(size, tuple) for size in values.dims(options.dims).values())
+    return any(isinstance(size, tuple) for size in written.dims(options.dims).values())
 
 
 def largest_of(pairs: list[str]) -> list[str]:
     """The sizes as they were given, of a range the largest."""
-    return [f"{name}={size[1] if isinstance(size, tuple) else size}" for name, size in values.dims(pairs).items()]
+    return [f"{name}={size[1] if isinstance(size, tuple) else size}" for name, size in written.dims(pairs).items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .arguments import Commands, add_reading, new_command, reading
+from .arguments import Commands, add_reading, capturing, new_command
 from .terminal import INVALID, OK, readers_may_leave, waiting
 from .values import seconds, size
 
@@ -49,7 +49,7 @@ def _add_network(command: argparse.ArgumentParser) -> None:
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     if options.optimizer is not None and not options.train:
         raise ValueError("--optimizer needs --train: its step follows the backward pass")
-    return {**reading(options), "device": options.device}
+    return {**capturing(options), "device": options.device}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..files import write_text
+from ..options import written
 from ..plans.failing import InfeasibleError
 from ..text import one_of, printable
 from .arguments import (
     Commands,
     add_planner,
+    add_search,
     add_source,
     captured,
     check_picture,
@@ -23,7 +25,7 @@ from .arguments import (
     search_group,
 )
 from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
-from .values import capacity_or_least, names, seconds
+from .values import capacity_or_least
 
 if TYPE_CHECKING:
     from ..facade import Plan
@@ -39,7 +41,7 @@ def add(commands: Commands) -> None:
     text = "make a network fit into a capacity: ops run again instead of keeping what they made"
     command = new_command(commands, "fit", text, EXAMPLES)
     command.set_defaults(run=run)
-    add_source(command)
+    add_source(command, function="fit")
     search = search_group(command)
     search.add_argument(
         "--capacity",
@@ -69,7 +71,7 @@ def add(commands: Commands) -> None:
         "--overlap", type=float, default=0.0, metavar="X", help="share of moves that hides, in [0, 1] (default: 0)"
     )
     add_planner(search)
-    search.add_argument("--time-limit", type=seconds, metavar="S", help="end the search after so many seconds")
+    add_search(search, "fit")
     files = command.add_argument_group("files to write")
     files.add_argument("--graph", type=Path, metavar="F", help="the changed graph as a graph dict, JSON")
     files.add_argument("--json", type=Path, metavar="F", help="the plan with its changes as JSON")
@@ -83,7 +85,7 @@ def _ways(text: str) -> list[str]:
     """What may be done, between commas."""
     from ..fitting.fit import WAYS
 
-    for way in (found := names(text)):
+    for way in (found := written.names(text)):
         if way not in WAYS:
             raise argparse.ArgumentTypeError(one_of("it", WAYS, way).removeprefix("it "))
     return found
@@ -95,8 +97,6 @@ def run(options: argparse.Namespace) -> int:
     from ..draw.page import require_bokeh, write_page
     from ..fitting.fit import check_ways
 
-    if options.order != "given":
-        raise ValueError("--order does not apply: --allow order tries another order")
     check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
     asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap")}

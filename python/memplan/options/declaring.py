@@ -6,7 +6,9 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from .written import names
 
 R = TypeVar("R", bound="Record")
 
@@ -28,7 +30,27 @@ class Record:
         return {one.name: getattr(self, one.name) for one in fields(self) if not _is_default(self, one)}
 
 
-def option(default: Any, text: str, check: Callable[[Any], Any] | None = None) -> Any:
+class Flag(NamedTuple):
+    """An option on the command line. Without a metavar it is a switch: ``--no-NAME`` where it is on by default."""
+
+    metavar: str | None
+    help: str
+    read: Callable[[str], Any] = names  # what is written as a value, which the option's check gets
+    many: bool = False  # may be repeated
+    made: Callable[[Any], Any] | None = None  # what the option is given for what was read, instead of a check
+    name: str | None = None  # where it has another name than the option
+
+
+def option(
+    default: Any,
+    text: str,
+    check: Callable[[Any], Any] | None = None,
+    *,
+    flag: Flag | None = None,
+    excludes: Mapping[str, str] | None = None,
+    needs: tuple[str, str] | None = None,
+    graphs_only: str = "",
+) -> Any:
     """A field of a record.
 
     Parameters
@@ -40,8 +62,17 @@ def option(default: Any, text: str, check: Callable[[Any], Any] | None = None) -
     check
         Returns the value as it is kept, or raises TypeError or ValueError: what was expected, and what came. None: what
         is right depends on the source.
+    flag
+        The option on the command line, if it has one.
+    excludes
+        Options that it does not go with, each with a reason or "".
+    needs
+        An option that it needs, and an example of that.
+    graphs_only
+        What problems have instead, if only graphs have it.
     """
-    return field(default=default, metadata={"text": inspect.cleandoc(text), "check": check})
+    about = {"check": check, "flag": flag, "excludes": excludes or {}, "needs": needs, "graphs_only": graphs_only}
+    return field(default=default, metadata={"text": inspect.cleandoc(text), **about})
 
 
 def documented(cls: type[R]) -> type[R]:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..inplace_ops import checked as checked_types
 from ..kinds import PLACED
 from ..planning.orders import check_order
 from ..sizes import budget_of, in_bytes
+from . import written
 from .checks import by_name, callback, checked_place, device_of, integer, interrupting, names, seconds, switch
-from .declaring import Record, documented, option
+from .declaring import Flag, Record, documented, option
 
 if TYPE_CHECKING:
     from .. import _core
+
+RANGED = "dims in a range"  # as if it were an option
 
 
 def _capacity(value: Any) -> Any:
@@ -46,6 +50,7 @@ class Reading(Record):
         False,
         """For a torch source: trace forward and backward jointly. The loss and the gradients are the outputs.""",
         switch("train"),
+        flag=Flag(None, "of a .pt2 file: plan the forward and the backward pass together"),
     )
 
     dims: Mapping[str, Any] | None = option(
@@ -53,12 +58,20 @@ class Reading(Record):
         """Sizes of symbolic dimensions, by name. Each needs a size, unless `args` have it; the error lists those
         without one. In `plan`, a size may be a range, as ``{"batch": (1, 64)}``: see docs/methods.md.""",
         by_name("dims", "{'batch': 8}"),
+        flag=Flag(
+            "NAME=N,…",
+            "sizes of symbolic dimensions, such as batch=8 or batch=8,length=64, or a range such as batch=1:64",
+            str,
+            many=True,
+            made=written.dims,
+        ),
     )
 
     inclusive: bool = option(
         False,
         """For a .csv source: the end of a lifetime is the last step alive, not the step after it.""",
         switch("inclusive"),
+        flag=Flag(None, "of a .csv file: ends of lifetimes are the last step alive"),
     )
 
     inplace_ops: Collection[str] = option(
@@ -68,6 +81,11 @@ class Reading(Record):
         input must have the layout of the output. For graphs and graph dicts, they apply to ops that list no
         `inplace`.""",
         checked_types,
+        flag=Flag(
+            "TYPE,TYPE",
+            "let ops of these types too write their output over an input; 'default' is the table of the importers",
+            written.types,
+        ),
     )
 
     trust: bool = option(
@@ -77,6 +95,7 @@ class Reading(Record):
         is, and the author of the file can run any command. Give True only for files of people you trust. No
         other kind of file is ever run.""",
         switch("trust"),
+        flag=Flag(None, "of a .pt2 file: let torch run the code that it holds; only if you trust its author"),
     )
 
     device: Literal["cuda"] | None = option(
@@ -93,6 +112,11 @@ class Reading(Record):
         ``torch.optim.AdamW``; or its name in torch.optim. Gradients then die in the updates, and the loss is the only
         output. Updates are those of torch for one tensor at a time (``foreach=False, fused=False``). States are
         weights: `fc.weight.exp_avg`.""",
+        flag=Flag(
+            "NAME",
+            "with --train: end with the step of this optimizer of torch.optim, such as AdamW, in which gradients die",
+            str,
+        ),
     )
 
     keep_gradients: bool = option(
@@ -112,6 +136,12 @@ class Sharing(Record):
         """Kinds of tensors of a graph that get a place in the arena: any of "input", "weight", "intermediate",
         "output", "workspace".""",
         checked_place,
+        flag=Flag(
+            "KIND,KIND",
+            "kinds of tensors that get a place: input, weight, intermediate, output, workspace "
+            f"(default: {','.join(PLACED)})",
+        ),
+        graphs_only="a problem's buffers are all placed",
     )
 
     alignment: int | str = option(
@@ -119,6 +149,7 @@ class Sharing(Record):
         """Bytes, >= 1, as an integer or text such as "1KiB". Every offset is a multiple of it. If a Problem or a .csv
         has alignments of its own, the least common multiple holds.""",
         lambda value: in_bytes(value, "alignment", 1),
+        flag=Flag("N", "make every offset a multiple of so many bytes, such as 64 or 1KiB (default: 1)", str),
     )
 
     inplace: bool = option(
@@ -126,6 +157,7 @@ class Sharing(Record):
         """Let an op's output take the bytes of an input, if the op allows it, nothing reads the input later, and the
         load does not rise.""",
         switch("inplace"),
+        flag=Flag(None, "write no output over an input"),
     )
 
     disable_inplace_ops: Collection[str] = option(
@@ -134,12 +166,16 @@ class Sharing(Record):
         Types that the graph does not have are allowed, unless they look misspelt. The same holds for
         `inplace_ops`.""",
         lambda value: names(value, "disable_inplace_ops"),
+        flag=Flag("TYPE,TYPE", "write no output of ops of these types over an input, such as Gelu"),
+        graphs_only="a problem says which bytes its buffers need",
     )
 
     donate: Collection[str] = option(
         (),
         """Names of graph inputs whose bytes may be taken. An output that takes them lies where the input lies.""",
         lambda value: names(value, "donate"),
+        flag=Flag("NAME,NAME", "graph inputs that outputs may be written over; their values are lost"),
+        graphs_only="a problem says which bytes its buffers need",
     )
 
     zero_copy: bool = option(
@@ -148,6 +184,7 @@ class Sharing(Record):
         safe and the load does not rise. Other slices and parts are copied. "auto" also tries a plan in which
         nothing shares bytes by choice, and keeps it if it is better.""",
         switch("zero_copy"),
+        flag=Flag(None, "copy slices and the parts of concatenations: share no bytes"),
     )
 
 
@@ -160,27 +197,44 @@ class Layout(Record):
         None,
         """Offsets that tensors, workspaces ("conv1.workspace") or the buffers of a problem must have: by name, in
         bytes or as text such as "4KiB". Tensors named must have a place in the arena; see `place`.""",
+        flag=Flag(
+            "NAME=N",
+            "the offset that a tensor or buffer must have, such as x=4KiB, or x=sram:4KiB in a pool",
+            written.pin,
+            many=True,
+            made=dict,
+        ),
     )
 
     reserved: Sequence[Sequence[Any]] = option(
         (),
         """Ranges (begin, end) of the arena that nothing may use, or (begin, end, first, last) for the steps [first,
         last). The steps of a graph are its ops, in the order in which they run.""",
+        flag=Flag(
+            "A:B",
+            "bytes [A, B) that nothing may use, or A:B:FIRST:LAST for some steps; sram:A:B are those of a pool",
+            written.reserved,
+            many=True,
+            name="--reserve",
+        ),
     )
 
     together: Sequence[Sequence[Any]] = option(
         (),
         """Rows (a, b, distance): b begins `distance` bytes after a; before a if negative. (a, b): at one address.""",
+        flag=Flag("A,B,N", "b begins N bytes after a, or where a does if N is left out", written.distance, many=True),
     )
 
     contiguous: Sequence[Sequence[str]] = option(
         (),
         """Lists of names: each begins where the one before it ends.""",
+        flag=Flag("A,B", "each of these begins where the one before it ends", many=True),
     )
 
     apart: Sequence[Sequence[str]] = option(
         (),
         """Lists of names of which no two may share bytes, even one after the other.""",
+        flag=Flag("A,B", "no two of these share bytes, even one after the other", many=True),
     )
 
     exclude: Collection[str] = option(
@@ -188,6 +242,7 @@ class Layout(Record):
         """Names of tensors that have no place in the arena: they and their views lie where the caller has put them.
         They share no bytes by choice. For a problem, names of buffers that are left out.""",
         lambda value: names(value, "exclude"),
+        flag=Flag("X,Y", "tensors that have no place in the arena: they lie where the caller has put them"),
     )
 
     exclusive: Sequence[Sequence[Sequence[str]]] = option(
@@ -210,6 +265,7 @@ class Search(Record):
         found; its plan is never worse than that of the given order. Any other order may be worse. A runtime has to
         keep to `plan.order`, as `plan.run` does.""",
         check_order,
+        graphs_only="a problem has steps, and no ops",
     )
 
     barrier: Collection[str] = option(
@@ -217,6 +273,12 @@ class Search(Record):
         """Names of ops that keep their place in any order: all ops listed before such an op stay before it, and all
         ops after it stay after it. In the graph of the plan, `after` has these waits.""",
         lambda value: names(value, "barrier"),
+        flag=Flag(
+            "NAME,NAME",
+            "ops that keep their place in any order: all that is listed before one of them stays before it, and all "
+            "behind it stays behind",
+        ),
+        graphs_only="a problem has steps, and no ops",
     )
 
     capacity: int | str | None = option(
@@ -225,6 +287,7 @@ class Search(Record):
         its ops in the given order. The first plan that peaks at or below it is enough: auto, valley, squeaky_wheel,
         exhaustive, hill_climb, somas and cp_sat end there. The others run to their end.""",
         _capacity,
+        excludes={"pools": ": each pool has a capacity of its own"},
     )
 
     pools: Sequence[Any] = option(
@@ -232,12 +295,15 @@ class Search(Record):
         """Memories that tensors may lie in: a list of `Pool`. Each buffer lies in one pool that accepts it, so that all
         accesses cost least; among plans of equal cost, pools without a capacity peak as low as possible.
         `Plan.pools` has the pools, the cost, and a bound of it.""",
+        excludes={RANGED: ""},
     )
 
     accesses: Mapping[str, int] | Sequence[int] | None = option(
         None,
         """With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
         default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.""",
+        excludes={RANGED: ""},
+        needs=("pools", "pools=[memplan.Pool(...), ...]"),
     )
 
     price: Sequence[tuple[str, str, int]] = option(
@@ -245,6 +311,8 @@ class Search(Record):
         """Rows (a, b, price): the price if these two share bytes, one after the other. The plan costs as little as
         memplan can find within the capacity; among such plans, it peaks as low as memplan can find.
         ``plan.pricing`` has the price, and the proven bounds.""",
+        flag=Flag("A,B,N", "what it costs if these two share bytes", written.price, many=True),
+        excludes={"pools": "", "keep": "", RANGED: ""},
     )
 
     keep: Any = option(
@@ -252,6 +320,8 @@ class Search(Record):
         """An earlier plan, or offsets by name. memplan finds a plan, and then changes it so that few buffers
         lie elsewhere than before. The peak stays as low, or within the capacity if there is one. ``plan.moved``
         names the buffers that moved; at least ``plan.moved_bound`` have to. Each part has half of a time limit.""",
+        flag=Flag("PLAN", "an earlier plan, .json or .csv, of whose offsets few shall change", Path),
+        excludes={"pools": "", RANGED: ""},
     )
 
     start: Any = option(
@@ -259,6 +329,8 @@ class Search(Record):
         """An earlier plan, or offsets by name, from which a search begins. memplan first moves the buffers that do not
         fit any more. The result is never worse than that plan; if it is that plan, its `winner` is "start". Planners
         that do not search refuse `start`.""",
+        flag=Flag("PLAN", "an earlier plan, .json or .csv, from which a search begins", Path),
+        excludes={"pools": "", RANGED: ""},
     )
 
     time_limit: float | None = option(
@@ -268,12 +340,14 @@ class Search(Record):
         planners have no plan before they end; if they take longer, TimeLimitError is raised. Without a time limit,
         "auto" ends after its effort, counted in work, as in "auto:effort=100000000".""",
         lambda value: seconds(value, "time_limit"),
+        flag=Flag("S", "end a search after so many seconds, with its best plan", written.seconds),
     )
 
     seed: int = option(
         0,
         """For planners that use chance. The same seed gives the same plan.""",
         lambda value: integer(value, "seed", 0, 2**64 - 1),
+        flag=Flag("N", "for planners that use chance (default: 0)", written.whole),
     )
 
     threads: int = option(
@@ -281,6 +355,7 @@ class Search(Record):
         """Threads, for a search that uses several. For one seed, the plan is the same for any number of threads. With
         "cp_sat" only the peak is the same, and not even that if a time limit ends the search.""",
         lambda value: integer(value, "threads", 1, 2**31 - 1),
+        flag=Flag("N", "threads of a search (default: 1)", written.whole),
     )
 
     on_improvement: Callable[[Any], object] | None = option(
@@ -290,6 +365,7 @@ class Search(Record):
         Planners that do not search call it once. An exception that it raises ends the search, and is raised here.
         With `price` it is called with each plan that is cheaper, or as cheap and lower.""",
         lambda value: callback(value, "on_improvement", "a plan"),
+        excludes={"pools": "", RANGED: ""},
     )
 
     on_order: Callable[[_core.OrderProgress], object] | None = option(

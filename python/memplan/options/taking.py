@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from ..text import nearest
-from .declaring import Record, made
-from .records import Layout, Reading, Search, Sharing
+from .declaring import Record, made, options_of
+from .records import RANGED, Layout, Reading, Search, Sharing
 
+P = ParamSpec("P")
+R = TypeVar("R")
 RECORDS: tuple[type[Record], ...] = (Reading, Sharing, Layout, Search)
 _RECORD_OF = {name: record for record in RECORDS for name in record.names()}
-RANGED = "dims in a range"  # as if it were an option
 
 TAKES: dict[str, frozenset[str]] = {
     "capture": frozenset(Reading.names()),
@@ -31,26 +33,28 @@ OWN = {
     "compare": ("planners", "orders", "time_limit", "on_row", "on_interrupt"),
     "plan_many": ("planner", "shared", "each", "capacity", "time_limit", "seed", "threads"),
 }
+_ABOUT = {one.name: one.metadata for one in options_of(*RECORDS)}
 # An option, what it does not go with, and why.
-EXCLUDED = (
-    ("keep", "pools", ""),
-    ("start", "pools", ""),
-    ("price", "pools", ""),
-    ("price", "keep", ""),
-    ("capacity", "pools", ": each pool has a capacity of its own"),
-    ("on_improvement", "pools", ""),
-    *((option, RANGED, "") for option in ("pools", "accesses", "keep", "start", "price", "on_improvement")),
-)
+EXCLUDED = tuple((one, other, why) for one, about in _ABOUT.items() for other, why in about["excludes"].items())
 # An option, what it needs, and an example.
-NEEDED = (("accesses", "pools", "pools=[memplan.Pool(...), ...]"),)
+NEEDED = tuple((one, *about["needs"]) for one, about in _ABOUT.items() if about["needs"])
 # Options of graphs, and what a problem has instead.
-OF_GRAPHS = {
-    "order": "a problem has steps, and no ops",
-    "barrier": "a problem has steps, and no ops",
-    "place": "a problem's buffers are all placed",
-    "disable_inplace_ops": "a problem says which bytes its buffers need",
-    "donate": "a problem says which bytes its buffers need",
-}
+OF_GRAPHS = {one: about["graphs_only"] for one, about in _ABOUT.items() if about["graphs_only"]}
+
+
+def naming_options(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: each record that a docstring lists is followed by its options that the function takes."""
+    lines = []
+    for line in (function.__doc__ or "").splitlines():
+        lines.append(line)
+        for record in RECORDS:
+            if line.strip().startswith(f"- `memplan.options.{record.__name__}`"):
+                named = ", ".join(f"`{name}`" for name in record.names() if name in TAKES[function.__name__])
+                indent = " " * (len(line) - len(line.lstrip()))
+                text = f"{line.strip()}: {named}"
+                lines[-1:] = textwrap.wrap(text, 116, initial_indent=indent, subsequent_indent=indent + "  ")
+    function.__doc__ = "\n".join(lines)
+    return function
 
 
 class Request(NamedTuple):

@@ -1,0 +1,93 @@
+"""What is written behind flags, as values of options. ValueError says what was expected."""
+
+from __future__ import annotations
+
+import re
+
+from ..inplace_ops import INPLACE_OPS
+from ..sizes import in_bytes
+
+
+def names(text: str) -> list[str]:
+    """Names between commas."""
+    return [name for name in text.split(",") if name]
+
+
+def seconds(text: str) -> float:
+    """Seconds."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"must be > 0 seconds, got {text!r}") from None
+
+
+def whole(text: str) -> int:
+    """An integer."""
+    if not re.fullmatch(r"-?[0-9]{1,20}", text):
+        raise ValueError(f"must be an integer, got {text!r}")
+    return int(text)
+
+
+def size(text: str) -> int:
+    """A number of bytes, with a unit or without."""
+    try:
+        return in_bytes(text, "it", 0)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("it ")) from None
+
+
+def dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
+    """NAME=N, or a range NAME=N:M; several between commas."""
+    found: dict[str, int | tuple[int, int]] = {}
+    for pair in (pair for given in pairs for pair in given.split(",")):
+        name, equals, size = pair.rpartition("=")
+        sizes = size.split(":")
+        if not equals or not name or len(sizes) > 2 or not all(each.isdecimal() for each in sizes):
+            raise ValueError(
+                f"--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got {pair!r}"
+            )
+        found[name] = int(size) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
+    return found
+
+
+def types(text: str) -> set[str]:
+    """Types of ops; 'default' stands for the table of the importers."""
+    types = {name for name in text.split(",") if name}
+    return types - {"default"} | INPLACE_OPS if "default" in types else types
+
+
+def pin(text: str) -> tuple[str, int | tuple[str, int]]:
+    """NAME=N, or NAME=POOL:N."""
+    name, equals, place = text.rpartition("=")
+    if not equals or not name:
+        raise ValueError(f"takes NAME=N, such as x=4KiB, or NAME=POOL:N, got {text!r}")
+    pool, colon, offset = place.rpartition(":")
+    return name, (pool, size(offset)) if colon else size(offset)
+
+
+def reserved(text: str) -> tuple[int | str, ...]:
+    """BEGIN:END or BEGIN:END:FIRST:LAST; POOL: may stand before them."""
+    cells = text.split(":")
+    if len(cells) not in (2, 3, 4, 5):
+        raise ValueError(f"takes BEGIN:END or BEGIN:END:FIRST:LAST, or POOL: and these, got {text!r}")
+    pool, cells = cells[: len(cells) % 2], cells[len(cells) % 2 :]
+    steps = cells[2:]
+    if not all(re.fullmatch("-?[0-9]+", step) for step in steps):
+        raise ValueError(f"takes steps that are integers, got {text!r}")
+    return (*pool, *map(size, cells[:2]), *map(int, steps))
+
+
+def distance(text: str) -> tuple[str | int, ...]:
+    """A,B or A,B,N, where N may be negative."""
+    cells = text.split(",")
+    if len(cells) not in (2, 3):
+        raise ValueError(f"takes A,B or A,B,N, got {text!r}")
+    return (*cells[:2], *(-size(n[1:]) if n.startswith("-") else size(n) for n in cells[2:]))
+
+
+def price(text: str) -> tuple[str, str, int]:
+    """A,B,N."""
+    row = distance(text)
+    if len(row) != 3:
+        raise ValueError(f"takes A,B,N, got {text!r}")
+    return str(row[0]), str(row[1]), int(row[2])
