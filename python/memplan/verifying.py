@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from .plans.placed import Placed, offsets_of, outside_of, refuse_unknown
 from .plans.record import PlanRecord
 from .sizes import in_bytes
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options.keywords import VerifyOptions
+
 
 def verify(
     source: Any,
@@ -27,7 +32,7 @@ def verify(
     place: Collection[str] = PLACED,
     donate: Collection[str] = (),
     limit: int | None = LISTED,
-    **options: Any,
+    **options: Unpack[VerifyOptions],
 ) -> int:
     """Check a plan that any tool has made, by code that shares nothing with the planners; returns its peak in bytes.
 

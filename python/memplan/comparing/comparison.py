@@ -25,6 +25,9 @@ from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from typing_extensions import Unpack
+
+    from ..options.keywords import CompareOptions
 
 EXACT_SECONDS = 10.0  # for exact planners where neither planners nor a time limit are given
 SEARCHES_OF_AUTO = ("auto", "valley", "squeaky_wheel")
@@ -203,7 +206,7 @@ def compare(
     time_limit: float | None = None,
     on_row: Callable[[ComparisonRow], object] | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
-    **options: Any,
+    **options: Unpack[CompareOptions],
 ) -> Comparison:
     """Plan one source with many planners, in one order of its ops or in several.
 
@@ -247,11 +250,11 @@ def compare(
     request("plan", {"time_limit": time_limit, "on_interrupt": on_interrupt})
     if options.get("capacity") is not None:
         options["capacity"] = in_bytes(options["capacity"], "capacity")  # one for all planners, so no share of a peak
-    reading, options = without(options, "capture")
+    reading, planning = without(options, "capture")
     captured = read_once(source, reading)
     limits = dict(zip(names, time_limits(planners, names, time_limit), strict=True))
     rows: list[ComparisonRow] = []
-    for row in _rows(captured, limits, orders, options):
+    for row in _rows(captured, limits, orders, planning):
         rows.append(row)
         if row.interrupted or row.error == NOT_RUN:
             break

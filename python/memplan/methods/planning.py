@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..facade import Plan, as_plan
@@ -23,6 +23,11 @@ from ..text import offer
 from .result import MethodsPlan
 from .sharing import Known, Tensors, asked
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options.keywords import PlanManyOptions
+
 
 def plan_many(
     methods: Mapping[str, Any],
@@ -34,7 +39,7 @@ def plan_many(
     time_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
-    **options: Any,
+    **options: Unpack[PlanManyOptions],
 ) -> MethodsPlan:
     """Plan several methods, of which one runs at a time, in one arena: entry points of a model, prefill and decode.
 

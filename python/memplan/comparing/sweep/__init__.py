@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...options.taking import request, without
 from ..comparison import Comparison, checked_planners, time_limits
@@ -18,6 +18,11 @@ from .cells import Cell, Source, planned_cell
 from .log import SweepLog
 from .result import Sweep
 from .sources import options_as_json, read_sources
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ...options.keywords import CompareOptions
 
 __all__ = ["Sweep", "sweep"]
 
@@ -33,7 +38,7 @@ def sweep(
     csv: str | os.PathLike[str] | None = None,
     progress: bool = True,
     time_limit: float | None = None,
-    **options: Any,
+    **options: Unpack[CompareOptions],
 ) -> Sweep:
     """Plan many sources with many planners, several at a time.
 
