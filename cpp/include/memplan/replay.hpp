@@ -1,15 +1,15 @@
-// Replay: does a plan keep every value of a graph until it is last read? Walks the ops over a shadow of the
-// arena in which every range of bytes remembers which value was written there last.
+// Replay: does a plan keep every value of a graph until its last read? It walks through the ops, with a shadow of the
+// arena that remembers for each range of bytes which value was written there last.
 //
-//     arena   ├── t1 ──┤├──── t4 ────┤├ t2 ┤      op reads t1: all its bytes must still say t1
+//     arena   ├── t1 ──┤├──── t4 ────┤├ t2 ┤      op reads t1: all its bytes must still hold t1
 //
-// An output may land on an input of its own op only where the op says so: an overwrite, or in place at that very spot,
-// over an input of that very name.
-// A slice or a part of a concatenation that lies inside its whole is not written again and keeps the value that it had;
-// anywhere else it is a copy.
+// - An output may lie on an input of its own op only if the op says so: it overwrites the input, or may be written in
+//   place of it. In place counts for that input by its name, and at the address that the op says.
+// - A slice inside the tensor that it is cut from, or a part inside its concatenation, is not written again. Anywhere
+//   else it is a copy.
 //
-// Knows nothing of storages, lifetimes or problems and shares no code with the stages that do: it is the
-// second, independent check of a plan, and it catches mistakes of those stages too.
+// This is the second, independent check of a plan. It knows nothing of storages, lifetimes or problems, and shares no
+// code with the stages that do, so it catches their mistakes too.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,9 @@ inline constexpr Bytes kNotPlaced = -1;  // the offset of what the replay cannot
 
 // Where everything is.
 struct Addresses {
-  std::vector<Bytes> tensor;     // per tensor: bytes from the beginning of its region, or kNotPlaced
-  std::vector<Bytes> workspace;  // per op: bytes from the beginning of the arena, or kNotPlaced
-  std::vector<Index> region =
-      {};  // per tensor: kNone for the arena, or any number for a place outside; empty: all kNone
+  std::vector<Bytes> tensor;       // per tensor: bytes from the beginning of its region, or kNotPlaced
+  std::vector<Bytes> workspace;    // per op: bytes from the beginning of the arena, or kNotPlaced
+  std::vector<Index> region = {};  // per tensor: the arena (kNone), or the number of a place outside; empty: all kNone
 };
 
 struct ReplayOptions {

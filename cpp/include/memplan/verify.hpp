@@ -1,5 +1,5 @@
-// Verify: is this plan right for this problem? Written apart from every planner, on purpose: it shares neither code nor
-// data structures with them, so that a mistake there cannot hide itself here. But for a sort, whose result is checked.
+// Verify: is this plan right for this problem? It is written apart from every planner, so that a mistake there cannot
+// hide here too. It shares neither code nor data structures with planners, but for one sort, whose result it checks.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
 // FitModel: which items of a graph may leave the arena and come back, and what that takes.
 //
-// An item is bytes that live and die together (order/contents_model.hpp). A unit is what runs to make items again: the
-// op that made them and the ops that have changed them since. The items of an op come back together.
+// An *item* is bytes that live and die together (order/contents_model.hpp). A *unit* makes items again, all of them at
+// once. It is either an op with the ops that have changed its outputs since,
 //
 //     conv ──▶ bn ──▶ relu_ (changes bn's output)        units: {conv}, {bn, relu_}
 //
-// Or a unit is a tensor that is moved out as soon as all its bytes are final, and fetched.
+// or the fetch of a tensor that was moved out as soon as all its bytes were final.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,11 @@ namespace memplan {
 struct Unit {
   Index moved = kNone;       // the tensor that is fetched; then it has no ops
   std::vector<Index> ops;    // ascending: the op that makes the items, then those that change them
-  std::vector<Index> items;  // that come back: those that the ops make, but for what the caller keeps
+  std::vector<Index> items;  // that come back: those that the ops make, without those that the caller keeps
   std::vector<Index> needs;  // items of other units that the ops read
   double cost = 0;
-  double once = 0;  // what else the first time costs: to move it out
-  Index from = 0;   // it may run before op k of the order where from <= k <= until
+  double once = 0;  // the cost of moving the tensor out, paid once
+  Index from = 0;   // the unit may run right before op k of the order if from <= k <= until
   Index until = 0;
 };
 
@@ -34,7 +34,7 @@ struct Unit {
 struct Ways {
   bool recompute = true;
   std::optional<double> transfer = {};  // the cost of a byte that is moved, out or back
-  bool parts = false;                   // each item is moved on its own: no less than what tensors as a whole can do
+  bool parts = false;  // items are moved one by one instead of tensors, which costs no more: for bounds
 };
 
 class FitModel {
@@ -43,12 +43,13 @@ class FitModel {
   FitModel(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, const Ways& ways = {});
 
   Index op_count() const { return contents.op_count(); }
-  // Whether an item may be away from before the op that makes what is kept of it; the items of others never are.
+  // Whether an item may ever be away. It may not if it is there from the beginning, or if the caller keeps it from its
+  // maker on.
   bool may_leave(Index item) const {
     const Content& content = contents.items[at(item)];
     return content.maker != kNone && (!content.kept || content.kept_from > content.maker);
   }
-  // Whether an item is kept once so many ops have run.
+  // Whether an item has to stay for the caller, after `stage` ops have run.
   bool is_kept(Index item, Index stage) const {
     return contents.items[at(item)].kept && (!may_leave(item) || contents.items[at(item)].kept_from < stage);
   }
@@ -58,9 +59,9 @@ class FitModel {
 
   ContentsModel contents;
   std::vector<Unit> units;
-  std::vector<Index> unit_of_item;       // whose ops make it again; or kNone
+  std::vector<Index> unit_of_item;       // the unit whose ops make it again; or kNone
   std::vector<Index> fetch_of_item;      // the unit that fetches it; or kNone
-  std::vector<std::vector<Index>> uses;  // per item, ops that use it, its maker not among them; ascending
+  std::vector<std::vector<Index>> uses;  // per item, ops that use it, without its maker; ascending
 };
 
 // Per op, the roots of tensors that it changes. By `Again::changes`, and by overwrites.

@@ -1,8 +1,9 @@
-// Fewest moves: of some wishes, the fewest that have to go for the others to be kept.
+// Fewest moves: a wish is an offset that a buffer should keep. How many wishes have to go, so that all others can be kept?
 //
-// A core is a set of wishes that cannot all stay, so at least one wish of each core has to go. The search lets the fewest
-// wishes go that hit all known cores. If the others still cannot all stay, they hold a new core, which is made as small
-// as it gets, and the search goes on. Otherwise the moves are the fewest: any plan has to hit all cores.
+// A core is a set of wishes that cannot be kept together, so at least one wish of each core has to go. The search
+// chooses the fewest wishes that include one of each known core. If the others cannot be kept together, they contain a
+// new core. It is made as small as possible, and the search goes on. If they can, the chosen wishes are the fewest
+// moves, because every plan has to give up one wish of each core.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ class FewestMoves {
   enum class Answer { fits, cannot, unknown };
   static constexpr int kMostWishes = 64;
 
-  // `ask` says whether some wishes can all stay. `best`: so many moves are known to do.
+  // `ask` says whether some wishes can be kept together. `best` moves are known to be enough.
   FewestMoves(int wishes, int best, std::function<Answer(Set)> ask);
 
-  // Asks so often at most. Returns how many moves are needed at least: proven.
+  // Asks at most so many questions. Returns a proven lower bound of the moves.
   int run(int questions);
 
  private:

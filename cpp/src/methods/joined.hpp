@@ -1,7 +1,8 @@
-// Joined: methods as one problem. Their steps come one after another, and what stays is alive throughout.
+// Joined: several methods as one problem. The steps of the methods come one after another. A shared tensor is one buffer,
+// alive at all steps, whichever methods have it.
 //
-// What stays is one buffer, whichever methods have it. A method's buffer that holds nothing else is that buffer. One that
-// holds more lies at a fixed distance from it, and has a shape: only its other bytes are in use.
+// If a buffer of a method holds nothing but a shared tensor, the shared buffer stands for it. If it holds more, it lies at
+// a fixed distance from the shared buffer, and its shape has only its other bytes.
 #pragma once
 
 #include <span>
@@ -30,15 +31,15 @@ struct SharedBytes {
 };
 
 struct Joined {
-  Problem problem;                        // what stays; then the buffers of each method, as "method/buffer"
+  Problem problem;                        // shared tensors; then the buffers of each method, as "method/buffer"
   std::vector<std::vector<Index>> place;  // per method and buffer: which one of the problem it is
 };
 
 // The least common multiple of two alignments; throws ProblemError where int64 does not hold it.
 Bytes common_alignment(Bytes a, Bytes b);
 
-// Throws ProblemError where what stays is pinned to two offsets, or where all steps are more than int64 holds.
-// O(n log n) for the buffers, parts and conflicts of all, and for the parts of a buffer those that stay in it.
+// Throws ProblemError if a shared tensor is pinned to two offsets, or if int64 does not hold the number of all steps.
+// O(n log n) for n buffers, parts and conflicts, and O(parts · shared tensors) for a buffer with both.
 Joined joined(std::span<const MethodProblem> methods, std::span<const SharedBytes> shared);
 
 }  // namespace memplan

@@ -1,12 +1,13 @@
-// ContentsModel: what an order of ops has to hold: each content once, from the op that makes it to the last that uses
-// it.
+// ContentsModel: what an order of ops has to hold. Each content counts once, from the op that makes it to the last op
+// that uses it.
 //
-// The state after a set S of ops that has all their predecessors (an ideal) depends on S alone: an item is alive if its
-// maker is in S, and a user of it is not, or the caller keeps it. While op v runs after S, these are needed:
+// Let S be a set of ops that has all their predecessors. A content is alive after S if its maker is in S, and either a
+// user of it is not in S, or the caller keeps it. So what is alive depends on S alone, not on the order within S. While
+// op v runs after S, these bytes are needed:
 //
 //     alive(S) + bytes that v makes + workspace of v - bytes of inputs that v is the last to use and may write over
 //
-// No plan whose ops run in that order needs less, whatever tensors share bytes.
+// A plan whose ops run in an order needs at least the most of these, whatever tensors share bytes.
 //
 // Bytes are counted as in sharing_bound: a slice and what it is cut from, or a part and its whole, count once.
 #pragma once
@@ -25,19 +26,18 @@ struct Content {
   Bytes bytes = 0;
   Index maker = kNone;             // kNone: there from the beginning
   std::vector<Index> users;        // other ops, ascending
-  bool kept = false;               // to the end
-  Index kept_from = kNone;         // the op whose output the caller gets: the maker, or one that shows it by a view
-  Index tensor = kNone;            // whose bytes they are, ...
-  Bytes begin = 0;                 // ... and the first of them
+  bool kept = false;               // by the caller, to the end
+  Index kept_from = kNone;         // the op whose output the caller gets: the maker, or an op that shows it by a view
+  Index tensor = kNone;            // the tensor whose bytes they are, ...
+  Bytes begin = 0;                 // ... and the first of these bytes
   std::vector<Index> roots;        // tensors in which it may lie: that one, and others that show it without a copy
-  std::vector<Index> spared = {};  // ops that read it by a name over which they may not write; ascending
+  std::vector<Index> spared = {};  // ops that read it as a tensor over which they may not write; ascending
 };
 
-// An output that may be written over inputs. `items` are what these inputs hold; the output takes bytes of the items
-// that die. If the op also reads an input by another name, some of its bytes stay as they are, there or in a copy.
+// An output that may be written over inputs. It takes bytes of their items that die at the op.
 struct Over {
   Bytes bytes;               // of the output
-  std::vector<Index> items;  // ascending
+  std::vector<Index> items;  // of these inputs, but for those that the op spares; ascending
 };
 
 // Whether the graph has a model: it has ops, all on one stream, and sums of its bytes stay within int64.
@@ -50,7 +50,7 @@ class ContentsModel {
 
   Index op_count() const { return static_cast<Index>(waits.size()); }
 
-  // At most so many bytes of inputs are written over by the op. dies(item): whether the op is the last to use it.
+  // The most bytes of inputs that the op can write over. dies(item): whether the op is the last to use it.
   template <class Dies>
   Bytes written_over(Index op, Dies&& dies) const {
     if (overs[at(op)].empty()) return 0;
@@ -72,7 +72,7 @@ class ContentsModel {
   std::vector<std::vector<Over>> overs;        // per op, outputs
   std::vector<std::vector<Index>> over_items;  // per op, items of all its overs; ascending
   std::vector<Bytes> making;                   // per op, bytes that it makes, with its workspace
-  std::vector<Bytes> over_at_most;             // per op, bytes of inputs that it may write over in some order
+  std::vector<Bytes> over_at_most;             // per op, the most bytes of inputs that it can write over in any order
 
  private:
   void add_items(const Graph& graph, const StorageOptions& options, std::span<const Shared> possible);

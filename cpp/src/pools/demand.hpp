@@ -1,8 +1,9 @@
-// Demand: which bytes groups use in which section of time; a section is a moment at which a largest set is in use.
+// Demand: how many bytes each group of buffers uses in each section of time. A section is a moment between a birth and
+// the next death.
 //
-// If all offsets in a pool are multiples of a number, and so are the begins of all parts, then whatever lies on a part
-// begins at such a multiple. So sizes count rounded up to that number, and so do the capacity and the room between
-// reserved bytes.
+// If a number divides all offsets in a pool, and all begins of parts, nothing can use the bytes between the end of a
+// part and the next multiple of this number. So sizes are rounded up to multiples, and so are the capacity and the room
+// between reserved bytes.
 #pragma once
 
 #include <span>
@@ -21,7 +22,7 @@ struct SectionUse {
 
 class Demand {
  public:
-  explicit Demand(const PoolProblems& problems);  // O(n log n), and sections times what is reserved
+  explicit Demand(const PoolProblems& problems);  // O(n log n + sections · reserved ranges)
 
   Index sections() const { return sections_; }
   std::span<const SectionUse> of(Index group) const {
@@ -29,7 +30,7 @@ class Demand {
   }
 
   Bytes bytes(const SectionUse& use, std::size_t pool) const { return align_up(use.bytes, unit_[pool]); }
-  // Bytes that are not reserved; of a pool that has a capacity.
+  // Of a pool that has a capacity: its bytes that are not reserved.
   Bytes capacity(std::size_t pool, Index section) const { return capacity_[pool][at(section)]; }
 
  private:

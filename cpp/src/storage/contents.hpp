@@ -1,10 +1,10 @@
-// Contents: what the bytes of storages show, and where these may lie, whatever tensors share bytes by choice.
+// Contents: where a value may lie, for bounds that hold whichever tensors share bytes by choice.
 //
-//     a ┌──────┐  concat ─▶ c ┌──────┬────┐        c shows the content of a and of b, be it a copy or not: what has to
-//     b ┌────┐ ┘              │ of a │of b│        be held at a step is each content once
+//     a ┌──────┐  concat ─▶ c ┌──────┬────┐        c shows the contents of a and b. It may lie in the same bytes, or be
+//     b ┌────┐ ┘              │ of a │of b│        a copy. A bound counts each content once, so it holds in both cases.
 //       └────┘                └──────┴────┘
 //
-// Storages are those in which nothing is shared by choice.
+// The storages below are those in which tensors share bytes only where they must.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@
 
 namespace memplan {
 
-// Whose content each storage shows: its own, or where it may be a slice or a concatenation, that of others.
+// Whose content each storage shows: its own, or if it may be a slice or a concatenation, that of others.
 class Contents {
  public:
-  // `graph` and `storages` outlive it. Concatenations beyond a million pieces in all are not known.
+  // `graph` and `storages` outlive it. It keeps a million pieces at most; concatenations beyond these are not known.
   Contents(const Graph& graph, const Storages& storages, std::span<const Shared> possible);
 
-  // Calls f(origin, begin, end) for the bytes [begin, end) of a storage, in their order; not at all where it is not
-  // known whose content they are.
+  // Calls f(origin, from, to) for each piece of the bytes [begin, end) of a storage, in their order: it shows the bytes
+  // [from, to) of the storage `origin`. No call if the storage is not known.
   template <class F>
   void for_each(Index storage, Bytes begin, Bytes end, F&& f) const {
     if (!known_[at(storage)]) return;
@@ -58,21 +58,21 @@ class Contents {
   std::size_t pieces_count_ = 0;
 };
 
-// Where the bytes of each storage may lie.
+// Where the bytes of each storage may lie: in the arena, or outside of it in an input, an output or a weight.
 class Whereabouts {
  public:
   Whereabouts(const Graph& graph, const Storages& storages, const StorageOptions& options,
               std::span<const Shared> possible);
 
-  // Whether a storage lies in the arena whatever is shared, or there or in a donated input.
+  // Whether a storage lies in the arena, or in a donated input, under every choice of sharing.
   bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }
-  bool perhaps_inside(Index storage) const;
+  bool perhaps_inside(Index storage) const;               // under some choice
   Bytes donated_bytes() const { return donated_bytes_; }  // of donated inputs that something may lie in
 
  private:
   struct Link {
     Index guest;
-    unsigned passes;  // where the host lies that the guest may lie too
+    unsigned passes;  // the places outside that the guest may lie in, if its host lies there
   };
 
   unsigned outside_alone(const Storage& storage, bool donated, bool near_output, const StorageOptions& options) const;

@@ -1,21 +1,23 @@
-// PairSearch: is there a plan within a capacity, for buffers of which only pairs are known (pairs.hpp)? Exact: it ends
-// with a plan, or with the proof that there is none, unless its effort runs out first.
+// PairSearch: is there a plan within a capacity? It looks at differences of offsets, pair by pair (pairs.hpp). Exact: it
+// ends with a plan, or with the proof that there is none, unless its effort runs out first.
 //
-// A state is a table of least differences: least[i][j] bytes at least lie between the offsets of i and j, the ground
-// and the capacity included. It is kept closed, so that least[i][j] is never below least[i][k] + least[k][j]. Then
+// A state is a table: item j lies at least least[i][j] bytes above item i. Address 0 is an item too, the *ground*, so
+// the table also has the lowest and the highest offset of each item. The table is closed: no least[i][j] is below
+// least[i][k] + least[k][j]. Then
 //
-//   - A pair keeps the ranges of differences that the table allows. Without any, the state is dead. The outermost ones
-//     raise the table.
-//   - The state is dead if a clique has less room than its bytes, or if a small clique of several alignments cannot be
-//     stacked in any order.
-//   - If a pair has ranges on both sides of a forbidden one, one side is tried, then the other.
+//   - A pair keeps the ranges of differences that the table allows. If none is left, the state is dead. The lowest and
+//     the highest range of a pair raise the table.
+//   - The state is dead if a clique has less room than bytes. It is dead, too, if a small clique of several alignments
+//     fits its room in no order.
+//   - If a pair has ranges below and above a forbidden one, the search tries one side, then the other.
 //
-// A state in which every pair has one range is a plan: each buffer lies as low as the table allows.
+// A state in which every pair has one range is a plan: each item lies as low as the table allows.
 //
-// The next pair is one with little room on either side, or one where the search died before. Runs differ by chance, and
-// are limited. Each knows where those before it died.
+// The search branches on a pair that has little room on both sides, or where states died before. Each run is limited. It
+// breaks ties by chance, and knows where the runs before it died.
 //
-// Complexity: exponential; a node O(n^2) for each difference that rises. Guarantee: exact, for all that a Problem has.
+// Complexity: exponential; a node takes O(n^2) for each entry of the table that rises. Guarantee: exact, for all that a
+// Problem has.
 // Source: memplan. Disjunctions of differences, closed: Dechter, Meiri and Pearl 1991. Overloads: Carlier and Pinson
 // 1989. Stacks by sets of members: after Held and Karp 1962. The room of a pair: Cheng and Smith 1997. Weights of
 // failures: Boussemart et al. 2004.
@@ -36,8 +38,7 @@ namespace memplan {
 
 class PairSearch {
  public:
-  // Both outlive it. `cliques` are of the problem's buffers. `tree` is that of the last run, which then does not use that
-  // plans may be turned upside down.
+  // Both outlive it. `cliques` are of the problem's buffers. `tree` gets the proof of the last run.
   PairSearch(const Problem& problem, const Pairs& pairs, const std::vector<Clique>& cliques, std::uint64_t seed,
              ProofTree* tree = nullptr);
 
@@ -46,7 +47,7 @@ class PairSearch {
   // Per item of the pairs, after `found`.
   std::span<const Bytes> offsets() const { return offsets_; }
 
-  // Items that can be exchanged, and of which the second lies no lower.
+  // Pairs of items that can be exchanged. The search lets the second lie no lower than the first.
   std::span<const std::pair<Index, Index>> ordered() const { return ordered_; }
 
   std::int64_t work() const { return work_; }
@@ -57,11 +58,11 @@ class PairSearch {
   struct Member {
     Index item;
     Bytes begin, end;
-    Bytes padding;  // to where the next member may begin
+    Bytes padding;  // from its end to where the next member may begin
   };
   struct Choice {
     Index i, j;
-    Bytes below, above;  // the difference is at most, or at least
+    Bytes below, above;  // the difference is at most `below`, or at least `above`
     bool above_first;
   };
   enum class Result { found, dead, stopped };
@@ -93,9 +94,9 @@ class PairSearch {
   std::vector<Bytes> step_;  // per cell: the difference is a multiple of it; 0: it is 0
   bool plain_steps_ = true;  // all are 1
   std::vector<std::vector<Member>> cliques_;
-  std::vector<std::pair<Index, Index>> ordered_;  // twins: the second lies no lower
-  Index mirror_i_ = kNone, mirror_j_ = kNone;     // upside down a plan is a plan: these may lie in this order
-  std::vector<double> failures_;                  // per pair
+  std::vector<std::pair<Index, Index>> ordered_;
+  Index mirror_i_ = kNone, mirror_j_ = kNone;  // their order is fixed: a plan may be turned upside down
+  std::vector<double> failures_;               // per pair
   Chance chance_;
   bool vary_ = false;
   Bytes capacity_ = 0;

@@ -1,5 +1,5 @@
 // Stack search: is there a plan within a capacity, if every section is full or nearly so? An *item* is a buffer. A
-// *section* is a moment: the buffers alive then are part of no larger set that is alive at once (section_lives.hpp).
+// *section* is a moment between a birth and the next death (section_lives.hpp).
 //
 //     section  s   s+1      No byte is free in either section. The items a and b stay, at the same offsets. So the
 //            ┌───┬───┐      items that are born (f) take exactly the bytes of the items that die (d, e).
@@ -18,7 +18,7 @@
 // the items in each section before, and so all offsets.
 //
 // If a section has free bytes, they are split into *holes*: items of `step` bytes each. A hole may stay, or die in a
-// group. It may be born again in any group whose born items have too few bytes. The search tries these ways too.
+// group. If the items born in a group have fewer bytes than those that die, holes are born there.
 //
 // A run has a limited length. Every second run goes from the last section to the first. All runs but the first two try
 // the groups in a random order, in which small groups tend to come first. The seed and the number of the run determine

@@ -1,8 +1,7 @@
 // Valley search: is there a plan within a capacity? Exact: it ends with a plan, or with the proof that there is none,
 // unless its effort runs out first.
 //
-// Words. An *item* is a buffer. A *section* is a moment: the buffers alive then are part of no larger set that is alive
-// at once (section_lives.hpp). The *base* of an item that is not placed yet is the lowest offset that it may have. The
+// Words. An *item* is a buffer. A *section* is a moment between a birth and the next death (section_lives.hpp). The *base* of an item that is not placed yet is the lowest offset that it may have. The
 // *floor* of a section is the lowest base of its items. Its *slack* is the number of bytes that it can still lose
 // (floors.hpp). A *valley* is a row of sections with the same floor, between sections with higher floors (valleys.hpp).
 //
@@ -13,10 +12,10 @@
 //   - It takes the most constrained section t of all valleys. Let f be the floor of t.
 //   - For each item at t with base f, one child places this item at f. All sections of the item have the floor f, so no
 //     later item can lie below it. Of identical items, one is tried.
-//   - One more child places no item at f in t. Then the lowest item at t has a base above f, or it lies on an item that
+//   - One more child places no item at f in t. Then the lowest item at t has a base above f, or it lies on an item y that
 //     does not cover t. So the floor of t rises to the lowest of
 //       - the bases above f of items that cover t,
-//       - base + size of items that begin in the valley and are alive together with an item of base f at t,
+//       - base + size of each item y that begins in the valley, and is alive together with an item at t of base f,
 //       - the floor of the section left of the valley, if an item crosses the left end of the valley.
 //
 // A state is dead if the slack of a section is negative. Before the search enters a child, it tries all children. It
@@ -161,7 +160,7 @@ class ValleySearch {
   std::vector<Child> children_;
   std::vector<Part> parts_;
   Index begin_ = 0, end_ = 0;   // sections of the current part
-  StatePrint state_, outside_;  // of all items that are not placed, and of those outside of the current part
+  StatePrint state_, outside_;  // of all items without a place, and of those of them outside of the current part
   std::int64_t nodes_ = 0;
 };
 
