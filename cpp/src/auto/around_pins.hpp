@@ -1,6 +1,6 @@
-// Around pins: plans of problems with pinned buffers and reserved bytes, by those of problems that have neither.
+// Around pins: plans of problems with pinned buffers and reserved bytes, by a planner that knows neither.
 //
-// Whether a plan fits a capacity is a question without pins (ground.hpp).
+// The question whether any plan fits a capacity can be asked without pins (ground.hpp).
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace memplan {
 
-// Places what fits first around what is fixed, then asks `planner` for plans within capacities between the bound and
-// the best peak: at the bound first, then in the middle. It proves what the planner proves.
+// Takes the better of some greedy plans around what is fixed. Then it asks `planner` for a plan within the bound, and
+// bisects the range between the bound and the best peak. It proves what the planner proves.
 Placement around_pins(const Problem& problem, const PlanOptions& options,
                       const std::function<Placement(const Problem&, const PlanOptions&)>& planner,
                       const Parameter& effort);

@@ -7,16 +7,15 @@
 //     core 0 │ └────┴─────┴──┘
 //            └─▶
 //
-// Where all buffers of one group conflict with all of the others, nothing is lost: docs/optimiser.md has the proof.
+// If all buffers of one group conflict with all of the others, nothing is lost: docs/optimiser.md has the proof.
 //
-// Lifetimes: the buffers of a group may have a better order than that of their lives and conflicts: an *interval
-// order*, in which the sets of those before a buffer are nested. Then the buffer's life is from the place of its set in
-// the nest to the first set that holds the buffer itself, and lifetimes alone say who conflicts.
+// Lifetimes: often, some lifetimes alone say which buffers of a group conflict. For each buffer, take the set of
+// buffers before it. Lifetimes exist if of any two such sets one holds the other, so that they form a sequence. A
+// buffer lives from the place of its own set to the place of the first set that holds the buffer.
 //
-// Groups: b *takes over* from a if, of all buffers that may follow a, it has the least before it, and all that is before
-// b is before the others too. That is the buffer that a's core begins when a ends. Another core learns of that end
-// later, so its next buffer has at least as much before it. Buffers that take over from one another are one group, with
-// time reversed too.
+// Groups: when a buffer of a core ends, the next buffer of this core may follow it at once. Other cores learn of that
+// end later. So b *takes over* from a if, of all buffers that may follow a, it has the fewest buffers before it, and
+// these are before all the others too. Then a and b are in one group. The same is done with time reversed.
 #pragma once
 
 #include <vector>
@@ -42,8 +41,8 @@ std::vector<Band> separate_bands(const Problem& problem, const Deadline& deadlin
 // O(n^2 x words).
 std::vector<Band> joined_bands(const Problem& problem, const Deadline& deadline);
 
-// Groups by what takes over from what, of a problem without shapes. Empty if there is one group only, or if "may follow"
-// is no partial order. O(n^2 x words).
+// Groups by what takes over from what, of a problem without shapes. Empty if there is one group only, or if "may
+// follow" is no partial order. O(n^2 x words).
 std::vector<Band> likely_bands(const Problem& problem, const Deadline& deadline);
 
 }  // namespace memplan

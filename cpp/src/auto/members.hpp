@@ -1,4 +1,4 @@
-// Members: the searches that take turns in the portfolio. Each is made when it is used, for it takes memory.
+// Members: the searches that take turns in the portfolio. A search takes memory, so it is made at its first use.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,7 @@
-// Deadline: whether what runs has to end, since its time limit has passed or since someone asked it to.
+// Deadline: whether a planner has to end, because its time limit has passed, or because the caller asked it to.
 //
-// Whatever takes long ticks. The clock is looked at once in many ticks, and when the time has come, a tick throws. A
-// search catches that and keeps its best plan (best_so_far.hpp); the other planners let it through: they have no plan
-// before they are done.
+// Long loops call tick(). It looks at the clock once in many calls, and throws when the time has come. A search catches
+// that and keeps its best plan (best_so_far.hpp). Other planners have no plan before they are done, and let it through.
 #pragma once
 
 #include <algorithm>

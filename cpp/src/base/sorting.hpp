@@ -1,4 +1,4 @@
-// Sorting by one number each, in linear time: what a million buffers are put in order of time with.
+// Sorting by one number each, in linear time: to put a million buffers in the order of time.
 #pragma once
 
 #include <cstdint>

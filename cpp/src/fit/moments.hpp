@@ -1,12 +1,13 @@
-// Moments: a lower bound by what is alive while one op k runs, and what it takes to get the rest back.
+// Moments: a lower bound of the cost. It looks at the bytes alive while one op k runs, and at the cost to make the
+// others again.
 //
 //     minimise    sum of cost(u) z(u)                                z(u) = 1: u runs again after k
 //     such that   the bytes alive while op k runs are within the capacity
 //                 i is alive then, or made again after k:            for each item i of before k that an op after k
 //                 uses the same                                           for each item i that u reads, if z(u) = 1
 //
-// So it knows that reruns have inputs, which the cover leaves out; but it looks at one op alone. With a price on the
-// first inequality, it is a minimum cut. The best of several ops and prices counts.
+// So it counts the inputs of reruns, which the cover leaves out. But it looks at one op alone. If the first condition
+// moves into the cost, at a price, this is a minimum cut. The best of several ops and prices counts.
 #pragma once
 
 #include "base/deadline.hpp"

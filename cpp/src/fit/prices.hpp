@@ -1,9 +1,10 @@
 // Prices: a lower bound of the cover by Lagrange multipliers, a price per byte for each op that needs too much.
 //
-// At fixed prices, each unit is on its own: it runs again at the stages where what it frees is worth most, less its
-// cost. That is a small dynamic program. Where its items may be fetched, too, it gains no more than both ways together,
-// nor than with the cheaper way for each item. What all units gain, taken from the worth of what is too much, is a
-// lower bound for any prices >= 0; a subgradient method looks for good ones (Polyak 1969).
+// At fixed prices, each unit can be looked at alone. It runs again at the stages where the bytes that it frees are
+// worth most, less its cost: a small dynamic program finds this gain. If its items may be fetched too, it gains no more
+// than by both ways together, and no more than by the cheaper way for each item. The worth of all bytes above the
+// capacity, less the gains of all units, is a lower bound for any prices >= 0. A subgradient method looks for good
+// prices (Polyak 1969).
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // Rewrite: the graph of a schedule, with the copies of ops that run again.
 //
-// A copy writes new tensors, "t~1", "t~2", ... after those of its op. Later ops read the newest. Views of what was made
-// again are made again too, where an op reads them, at no cost: a view is no bytes. "t~out" moves a tensor out, and
+// A copy of the op that writes t writes a new tensor "t~1", the next copy "t~2", and so on. Later ops read the newest.
+// If an op reads a view of t, the view is made again too, at no cost: a view has no bytes. "t~out" moves t out, and
 // "t~in" fetches it.
 #pragma once
 

@@ -1,8 +1,8 @@
 // Schedule: which units run again before which ops, and the bytes that each step then needs.
 //
-// Every use reads what was made last. So a schedule is the set of units that run again, each at a stage: right before
-// the op of that number. An item is alive from each time it is made to its last use before it is made again. Tensors
-// that are fetched are moved out as soon as their bytes are final. They are alive then anyway, so that needs no bytes.
+// A schedule is a set of units, each with the stage at which it runs again: stage k is right before op k. Every use
+// reads what was made last. So an item is alive from each time it is made to its last use before it is made again.
+// Tensors are moved out as soon as their bytes are final. They are alive then anyway, so that needs no bytes.
 #pragma once
 
 #include <span>

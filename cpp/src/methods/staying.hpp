@@ -1,13 +1,13 @@
-// Staying: a method's graph as it is planned, so that what stays has a place in it from the first step to the last.
+// Staying: a method's graph, changed so that a shared tensor has a place in it from the first step to the last.
 //
-// A weight does so already. So whatever owns the bytes of what stays becomes a weight:
+// A weight has such a place. So the tensor that owns the bytes of the shared tensor becomes a weight:
 //
 //     input, weight      is called a weight, and weights are placed
-//     made by an op      is written over a weight that is there before
+//     made by an op      is written over a new weight
 //     read and written   the second is written over the first, through ops that may write in place
 //
-// Weights that do not stay must not get a place by that. If inputs have no place either, such weights are called inputs
-// meanwhile; otherwise they are excluded.
+// Then weights are placed, and other weights must not get a place by that. If inputs have no place, these weights are
+// called inputs meanwhile; otherwise they are excluded.
 #pragma once
 
 #include <memory>

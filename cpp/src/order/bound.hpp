@@ -1,4 +1,4 @@
-// Bound: what every order of the ops needs at least, whatever tensors share bytes.
+// Bound: bytes that every order of the ops needs, whatever tensors share bytes.
 //
 //     order  … a b │ v │ c …     v runs after some set of ops. The fewest bytes that any such set leaves alive,
 //                                and what v makes, are a bound.

@@ -1,10 +1,10 @@
-// Exact search: the order that needs least at most, by a search through the ideals of blocks, part by part, from both
-// ends.
+// Exact search: the order with the lowest load, by a search through sets of blocks (ideals.hpp), part by part, from
+// both ends.
 //
 //     blocks  a b │ v c d │ w e      all others come before or after v, and w: each part has its own best order
 //
 // Complexity: exponential; ends when the work is done. Guarantee: its bound holds for every order and every sharing,
-// and its order needs as much as the bound if the search is over.
+// and its order has that load if the search ends by itself.
 #pragma once
 
 #include <cstdint>

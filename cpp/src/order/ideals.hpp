@@ -1,11 +1,11 @@
-// Ideals: blocks of ops in the order that needs least at most, by a search through the sets of blocks that may have
-// run.
+// Ideals: the order of blocks of ops with the lowest load. An ideal is a set of blocks that may have run; the search
+// goes through these sets.
 //
-//     blocks  a b c d      states: {} {a} {b} {ab} … {abcd}; the way from none to all whose largest need is least
+//     blocks  a b c d      states: {} {a} {b} {ab} … {abcd}; a way goes from none to all, and needs its largest need
 //
-// The search takes the state first whose way has needed least, and of those the one that is furthest. So what a state
-// has needed when the search takes it is needed by every order. A block that frees at least what it makes, and needs no
-// more than the way so far, runs at once: no other way is better.
+// The search first takes the state whose way has needed least; of these, the one with most blocks. So every order needs
+// at least what the way to this state has needed. A block that frees at least what it makes, and needs no more than the
+// way so far, runs at once: no other way is better.
 //
 // Complexity: O(states x blocks that may run next). Guarantee: the best order of the blocks, if it ends by itself.
 #pragma once

@@ -1,10 +1,10 @@
 // Improving: an order is made better, peak after peak.
 //
-//     1. the cut of the op at the peak: if its bound is as high as its need, no order is better, and it ends
-//     2. what the cut holds runs first, then the op
-//     3. windows of blocks around the peak are put in their best order
+//     1. A minimum cut bounds the need of the op at the peak. If the bound is as high as the need, no order is better.
+//     2. The ops in the set of the cut run first, then the op.
+//     3. Windows of blocks around the peak get their best order.
 //
-// What lowers the peak, or the number of ops that need as much, is kept.
+// A change is kept if it lowers the peak, or the number of ops that need as much.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What tensors may share bytes by choice in some order of the ops: all that an op offers, but for what no order allows.
+// Which tensors may share bytes by choice in some order of the ops: all choices that ops offer, except those that no
+// order allows.
 #pragma once
 
 #include <vector>

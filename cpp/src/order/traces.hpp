@@ -1,17 +1,16 @@
-// Traces: what every order needs at least, by the sequence in which some of its ops run.
+// Traces: bytes that every order needs, by the sequence in which some of its ops run.
 //
 //     order      a p b q c          named ops: p, q         the state before q is {a, p, b}; its trace is {p}
 //     traces     {} ─p─▶ {p} ─q─▶ {p, q}                    or {} ─q─▶ {q} ─p─▶ {p, q}
 //
-// A step "q runs next, with trace X" costs the least that q needs after any set of ops with this trace: a minimum cut.
-// Whatever the order, its trace takes a way from none of the named ops to all. So the way whose dearest step is
-// cheapest bounds every order. Each of its steps has a set of ops that is as cheap; these sets lie in one another, so
-// they make an order. Where this order needs no more than the way costs, nothing is better. Otherwise, some op needs
-// more, wherever it runs in that part of the order: it is named too, and the search begins again.
+// The price of a step "q runs next, with trace X" is the least need of q after any set of ops with this trace: a
+// minimum cut. The price of a way is that of its dearest step. In any order, the traces take a way from none of the
+// named ops to all. So the cheapest way bounds every order. The cheapest sets of its steps lie in one another, so they
+// make an order. If this order needs no more than the price of the way, no order is better. Otherwise some op needs
+// more, wherever it runs in its part of the order. This op is named too, and the search begins again.
 //
-// Guarantee: without limits, the bound rises to the least that any order needs, where what ops may write over is taken
-// for written over. Complexity: a cut for each trace and op looked at, and as many traces as there are subsets at
-// worst.
+// Guarantee: without limits, the bound rises to the lowest load of any order, if all that ops may write over counts as
+// written over. Complexity: a cut for each trace and op looked at, and at worst a trace for each subset of named ops.
 #pragma once
 
 #include <span>

@@ -1,12 +1,11 @@
-// ByOffset: the buffers placed so far, by offset, where many are asked for one after another and any may be taken
-// away again.
+// ByOffset: the buffers placed so far, by offset, for searches that ask often and take buffers away again.
 //
 //     level 0  │          all sections            │     a list per part of time, of the buffers alive in it, by
 //     level 1  │       half     │       half      │     offset; a span is looked up in the shortest part that
 //     level 2  │ quarter│quarter│quarter │ quarter│     contains it
 //
-// There are as many levels as keep each of them to a few entries per buffer. To look up a span is to read one list; to
-// add or to remove a buffer is to move what is behind it in a block of each list that it is in.
+// The number of levels is such that each level has a few entries per buffer. To look up a span, it reads one list. To
+// add or remove a buffer, it moves the entries behind it in a block of each list that the buffer is in.
 #pragma once
 
 #include <cstdint>

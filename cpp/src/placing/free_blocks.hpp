@@ -3,14 +3,13 @@
 //     0                                        top
 //     ├─ used ─┤  free  ├─ used ─┤ free ├─ used ─┤      no two free blocks touch
 //
-// The arena is [0, top). When nothing inside fits, it grows; a free block that touches the top is used as the
-// beginning of what is added. By address the blocks form a treap that knows the largest block below each node,
-// so every operation is O(log n); only alignment can make a search pass over blocks that are large enough but
-// badly placed.
+// The arena is [0, top). If no free block is large enough, the arena grows, from the beginning of a free block that
+// touches the top. By address, the blocks form a treap, in which each node knows the largest block below it. So every
+// operation is O(log n), unless alignment makes a search pass over blocks that are large enough.
 //
-// A std::map by address would have to walk to the lowest block that is large enough: half the treap's time at 100
-// blocks in use, 1.4 times at 1,000, 9 times at 10,000 and 59 times at 100,000 (300,000 random buffers). Where only the
-// tightest fit is asked for, it would be twice as fast.
+// A std::map by address would walk to the lowest block that is large enough: half the treap's time at 100 blocks in
+// use, 1.4 times at 1,000, 9 times at 10,000 and 59 times at 100,000 (300,000 random buffers). For the tightest fit
+// alone, it would be twice as fast.
 #pragma once
 
 #include <cstdint>

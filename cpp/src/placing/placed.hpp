@@ -1,12 +1,12 @@
-// Placed: where a buffer may go among the buffers placed so far, whatever the problem asks for.
+// Placed: where a buffer may go among the buffers placed so far, for all features of problems.
 //
 //     offset ▲ ┌───┐     ┌──┐        the runs of offsets at which the next buffer collides with nothing:
 //            │ └───┘ ┌──┐└──┘        between what is placed in its life, and above all of it
 //            │ ┌──┐  └──┘
 //            └─┴──┴─────────▶ step
 //
-// Shapes count part by part, conflicts with all bytes. O((1 + r) log n) to add, and to ask, for r separate byte
-// ranges in use at a time; times the parts of a shaped buffer; conflicts add O(n / 64 + conflicts) to ask.
+// A shape collides part by part, a conflict with all bytes. To add or to ask takes O((1 + r) log n) for each part, for
+// r separate byte ranges in use at a time. With conflicts, to ask takes O(n / 64 + conflicts) more.
 #pragma once
 
 #include <span>

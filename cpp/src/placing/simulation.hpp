@@ -1,4 +1,4 @@
-// Simulation of the order: buffers are born and die step by step, and a fit chooses the free block.
+// Simulation: buffers are born and die step by step, and a fit chooses the free block for each.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace memplan {
 
-// If rows are not in the order of time, the next ones lie anywhere in memory. They are prefetched, so that nothing waits
-// for them.
+// If rows are not in the order of time, the next ones lie anywhere in memory. They are prefetched, so that nothing
+// waits for them.
 class Ahead {
  public:
   Ahead(const std::array<const std::int64_t*, 4>& columns, const std::vector<Index>& order)

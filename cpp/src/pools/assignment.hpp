@@ -1,12 +1,12 @@
 // Assignment: the search for pools and places.
 //
-//     insertion      the buffers with the most to lose first, each into the cheapest pool with room for it
-//     sweep          pools in the order of births: exact for loads where few buffers are alive at once
-//     exchange       from there, some leave and others take their room; bytes are spared where a placement has failed
-//     tree           pools buffer by buffer, cut by prices and loads; a planner places what is complete
-//     mending        what the planner leaves above a capacity goes elsewhere, and what then has room comes back
+//     insertion      each buffer into the cheapest pool with room for it, those first that lose most in another pool
+//     sweep          pools in the order of births: exact for loads if few buffers are alive at once
+//     exchange       some buffers leave their pools, and others take their room; bytes stay free where placing has failed
+//     tree           pools buffer by buffer, cut by prices and loads; a planner places each complete choice
+//     mending        buffers that the planner leaves above a capacity go to another pool, and others come back
 //
-// The tree is exact where it is searched to its end and the planner proves what it cannot place.
+// The tree is exact if it is searched to its end, and the planner proves each choice that it cannot place.
 #pragma once
 
 #include <cstdint>

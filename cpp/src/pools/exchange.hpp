@@ -1,9 +1,9 @@
-// Exchange: better pools for all groups, by loads alone: some that are alive at one moment leave their pools, and they
-// and others that would rather lie there go back in another order. The result is kept if it is no dearer, and now and
-// then if it is a little dearer.
+// Exchange: better pools for all groups, by loads alone. Some groups that are alive at one moment leave their pools.
+// They, and others that are cheaper there, get pools again, in another order. The result is kept if it is no dearer,
+// and now and then if it is a little dearer.
 //
-// Ruin and recreate, after Schrimpf et al. 2000; the order is by what a group loses in its next pool for the worth of
-// the bytes that it takes (pool_prices.hpp), with noise.
+// Ruin and recreate, after Schrimpf et al. 2000. The order is by a ratio, with noise: what a group loses in its next
+// pool, over the worth of the bytes that it takes (pool_prices.hpp).
 #pragma once
 
 #include <vector>

@@ -1,8 +1,7 @@
-// Fixed: what is pinned and reserved in pools; in which pool that is, and where in the arena of all pools.
+// Fixed: what is pinned and reserved in pools: in which pool, and where in the arena of all pools.
 //
-// Which tensors share bytes by choice depends on what is pinned where. So while buffers are made, pools are spread out:
-// far apart in one arena, so that pins in different pools are in different places. In a plan, pools are stacked: each
-// begins where the one before ends.
+// While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena, so that pins in
+// different pools never agree. In a plan, pools are stacked: each begins where the one before ends.
 //
 //     spread   │ sram │      …      │ dram │     …        stacked   │ sram │ dram │
 #pragma once

@@ -1,10 +1,11 @@
 // Pool prices: a lower bound of the cost by Lagrange multipliers, a price per byte for each section of a pool with a
 // capacity.
 //
-// At fixed prices each buffer is on its own: it lies where its cost and the price of its bytes are least. The sum over
-// all buffers, less the worth of the capacities, is a lower bound for any prices >= 0: that of the linear program in
-// which buffers may be cut. Fewer than k buffers that are each larger than a k-th of a pool lie there at once: that has
-// prices too, by sizes rounded down (Gomory 1958). A subgradient method looks for good prices (Polyak 1969).
+// At fixed prices each buffer can be looked at alone: it lies where its cost plus the price of its bytes is least. The
+// sum over all buffers, less the worth of the capacities, is a lower bound for any prices >= 0: that of the linear
+// program in which buffers may be cut. Of buffers that are each larger than a k-th of a pool, fewer than k lie there at
+// once: this rule has prices too, by sizes rounded down (Gomory 1958). A subgradient method looks for good prices
+// (Polyak 1969).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // Sweep: pools for all groups in the order of their births, so that loads fit and the cost is the least.
 //
-// What happens after a moment depends on the buffers alive then, and on where these lie. So of all choices that agree
-// on them, the cheapest is kept. Where few buffers are alive at once, as in most networks without a backward pass, that
-// is exact for loads. Else the choices that lose most are dropped; what the best of these could have cost is a bound.
+// Later choices depend only on the pools of the buffers that are alive now. So of all choices that agree on these
+// pools, the cheapest is kept. If few buffers are alive at once, as in most networks without a backward pass, that is
+// exact for loads. Otherwise the choices that lose most are dropped; the least that one of these could have cost is a
+// bound.
 #pragma once
 
 #include <cstdint>

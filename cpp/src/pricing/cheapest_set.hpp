@@ -1,8 +1,9 @@
-// CheapestSet: of things with prices, the cheapest set that has one of each core: a minimum hitting set.
+// CheapestSet: a core is a set of things with prices. Which is the cheapest set that has one thing of each core? This
+// is a minimum hitting set.
 //
-// Depth first, on the core of the fewest things that is left; what one branch takes, the next ones refuse. A branch
-// ends where the cheapest things of cores that have none in common cost too much. Exponential; exact up to 20,000
-// branches.
+// Depth first: the next core is the one with the fewest things left. A thing that one branch takes, the next branches
+// refuse. Take cores that have nothing in common: the sum of their cheapest things is a bound, which ends branches.
+// Exponential; exact up to 20,000 branches.
 #pragma once
 
 #include <cstddef>

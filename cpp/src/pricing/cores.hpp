@@ -1,15 +1,15 @@
-// Cores: the proof that no plan is cheaper, or of that price lower, where few pairs have a price.
+// Cores: if few pairs have a price, the proof that no plan is cheaper, and that none of this price peaks lower.
 //
 //     only a and b may share ─▶ a planner ─▶ no plan: of b and c, c and d, … one has to share, too: a core
 //          ▲                                                       │
 //          └── the cheapest set that has a pair of each core ◀─────┘
 //
-// Let only some pairs share: then the others conflict, and a planner plans that problem. If it has no plan, the others
-// are a core: one of them has to share. Pairs that the proof does not need are left out of it. No plan is cheaper than
-// the cheapest set that has a pair of every core. If there is a plan in which only that set shares, it is the cheapest.
+// Let some pairs share, and all others conflict. If a planner proves that this has no plan, the others are a core: one
+// of them has to share. Pairs that the proof does not need are left out of it. No plan is cheaper than the cheapest set
+// that has a pair of every core. If there is a plan in which only that set shares, it is the cheapest.
 //
-// Each core takes a proof per pair. Exact, if the planner proves all that it is asked, within the tries and the time.
-// Source: implicit hitting sets, Moreno-Centeno and Karp 2013.
+// A core takes a proof for each of its pairs. Exact, if the planner decides each question within the tries and the
+// time. Source: implicit hitting sets, Moreno-Centeno and Karp 2013.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // GroupsApart: groups of buffers of which every two are alive together or have a price, and which are larger than the
 // capacity: so some of their pairs pay.
 //
-// A group grows from a buffer: of all that may join, the next is one that is large, or by chance one that is less so.
-// Those are kept whose pairs would pay most by themselves. Buffers are looked at in windows by birth, of a thousand.
-// O(n) windows' tables of a thousand squared; ends early at the deadline, with what it has.
+// A group grows from one buffer. The next buffer is the largest that may join, or by chance a smaller one. The groups
+// are kept whose pairs would pay most by themselves. It looks at windows of a thousand buffers, by birth, each with a
+// table of a thousand squared. At the deadline it ends with the groups that it has.
 #pragma once
 
 #include <cstddef>

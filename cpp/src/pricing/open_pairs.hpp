@@ -1,7 +1,7 @@
-// OpenPairs: of pairs with prices, those that may share bytes or not, as plans please.
+// OpenPairs: the pairs with prices that share bytes in some plans, and not in others.
 //
-// Buffers that are alive together, or conflict, never share. Two that are pinned, or lie together, do or do not in
-// every plan. The others are open.
+// Buffers that are alive together, or conflict, never share bytes. Two buffers that are pinned, or at a fixed distance,
+// share in all plans or in none. All other pairs are open.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// Begins: events at which buffers begin, in chains. Of a chain, each event happens before the next.
+// Begins: the events at which buffers begin, in chains: each event of a chain happens before the next.
 //
 //     chain 0   ──b──────b───b──▶     A buffer ends at e. In each chain, e happens before some begin, and before all
 //                   e ╲               after that: these buffers may take its bytes. The buffer is apart from those
 //     chain 1   ──b────╲─b───b──▶     that begin sooner in the chain, but later than e by number.
 //
-// So the buffers that are apart from one lie side by side in each chain, and are found without a look at the others.
+// So in each chain, the buffers that are apart from one buffer are neighbours, and are found without a look at the
+// others.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What no plan of a problem goes below because of what is pinned and reserved.
+// Fixed bound: a lower bound of the peak that counts pinned buffers and reserved bytes.
 //
 //     offset ▲ ┌────┐    Look at one step. A gap between fixed bytes takes buffers that are no larger than it, and
 //            │ │####│    together no more bytes than it has. What the gaps do not take lies above them.

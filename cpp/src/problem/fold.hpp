@@ -1,5 +1,5 @@
-// Fold: buffers that lie together as one. A group at fixed distances moves as a rigid whole, so it is one buffer with a
-// shape: the rectangles of its members. Problems with branches are unbranched first.
+// Fold: buffers at fixed distances as one buffer. They move as a rigid whole, so they are one buffer with a shape: the
+// rectangles of all members. Problems with branches are unbranched first.
 //
 //     a   ┌────┐                  ┌────┐        distance 64 from a to b; the whole is placed, and a and b lie
 //         └────┘    + 64 + b  ─▶  └────┘──┐     where it lies, plus what they are in it

@@ -1,5 +1,5 @@
-// Ground: what is pinned and reserved as one more buffer, so that whether a plan fits a capacity is a question without
-// pins. It is as large as the capacity, and so can only lie at 0:
+// Ground: pinned buffers and reserved bytes as one more buffer. Then the question whether a plan fits a capacity has no
+// pins. The ground is as large as the capacity, so it can only lie at 0:
 //
 //     capacity ┌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┐        what is pinned and reserved are the ground's parts;
 //              ╎  ┌────┐ ┌────┐        all else of it is free for others
@@ -8,8 +8,7 @@
 //            0 │ #1 │         ╎
 //              └────┴╌╌╌╌╌╌╌╌╌┘▶ step
 //
-// A pinned buffer that conflicts with another whatever their lifetimes meets it at a step of their own, after all
-// others.
+// If a pinned buffer conflicts with another that it is never alive with, both get one more step, after all others.
 #pragma once
 
 #include <span>

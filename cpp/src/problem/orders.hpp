@@ -1,5 +1,4 @@
-// Orders of buffers: most greedy planners are an order and a fit. What has no bytes is at offset 0 wherever, and in no
-// order.
+// Orders of buffers: most greedy planners are an order and a fit. Buffers without bytes are in no order; they lie at 0.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 //     groups       at fixed distances become one buffer each, with a shape (fold.hpp)
 //     low bytes    that nothing can use are left out (shift.hpp)
 //
-// What planners get has none of them. A plan of the one is a plan of the other, and so is a bound, higher by what was
-// left out below.
+// Planners get the plainer problem. A plan or a bound of the one becomes a plan or a bound of the other, higher by the
+// bytes that were left out below.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What reserved ranges come to: their union, and where bytes end that lie beside them.
+// Reserved ranges: their union, and the ends of the bytes between them.
 #pragma once
 
 #include <span>

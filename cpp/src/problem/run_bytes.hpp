@@ -1,10 +1,10 @@
-// RunBytes: the bytes of the run that has most, while buffers in branches come and go.
+// RunBytes: the most bytes that any run has at a moment, while buffers in branches are born and die.
 //
 //     run ─┬─ switch if1 ─┬─ then 8      a branch has its own bytes, and those of the heaviest branch of each switch
 //          │              └─ else 3      inside of it: here a run has 8 + 5
 //          └─ switch if2 ─── then 5
 //
-// What comes or goes changes the branches around it, and no others.
+// A birth or death changes the branches around the buffer, and no others.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Sections: time cut where it matters. A section is a moment at which a set of buffers is alive that is part of no
-// larger one: after births and before the next death.
+// Sections: time without its superfluous steps. A section is a moment after births and before the next death. The
+// buffers alive at any step are among those of some section.
 //
 //     ──────┐   ┌──────         births, then deaths: one section; four of them here, and the buffer in
 //     ──┐ ┌─┴─┐ │  ┌───         the middle covers the sections [1, 3)

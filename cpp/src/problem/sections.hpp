@@ -1,10 +1,11 @@
 // Sections: a problem as the search by valleys sees it. Time is cut as in problem/section_lives.hpp. An item is a
 // buffer that has bytes.
 //
-// If the alignments of an item and of all that it may meet have a common divisor, whatever lies on it begins at a multiple
-// of that. So its size is rounded up, by its *padding*. Only the item at the very top does not need it.
+// If the alignments of an item and of all that conflicts with it have a common divisor, each item that lies on it
+// begins at a multiple of that. So its size is rounded up, by its *padding*. Only the item at the very top does not
+// need it.
 //
-// Shapes and conflicts beyond lifetimes are not seen here.
+// It ignores shapes, and conflicts beyond lifetimes.
 #pragma once
 
 #include <cstddef>

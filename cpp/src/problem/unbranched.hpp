@@ -1,5 +1,5 @@
-// Unbranched: a problem with branches as one without. Of two buffers that no run has both of, but that live at one
-// time, one moves to a step of its own after the last; it conflicts with all that it may meet in some run.
+// Unbranched: a problem with branches as one without. If two buffers live at one time, but no run has both, one of them
+// moves to a step of its own after the last. It conflicts with all buffers that it meets in some run.
 //
 //     then  ┌────┐                ┌────┐
 //     else  └┌───┴┐    ─▶         └────┘   ┌──┐   else: a step of its own; not in conflict with then

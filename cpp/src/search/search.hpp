@@ -1,13 +1,11 @@
-// Search: what all searches have in common.
+// Search: what all searches have in common. They answer one of two questions:
 //
-// Two kinds of questions are asked of them:
-//
-//     does a plan fit?    Decision: valley, stacks and pairs. A run is given a capacity, and ends with a plan, with the
-//                         proof that there is none, or undecided at one of its limits
+//     does a plan fit?    Decision: valley, stacks and pairs. A run has a capacity, and ends with a plan, with the proof
+//                         that there is none, or undecided at one of its limits
 //     a better plan?      Search: goes on for some work from the best plan so far; it may prove a bound meanwhile
 //
-// Both count work in steps, so what comes out is the same on every machine. Where the deadline passes, they throw
-// (base/deadline.hpp), and what they had found before counts.
+// Both count their work, so results are the same on every machine. If the deadline passes, they throw
+// (base/deadline.hpp); what they have found before counts.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// PairSqueeze: the optimum of small problems of whatever kind, by runs of PairSearch between a bound and the best peak.
+// PairSqueeze: the optimum of small problems of any kind, by runs of PairSearch between a bound and the best peak.
 //
 // Buffers that no chain of pairs connects are searched apart. A part is first searched at its bound, where a plan is
-// optimal at once; then in the middle between its bound and its best peak: a plan there lowers the peak, a proof that
-// there is none raises the bound, and a run that ends undecided is taken up again with twice the nodes.
+// optimal. Then it is searched in the middle between its bound and its best peak. A plan there lowers the peak, and a
+// proof that there is none raises the bound. A run that ends undecided is repeated with twice the nodes.
 #pragma once
 
 #include <cstdint>

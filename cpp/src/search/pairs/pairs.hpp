@@ -1,4 +1,4 @@
-// Pairs: a problem without time. All that matters of two buffers is by how much the one may lie above the other.
+// Pairs: a problem without time. Of two buffers, only the difference of their offsets matters.
 //
 //     offset ▲   ┌─────┐              j lies on i or below it: of the differences d, j's offset less i's, those between
 //          d │   │  j  │              -size of j and size of i are forbidden. Shapes forbid less: where parts of them
@@ -6,11 +6,11 @@
 //            │ │  i  │                   allowed ──────┤ forbidden ├──┤ forbidden ├────── allowed
 //            └─┴─────┴──▶ step         d             -4            1  3          8
 //
-// Lifetimes, conflicts, shapes and alignment are all in the forbidden ranges; a search on them serves all.
+// The forbidden ranges express lifetimes, conflicts, shapes and alignments, so one search serves all.
 //
-// Two kinds of items need no search, for they have a place whatever the others do:
-//   - one that may lie where another lies: smaller, and forbidden nothing that is not forbidden to the other too
-//   - one whose neighbours, wherever they lie below the bound, cannot block all of its offsets
+// Two kinds of items need no search, because they always find a place:
+//   - an item that may lie where another lies: it is no larger, and nothing is forbidden to it that the other may do
+//   - an item whose neighbours, wherever they lie, cannot block all of its offsets below the bound
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // Squeeze: the gap between the best peak and the lower bound, closed from both sides by runs of the valley search.
 //
-//     peak ▲ ─── best so far      each run is given a capacity between the two: the bound itself, where a plan is
-//          │  ▼  targets          optimal and a proof that there is none raises the bound; or one in the upper half,
-//          │                      where a plan is likely, and lowers the best peak by up to half of the gap
+//     peak ▲ ─── best so far      Each run has a capacity between the two. At the bound itself, a plan is optimal, and
+//          │  ▼  targets          a proof that there is none raises the bound. In the upper half, a plan is likely, and
+//          │                      lowers the best peak by up to half of the gap.
 //          │ ─── lower bound
 //
 // If no byte is free in any section at the bound, a stack search goes first. If few bytes are free, it takes turns.

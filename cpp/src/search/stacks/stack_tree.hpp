@@ -6,12 +6,12 @@
 //          ┌┼┐            stands for a b c e d, a e c b d, d a b c e, b c e d a, …
 //          b c e
 //
-// When buffers that die make room for exactly as many bytes, they must lie on one another, and what is born takes their
-// place in any order. So the tree keeps the orders in which they are neighbours, and exchanges them.
+// If dying buffers leave exactly the bytes of the buffers that are born, they must lie on one another. The tree keeps
+// the orders in which they are neighbours. Then it exchanges them for the born buffers, in any order.
 //
 // Complexity: O(buffers in the tree) for an exchange.
 // Guarantee: the tree stands for all orders that are possible, and for no other.
-// Source: Booth and Lueker 1976; theirs takes time in what is exchanged alone, this one looks at all.
+// Source: Booth and Lueker 1976, whose trees take time for the exchanged buffers alone.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,18 @@
-// Floors: how low the buffers that are not placed yet can still lie, kept up to date as buffers are placed and taken
-// back.
+// Floors: how low the items without a place can still lie, kept up to date as items are placed and taken back.
 //
-//     height ▲                      the base of an item: the lowest aligned height above all that was placed, or ruled
-//            │ ┌────┐      ┌──┐     out, in its life. The floor of a section: the least base of those that cover it,
-//            │ │    ├──────┤  │     for nothing yet to come can lie lower there. What a section can still lose, its
-//            │ │    │▒▒▒▒▒▒│  │     slack: capacity - floor - the bytes still to come there
+//     height ▲                      the base of an item: the lowest aligned height above all that is placed or ruled out
+//            │ ┌────┐      ┌──┐     in its life. The floor of a section: the least base of the items that cover it; no
+//            │ │    ├──────┤  │     item can lie lower there. The slack of a section, the bytes that it can still lose:
+//            │ │    │▒▒▒▒▒▒│  │     capacity - floor - bytes of the items without a place there
 //            └─┴────┴──────┴──┴─▶ section
 //
 // When an item is placed at its base, the bases of others rise to its top. If no base reaches the floor of a section
 // any more, the floor rises to the least base that is left. That costs slack. If slack would be negative, no plan is
 // left. The bases determine the floors, and a floor that rises never raises a base, so one pass is enough.
 //
-// The items that cover a section are those on a path of a tree over the sections: an item is on O(log S) of its nodes.
-// A node remembers a bound of the least base of its items, and looks again only when it is asked and the bound fails.
+// The items are kept in a tree over the S sections, each on O(log S) nodes; those that cover a section are on one path.
+// A node remembers a lower bound of the least base of its items, and computes the base only if the bound does not
+// decide.
 //
 // Complexity: placing costs O(items that begin in its life + what it raises + log S per floor that loses its support).
 #pragma once

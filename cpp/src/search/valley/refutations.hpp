@@ -1,9 +1,9 @@
 // Refutations: states of the search that have no plan, kept within a fixed memory.
 //
-// A state is the multiset of items still to come, each with its base. A refuted state is refuted for every lower
-// capacity too. So is a state with the same items and bases that are nowhere lower. For states of a few sections, the
-// floors are kept and compared one by one; the bases follow from them (the base of an item is the highest floor that it
-// covers, rounded up).
+// A state is the items without a place, each with its base. A refuted state is refuted for every lower capacity too,
+// and it refutes all states with the same items and bases that are nowhere lower. For states of a few sections, the
+// floors are kept and compared one by one. They determine the bases: the base of an item is the highest floor that it
+// covers, rounded up.
 //
 // A state is known by a fingerprint of 128 bits, the sum of one for each item. Two different states may have the same
 // fingerprint by chance. About a million states are kept, so for a million million states met, the probability of that

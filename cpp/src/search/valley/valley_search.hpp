@@ -1,9 +1,10 @@
 // Valley search: is there a plan within a capacity? Exact: it ends with a plan, or with the proof that there is none,
 // unless its effort runs out first.
 //
-// Words. An *item* is a buffer. A *section* is a moment between a birth and the next death (section_lives.hpp). The *base* of an item that is not placed yet is the lowest offset that it may have. The
-// *floor* of a section is the lowest base of its items. Its *slack* is the number of bytes that it can still lose
-// (floors.hpp). A *valley* is a row of sections with the same floor, between sections with higher floors (valleys.hpp).
+// Words. An *item* is a buffer. A *section* is a moment between a birth and the next death (section_lives.hpp). The
+// *base* of an item without a place is the lowest offset that it may have. The *floor* of a section is the lowest base
+// of its items. Its *slack* is the number of bytes that it can still lose (floors.hpp). A *valley* is a row of sections
+// with the same floor, between sections with higher floors (valleys.hpp).
 //
 // A plan is *pushed down* if every buffer lies at 0, or where a buffer that conflicts with it ends (rounded up to its
 // alignment). If there is a plan within the capacity, there is a pushed-down plan within it. So the search tries only

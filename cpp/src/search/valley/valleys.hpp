@@ -1,15 +1,15 @@
-// Valleys: where the search goes on. A run is a maximal row of sections with one floor that items still to come hold
-// together; a valley is a run whose neighbours are higher.
+// Valleys: where the search goes on. A run is a longest row of sections with one floor, connected by items without a
+// place. A valley is a run whose neighbours are higher.
 //
-//     floor ▲   ┌──┐                      what covers a section of a valley and has its base on the floor there lies
-//           │┌──┘  │       ┌──            wholly in the valley; so whatever is put there next has nothing below it
-//           ││     └─┐  ┌──┘
+//     floor ▲   ┌──┐                      An item that covers a section of a valley, and has its base on the floor
+//           │┌──┘  │       ┌──            there, lies wholly in the valley. So if it is placed there, no later item
+//           ││     └─┐  ┌──┘              can lie below it.
 //           ││  run  └──┘ valley
 //           └┴──────────────▶ section
 //
-// Of every valley the most constrained section is kept: with the fewest choices, then with the least slack. A choice
-// is an item that may lie there on the floor, or that none does, where there is slack for that. Of a very long valley
-// only the beginning is looked at: any section would do.
+// Each valley keeps its most constrained section: the one with the fewest choices, then with the least slack. A choice
+// is an item that may lie there on the floor; that none lies there is a choice too, if the slack allows it. Of a very
+// long valley, it looks at the beginning only: any section would do.
 //
 // Complexity: O(sections and items of the runs that changed + log S per valley that did) for each question.
 #pragma once

@@ -1,14 +1,14 @@
 // Repair: buffers that found no place below a target get one at the cost of others, by rank.
 //
-//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 found no place. It is promoted to rank 2: what ranks before it stands,
-//            │┌───────┐ ┌───┐          what ranks after it may be pushed out (3), and looks for a place of its
-//            ││ 1     │ │ 3 │          own in its turn, which may push out others of lower rank still.
-//            │├──────┬┴─┴───┤          Each buffer is pushed out at most once, so a turn ends. What finds
+//     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 found no place. It is promoted to a rank before 3: it may push out 3, which
+//            │┌───────┐ ┌───┐          comes later now. Then 3 looks for a place, and may push out buffers that come
+//            ││ 1     │ │ 3 │          later still.
+//            │├──────┬┴─┴───┤          Each buffer is pushed out at most once, so a turn ends. A buffer that finds
 //            ││ 0    │  2   │   + 4    no place stays out.
 //            └┴──────┴──────┴─▶
 //
-// This is the squeaky wheel's reordering without placing all again: a buffer keeps its offset until one of higher rank
-// needs it. A turn that leaves more buffers out than allowed is taken back.
+// This is the squeaky wheel's reordering without placing all again: a buffer keeps its offset until one that comes
+// sooner needs it. A turn that leaves more buffers out than allowed is taken back.
 //
 // O(k + c log c) to find a place among k buffers alive in the same part of time, c of them in the way.
 #pragma once

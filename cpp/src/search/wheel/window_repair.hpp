@@ -1,8 +1,8 @@
 // Window repair: a plan that is above a target in a few places only is mended there, and stays as it is elsewhere.
 //
-//     target ▲╌╌╌╌╌╌╌╌┌──┐╌╌╌╌╌╌╌╌╌╌╌╌      what ends above the target is out. A window is a stretch of time around
-//            │  ┊ ┌───┴─┬┴─┐   ┊            it: what lies wholly in there may move, what reaches beyond is fixed.
-//            │──┼─┴─┐   │  │ ──┼───         So a repair in a window is one of the whole plan.
+//     target ▲╌╌╌╌╌╌╌╌┌──┐╌╌╌╌╌╌╌╌╌╌╌╌      A buffer that ends above the target is taken out. A window is a stretch of
+//            │  ┊ ┌───┴─┬┴─┐   ┊            time around it. Buffers wholly in the window may move, all others are fixed.
+//            │──┼─┴─┐   │  │ ──┼───         So if the window is repaired, the whole plan is.
 //            └──┊───┴───┴──┴───┊──▶ step
 //                   window
 //
