@@ -6,15 +6,15 @@
 //            │ └────┘
 //            └────────▶ step
 //
-// Better is the lower peak so far; then fewer free blocks below the peak (ways with the same peak have the same free
-// bytes there, so that fragmentation is the number of blocks that they are in); then what was made first: from the
-// better way, in the lower block. k=1 never looks back: a greedy planner that grows the arena only when it must. More
-// is not always better: a way that k=1 follows may be crowded out by others that look better for a while.
+// A way is better if its peak so far is lower. Ways with the same peak have the same free bytes below it; then the one
+// is better in which these bytes are fewer blocks. Then the one is better that was made first: from the better way, in
+// the lower block. k=1 is a greedy planner that grows the arena only when it must. A larger k is not always better: the
+// way that k=1 follows may be crowded out by others that look better for a while.
 //
-// A way is the blocks in use, with the steps at which they are given back. Two ways with the same blocks have the
-// same future, whatever buffers lie in them, so that the better one stands for both: nothing that the other could
-// become is lost. How a way came about is a chain of choices that ways share. When it has to end early, the best way is
-// followed alone for a moment; if that is not enough, first_fit's plan is what is left.
+// A way is the blocks in use, with the steps at which they are given back. Two ways with the same blocks have the same
+// future, whatever buffers lie in them, so only the better one is kept. The choices of a way are a chain that ways
+// share. If the search has to end early, it follows the best way alone for a moment; if that is not enough, the plan is
+// that of first_fit.
 //
 // Complexity: O(n k (a + log(k a))) for a buffers alive at a time; O(k (n + a)) memory. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning.

@@ -6,11 +6,12 @@
 //           2
 //
 // Each buffer in turn takes the lowest colour that none of its neighbours has. The orders:
-//   birth   by birth. On lifetimes this uses as few colours as there can be, as many as the largest clique: at a birth
-//           every colour below the one taken belongs to a neighbour that is alive then.
-//   size    the largest first, ties by birth: objects hold what is of like size, at times at the price of an object more.
+//   birth   by birth. On lifetimes, no colouring has fewer colours: at a birth, each lower colour belongs to a buffer
+//           that is alive then, so there are as many colours as buffers in the largest clique.
+//   size    the largest first, ties by birth: objects hold buffers of like size, but there may be more objects.
 //   dsatur  the one with the most colours among its neighbours first, ties by the most neighbours without a colour.
-// Ties end at the index. The fewest objects are not the fewest bytes: a colour may join a large buffer with small ones.
+// The last tie goes by index. The fewest objects are not the fewest bytes: a colour may join a large buffer with small
+// ones.
 //
 // Complexity: O(n log n + p), with dsatur O(n^2 + p), 8 p bytes of memory; refuses more than 250,000,000 pairs, and
 // more than 100,000 buffers with dsatur.

@@ -3,24 +3,25 @@
 // Take an optimal plan whose offsets have the least sum. No buffer in it can be moved to a lower aligned offset while
 // the others stay, or the sum would be less. Place its buffers in the order of their offsets (ties: index):
 //
-//     offset ▲    ┌─────┐         each lies at its floor: the first aligned offset above all that was placed before it
-//            │    │  2  │         and conflicts with it. It cannot lie lower, for what begins no higher and conflicts
-//            │ ┌──┴──┬──┴──┐      with it must end below it; and not higher, for then it could be moved down. So 2
-//            │ │  0  │     │      lies on 0, the highest of what is below it, even though there is room beside 1
+//     offset ▲    ┌─────┐         Each buffer lies at its floor: the first aligned offset above all buffers placed
+//            │    │  2  │         before that conflict with it. Not lower, because these begin no higher and must end
+//            │ ┌──┴──┬──┴──┐      below it. Not higher, because then it could be moved down. So 2 lies on 0,
+//            │ │  0  │     │      the highest buffer below it.
 //            │ └─────┤  1  │
 //            └───────┴─────┴─▶ step
 //
-// So it is enough to search through orders of placement, each buffer at its floor, offsets never descending: some order
-// gives that plan. The argument asks only which pairs conflict, so it holds with alignment and with conflicts beyond
-// lifetimes; with shapes a buffer may rest on one that begins above it, so those are not supported. (Free blocks' low
-// ends by birth, as beam tries them, do not suffice: what is born first may have to begin inside a free block.)
+// So it is enough to search through orders of placement, with each buffer at its floor and offsets that never descend:
+// some order gives that plan. The argument asks only which pairs conflict. So it holds with alignments, and with
+// conflicts beyond lifetimes. With shapes, a buffer may rest on one that begins above it, so shapes are not supported.
+// (To try the low ends of free blocks by birth, as beam does, is not enough: a buffer may have to begin inside a free
+// block.)
 //
 // A branch is cut when
-//   - every buffer that may come next starts at or above the lowest end that some unplaced buffer would have at its
-//     floor: that buffer could be moved down to there, since nothing yet to come would reach into its way
-//   - for some moment the unplaced buffers alive there, stacked by their floors, end at or above the best peak so far
+//   - some unplaced buffer, at its floor, would end at or below the start of each buffer that may come next: it could be
+//     moved down there
+//   - at some moment, the unplaced buffers alive, stacked by their floors, end at or above the best peak so far
 //   - an identical buffer (size, alignment, conflicts) of lower index is unplaced: they may be exchanged
-// The search starts from greedy_by_size and ends at the bound, or with a capacity once the peak fits, or cannot.
+// The search starts from greedy_by_size. It ends at the bound, or with a capacity, when a plan fits or none can.
 // Buffers that no chain of conflicts connects are solved apart, those with the largest load first.
 //
 // Complexity: exponential; n^2 per node. Guarantee: an optimum, with its proof, unless the nodes or the time limit run

@@ -1,18 +1,17 @@
-// hill_climb: an order, each buffer at the lowest offset where it collides with nothing; then swaps of two buffers in
-// the order that may let the highest one down, kept while the peak does not rise.
+// hill_climb: each buffer, in an order, goes to the lowest offset where it collides with nothing. Then two buffers are
+// swapped in the order, so that the highest one may come down. A swap is kept if the peak does not rise.
 //
-//     offset ▲      ┌────────┐     the highest buffer is 3: what stands in its way is what conflicts with it and was
-//            │      │   3    │     placed before it (1, 2), and what was placed before a buffer that conflicts with it
-//            │ ┌────┴──┐┌────┤     and conflicts with that (0, under 1). One of the first and one of either are
-//            │ │   1   ││    │     swapped in the order, and all are placed again
+//     offset ▲      ┌────────┐     3 is the highest buffer. Its conflicts that were placed before it are in its way (1
+//            │      │   3    │     and 2). So are their conflicts that were placed before them (0, under 1). One of
+//            │ ┌────┴──┐┌────┤     the first kind, and one of either kind, are swapped in the order, and all are placed
+//            │ │   1   ││    │     again.
 //            │ ├──┬────┘│ 2  │
 //            │ │0 │     │    │
 //            └─┴──┴─────┴────┴─▶ step
 //
-// The first order is by size, then by the number of conflicts. A worse plan is accepted now and then while the search
-// is young; the best one is kept. Stops at the load or the capacity, after `iterations` swaps, or once `placements`
-// buffers have been placed in all, whichever comes first; with the first order at least. Chance comes from the seed:
-// same seed, same plan.
+// The first order is by size, then by the number of conflicts. Early in the search, a worse plan is accepted now and
+// then; the best plan is kept. The search ends at the load or the capacity, after `iterations` swaps, or when
+// `placements` buffers have been placed in all. The same seed gives the same plan.
 //
 // Complexity: O(n r log n) per iteration. Guarantee: none; never above the first order's peak.
 // Source: Apache TVM, Unified Static Memory Planner, hill_climb (src/tir/usmp/algo/hill_climb.cc): the order, the swaps

@@ -6,15 +6,15 @@
 //      spilled: moved to the end of the arena, where it lies for the whole of its life
 //   3. new bytes at the end of the arena
 //
-//     offset ▲     spilled ┌────────┐          1 would have gone to the end for its short life; it takes the place
-//            │             │   0    │          of 0, and what 0 leaves beside it serves others while 0 lives
+//     offset ▲     spilled ┌────────┐          1 is short-lived, and takes the place of 0. The rest of that place is
+//            │             │   0    │          free for others, for as long as 0 lives at the end.
 //            │ ┌────────┐  └────────┘
 //            │ │   0    │ ─▶ ┌──┐
 //            └─┴────────┴────┴1─┴──▶ step
 //
-// Step 2 is what a scan with a bounded number of registers does when none is left; with an arena that may grow it
-// trades bytes at the end for smaller free regions below. Unlike best_fit, an arena that grows does not begin in the
-// free region that touches its end. No spill is made that could take an offset past int64.
+// Register allocation spills like step 2 when no register is left. In an arena that may grow, it trades bytes at the
+// end for smaller free regions below. Unlike best_fit, an arena that grows does not begin in the free region that
+// touches its end. No spill may take an offset past int64.
 //
 // Complexity: O(n a) for a buffers alive at a time. Guarantee: none.
 // Source: Poletto and Sarkar, Linear Scan Register Allocation, 1999; PyTorch JIT's static memory planner

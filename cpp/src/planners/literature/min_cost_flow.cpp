@@ -1,16 +1,16 @@
-// min_cost_flow: shared objects from a matching. Every buffer either opens an object of its own, at the cost of its
-// bytes, or takes over the object of a buffer that has died, at the cost of the bytes by which it is larger; each
-// buffer hands its object over at most once. The cheapest choice of all is a flow of minimum cost:
+// min_cost_flow: shared objects from a matching. A buffer opens an object of its own, at the cost of its bytes. Or it
+// takes over the object of a buffer that has died, at the cost of the bytes by which it is larger. Each buffer hands
+// its object over at most once. The cheapest choice is a flow of minimum cost:
 //
 //     source ──0──▶ buffers that die ──max(0, size(j) - size(i))──▶ buffers that are born ──0──▶ sink
 //        └───────────────────────── size(j) ──────────────────────────────▲
 //
-// The cost only estimates the bytes of an object that shrinks and grows again, so the least cost is not always the
-// fewest bytes. An object is an object as large as its largest buffer.
+// An object is as large as its largest buffer. If its buffers shrink and grow again, the cost counts some bytes twice,
+// so the least cost is not always the fewest bytes.
 //
-// Buffers are matched in the order of their birth, each by the cheapest path of hand-overs undone and done, with
-// prices on both sides that keep all costs of a path >= 0 (the Hungarian method). Among equals the path ends in an
-// object that is free rather than in a new one, then in the tightest, then in the latest born.
+// Buffers are matched in the order of their birth, by the Hungarian method: each by the cheapest path that undoes and
+// makes hand-overs, with prices that keep all costs >= 0. Of equal paths, one to a free object is better than one to a
+// new object; then the tightest object counts, then the latest born.
 //
 // Complexity: O(n^2 w) for w hand-overs looked at per birth, w <= n; dense, so at most 2^12 buffers with bytes.
 // Guarantee: least cost as above; none on bytes.

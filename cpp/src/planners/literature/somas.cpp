@@ -9,13 +9,13 @@
 //           │ └──────────────────┘   └─┴──┴┴────┴┘      on top of the last
 //           └───────────────────────────────────────▶ step
 //
-// Fits: of the gaps between what conflicts, the tightest, the lowest, the highest or the widest. What lives from the
-// first step to the last is kept out of the search and laid on top of it. Combinations are tried in MindSpore's order;
-// pools first; a later one is kept only where it is smaller, and one arena instead of pools only where it is smaller by
-// more than `margin`.
+// Fits: of the gaps between what conflicts, the tightest, the lowest, the highest or the widest. Buffers that live from
+// the first step to the last are left out, and laid on top. Combinations are tried in MindSpore's order, pools first. A
+// later one is kept only if it is smaller; one arena is kept instead of pools only if it is smaller by more than
+// `margin`.
 //
-// MindSpore tries the first order and the first two fits, the rest in debug builds; its margin is 100 MiB; and a later
-// order of its looks at what may reuse the memory of the peak. Lists of tensors that must be contiguous are left aside.
+// MindSpore tries the first order and the first two fits, and the rest in debug builds. Its margin is 100 MiB. A later
+// order of MindSpore, and its lists of tensors that must be contiguous, are not in here.
 //
 // Complexity: O(n r log n) for each combination in one arena, O(n m) for each in pools with m buffers looked at per
 // buffer. Each way of sharing ends after `work` buffers looked at, where a gap counts as 16; but there is always a

@@ -1,5 +1,5 @@
-// squeaky_wheel: buffers are placed by an order; what finds no place below the target squeaks, comes forward in the
-// order, and pushes others out of its way, until all have a place.
+// squeaky_wheel: buffers are placed in an order. A buffer that finds no place below the target squeaks: it comes
+// forward in the order, and pushes others out of its way, until all have a place.
 //
 //     load ▲╌╌╌╌╌╌╌╌╌╌╌╌╌ ┌───┐       1. the largest loads first, the longest first: 0, 1, 2; now 3 would end
 //          │┌───────┐     │ 3 │          above the load
@@ -8,15 +8,14 @@
 //          ││ 1 │   0     │           3. the next ones, 4, 5, …, go on from there
 //          └┴───┴─────────┴─▶
 //
-// The target is the lower bound. Mending takes place at once, while little is placed but what matters: in an order by
-// the load covered, that is the surroundings of the peak. A mend is begun afresh again and again (Luby), since chance
-// decides how far forward a buffer comes; where it fails, the buffer is left out, and is repaired when all others are
-// placed. Six orders with two fits are tried, then the most promising again with twice the work. In between, the best
-// plan is repaired at targets part of the way down to the bound: what ends above them is taken out.
+// The target is the lower bound. A buffer is mended at once, while few others are placed. Chance decides how far
+// forward it comes, so a mend has many tries (Luby). If all fail, the buffer is left out, and mended when all others
+// are placed. Six orders with two fits are tried, then the most promising again with twice the work. In between, the
+// best plan is repaired at targets between its peak and the bound: buffers that end above the target are taken out, and
+// mended.
 //
-// Ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
-// looked at; the parameters in units of what an order takes per buffer, whichever is less; the first order is placed
-// anyway.
+// It ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
+// looked at. The first order is always placed.
 //
 // Complexity: O(n r log n) per order, O(a) per buffer moved for a alive in the same part of time. Guarantee: none.
 // Source: Joslin and Clements 1999, Squeaky Wheel Optimization; the repair by rank is our own.

@@ -1,9 +1,8 @@
 // valley: the exact search from valley to valley, with a capacity or down to the optimum.
 //
-// With a capacity, runs of the search at it go on until there is a plan, a proof that there is none, or the work is
-// spent. Without one, the gap between the plan of greedy_by_size and the load is closed from both sides (squeeze.hpp).
-// The search itself is explained in valley_search.hpp, and what it infers in floors.hpp; each inference may be switched
-// off, and it stays exact.
+// With a capacity, runs of the search go on until there is a plan, or a proof that there is none, or the work is spent.
+// Without a capacity, the gap between the plan of greedy_by_size and the load is closed from both sides (squeeze.hpp).
+// valley_search.hpp explains the search. Each of its techniques may be switched off, and it stays exact.
 //
 // Complexity: exponential in the worst case; a dive without backtracking costs O(sections covered + items that begin in
 // the lives of what is placed, times log S for S sections).
