@@ -12,11 +12,10 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import arguments, mib, ratio, replace_section, report
+from reporting import arguments, mib, ratio, report
 
 import memplan
 
@@ -31,7 +30,6 @@ HEAD = (
     "seconds",
     "equal",
 )
-PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 OPTIMIZERS = {"SGD": torch.optim.SGD, "AdamW": torch.optim.AdamW}
 
 
@@ -65,11 +63,8 @@ def main() -> None:
                 {"network": name, "optimizer": optimizer, **measured(make, OPTIMIZERS[optimizer], options.steps)}
             )
             print(*cells_of(rows[-1]), flush=True)
-    docs, options.docs = options.docs, False
     cells = [cells_of(row) for row in rows]
-    about = report(SECTION, HEAD, cells, rows, options)
-    if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
+    report(SECTION, HEAD, cells, rows, options, "training.md")
 
 
 def measured(make: Callable[[], tuple[Any, dict[str, Any]]], optimizer: Any, steps: int) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Run: ``pytest tests/benchmarks/bench_eager.py [--docs]``. Each loop of training.
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measuring import header
-from reporting import mib, replace_section, show
+from reporting import mib, report_of_suite
 
 LOOPS = {
     "convnet": "convnet, SGD with momentum",
@@ -30,7 +28,6 @@ HEAD = [
     *("peak MiB, torch", "arena + outside", "VmHWM MiB, torch", "with the arena"),
     *("seconds, arena / torch", "recorded / torch", "planning ms"),
 ]
-SECTION = "eager"
 Table = dict[str, list[str]]
 
 
@@ -46,11 +43,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[Table]:
     """The rows of the table, by loop; printed, and written where asked to, at the end."""
     rows: Table = {}
     yield rows
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        show(HEAD, list(rows.values()))
-    if request.config.getoption("--docs"):
-        command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
-        replace_section(SECTION, {**header(), "command": command}, HEAD, list(rows.values()))
+    report_of_suite("eager", HEAD, list(rows.values()), request)
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -76,10 +69,6 @@ def test_loop(loop: str, found: Table) -> None:
 def test_an_allocation(request: pytest.FixtureRequest) -> None:
     times = worker("allocation")
     head = ["torch.empty(1000), ns", "torch", "arena", "recorded"]
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        show(head, [["each", *(f"{times[name]:,.0f}" for name in ("default", "arena", "record"))]])
-    if request.config.getoption("--docs"):
-        command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
-        cells = [["each", *(f"{times[name]:,.0f}" for name in ("default", "arena", "record"))]]
-        replace_section("eager allocations", {**header(), "command": command}, head, cells)
+    cells = [["each", *(f"{times[name]:,.0f}" for name in ("default", "arena", "record"))]]
+    report_of_suite("eager allocations", head, cells, request)
     assert times["more"] < 300

@@ -8,7 +8,6 @@ larger than its load. Seconds are those spent in memplan, beside those of `to_ex
 
 from __future__ import annotations
 
-import shlex
 import statistics
 import sys
 import time
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measuring import header
-from reporting import replace_section, show
+from reporting import report_of_suite
 
 import memplan
 
@@ -130,11 +128,7 @@ def rows(request: pytest.FixtureRequest) -> Iterator[list[list[str]]]:
     """The rows of the table; printed, and written where asked to, at the end."""
     found: list[list[str]] = []
     yield found
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        show(HEAD, found)
-    if request.config.getoption("--docs"):
-        command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
-        replace_section("executorch", {**header(), "command": command}, HEAD, found)
+    report_of_suite("executorch", HEAD, found, request)
 
 
 @pytest.mark.parametrize("network", NETWORKS)

@@ -6,7 +6,6 @@ one second; the seconds of planning alone are the median of three runs, or one r
 
 from __future__ import annotations
 
-import shlex
 import statistics
 from collections.abc import Iterator
 from functools import cache
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measuring import header
-from reporting import replace_section, show
+from reporting import report_of_suite
 
 import memplan
 
@@ -44,11 +42,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], str]
     yield cells
     head = ["planner", *MODELS]
     rows = [[f"`{p}`", *(cells.get((p, m), "") for m in MODELS)] for p in PLANNERS]
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        show(head, rows)
-    if request.config.getoption("--docs"):
-        command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
-        replace_section("planners", {**header(), "command": command}, head, rows)
+    report_of_suite("planners", head, rows, request)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -7,7 +7,6 @@ each, unless torch's cache (TORCHINDUCTOR_CACHE_DIR) has them. `test_buffers` co
 
 from __future__ import annotations
 
-import shlex
 import statistics
 import time
 import warnings
@@ -16,10 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from measuring import header
 from networks import NETWORKS, network
 from real_peaks import allocated
-from reporting import mib, ratio, replace_section, show
+from reporting import mib, ratio, report_of_suite
 
 import memplan
 
@@ -50,15 +48,10 @@ def tables(request: pytest.FixtureRequest) -> Iterator[Tables]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore")
         yield rows
-    command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
     for section, head in SECTIONS.items():
-        if section not in rows:
-            continue
-        rows[section].sort(key=lambda row: list(NETWORKS).index(row[0]))  # and in the order of runs
-        with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            show(head, rows[section])
-        if request.config.getoption("--docs"):
-            replace_section(section, {**header(), "command": command}, head, rows[section])
+        if section in rows:
+            rows[section].sort(key=lambda row: list(NETWORKS).index(row[0]))  # and in the order of runs
+            report_of_suite(section, head, rows[section], request)
 
 
 # What is really held

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import Rows, arguments, replace_section, report
+from reporting import Rows, arguments, report
 from torch import Tensor, nn
 
 import memplan
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 COLUMNS = ("module", "exported", "inside", "decomposed", "file", "onnx", "eager", "train", "exported_train")
 HEAD = (
     *("network", "module", "exported", "inside a node at most", "decomposed", ".pt2", "ONNX", "eager, recorded"),
@@ -126,10 +125,7 @@ def main() -> int:
     logging.disable(logging.WARNING)
     rows: Rows = [{"network": name, **measured(name)} for name in options.models.split(",")]
     cells = [cells_of(row) for row in rows]
-    docs, options.docs = options.docs, False
-    about = report("doors", HEAD, cells, rows, options)
-    if docs:
-        replace_section("doors", about, HEAD, cells, PAGE)
+    report("doors", HEAD, cells, rows, options, "formats.md")
     wrong = [f"{row['network']}: {', '.join(row['faults'])}" for row in rows if row["faults"]]
     print("\n".join(wrong), end="\n" * bool(wrong))
     return int(bool(wrong))

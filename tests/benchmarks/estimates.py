@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import torch
 from networks import NETWORKS, network
 from real_peaks import allocated
-from reporting import Rows, arguments, mib, pivoted, replace_section, report
+from reporting import Rows, arguments, mib, pivoted, report
 
 import memplan
 
 SECTIONS = ("estimates", "largest")
 HEAD = ("network", "step", "estimate, MiB", "of it kept", "really", "error of the rest")
 LARGEST = ("network", "budget, MiB", "largest batch", "really, MiB", "one more, really", "tried", "on the right side")
-PAGE = Path(__file__).parents[2] / "docs" / "estimate.md"
 STEPS = ("inference", "training", "AdamW")
 TRIED = ("encoder", "bert", "gpt2", "vit")
 
@@ -44,12 +42,9 @@ def main() -> None:
         tried.append({"name": name, **sized(name)})
         print(*cells_of_size(tried[-1]), file=sys.stderr, flush=True)
     tables = ((HEAD, [cells_of(row) for row in rows], rows), (LARGEST, [cells_of_size(row) for row in tried], tried))
-    docs, options.docs = options.docs, False
     for section, (head, cells, found) in zip(SECTIONS, tables, strict=True):
-        about = report(section, head, cells, found, options)
-        if docs:
-            short = pivoted(head, cells, head[:1], head[1:2], head[2:]) if head is HEAD else (head, cells)
-            replace_section(section, about, *short, PAGE)
+        short = pivoted(head, cells, head[:1], head[1:2], head[2:]) if head is HEAD else None
+        report(section, head, cells, found, options, "estimate.md", short)
 
 
 class Encoder(torch.nn.Module):

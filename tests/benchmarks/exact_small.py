@@ -11,39 +11,22 @@ of `refute` is checked. Times are of the CPU.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from reporting import show
+from judging import Found, judged
 
 import memplan
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from oracles.exactness import KINDS, Case, case, fits, fits_by_cp_sat
+from oracles.exactness import KINDS, case, fits, fits_by_cp_sat
 
 LIMIT = 0.05  # seconds of CPU time
 PATIENT = 10.0
 SOLVER = 2.0  # for CP-SAT
 MOST_TRIED = 10**7  # placements of all buffers at most, where every offset is tried
-
-
-@dataclass
-class Found:
-    """What came out for one kind."""
-
-    seen: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-
-    def row(self, kind: str) -> list[str]:
-        counts = [self.seen[what] for what in COUNTS]
-        at = sorted(self.seconds)
-        quantiles = [f"{1e3 * at[min(len(at) - 1, int(share * len(at)))]:.3f}" for share in (0.5, 0.99, 1)]
-        return [kind, *map(str, counts), *quantiles]
 
 
 COUNTS = (
@@ -59,8 +42,9 @@ COUNTS = (
 )
 
 
-def judge(made: Case, name: str, found: Found) -> None:
-    """Plan it, and hold what is claimed against the oracles."""
+def judge(kind: str, seed: int, found: Found) -> None:
+    """Plan a problem, and hold what is claimed against the oracles."""
+    made, name = case(kind, seed), f"case({kind!r}, {seed})"
     problem = memplan.Problem(**made.arguments())
     start = time.process_time()
     plan = memplan.plan(problem, time_limit=PATIENT)
@@ -96,24 +80,5 @@ def judge(made: Case, name: str, found: Found) -> None:
         print(f"missed: {name}, peak {plan.peak}, said to be optimal: {plan.optimal}", file=sys.stderr)
 
 
-def main() -> int:
-    """Print the table; 1 where a plan is wrong, an optimum missed, or a proof false."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problems", type=int, default=10_000, help="of each kind")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--seed", type=int, default=0, help="of the first problem")
-    options = parser.parse_args()
-    rows, wrong = [], 0
-    for kind in options.kinds.split(","):
-        found, start = Found(), time.perf_counter()
-        for seed in range(options.seed, options.seed + options.problems):
-            judge(case(kind, seed), f"case({kind!r}, {seed})", found)
-        rows.append([*found.row(kind), f"{time.perf_counter() - start:.0f}"])
-        print(*rows[-1], file=sys.stderr, flush=True)
-        wrong += sum(found.seen[what] for what in ("invalid", "missed", "false proofs"))
-    show(("kind", *COUNTS, "median ms", "99 % ms", "most ms", "seconds in all"), rows)
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judged(__doc__, KINDS, COUNTS, judge))

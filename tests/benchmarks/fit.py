@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fit_others import RULES, Others
-from reporting import Rows, arguments, pivoted, replace_section, report, show
+from reporting import Rows, arguments, pivoted, report
 
 import memplan
 from memplan import _core
@@ -29,7 +29,6 @@ HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES
 TRANSFERS = (2.0, 0.5)  # of a byte that is moved, beside 1 for one that an op touches
 HEAD_OF_MOVES = ("network", "% of load", "price", "memplan", "bound", "moved out")
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "fit.md"
 INSTANCES = ROOT.parent / "shared" / "instances" / "torch"
 RULES_KEPT = ROOT / "build" / "fit_rules"
 CAPTURED = ("bert", "llama", "vit")
@@ -56,20 +55,16 @@ def main() -> None:
             if options.json:
                 write_text(options.json, json.dumps({"rows": known}))
     rows, moves = ([row for row in known if ("moves" in row) == moved] for moved in (False, True))
-    docs, options.docs = options.docs, False
     cells, cells_with_moves = (
         [cells_of(row) for row in rows],
         [cells_of_moves(row, price) for row in moves for price in TRANSFERS],
     )
-    about = report(SECTION, HEAD, cells, rows + moves, options)
-    show(HEAD_OF_MOVES, cells_with_moves)
+    shorter = pivoted(HEAD, cells, HEAD[:2], HEAD[2:3], ("memplan", "bound", "best rule"))
+    report(SECTION, HEAD, cells, rows, options, "fit.md", shorter)
+    table = pivoted(HEAD_OF_MOVES, cells_with_moves, HEAD_OF_MOVES[:1], HEAD_OF_MOVES[1:3], HEAD_OF_MOVES[3:])
+    report(MOVES, HEAD_OF_MOVES, cells_with_moves, rows + moves, options, "fit.md", table)
     for line in (summary(rows), summary_of_moves(moves)):
         print(line)
-    if docs:
-        costs = ("memplan", "bound", "best rule")
-        replace_section(SECTION, about, *pivoted(HEAD, cells, HEAD[:2], HEAD[2:3], costs), PAGE)
-        table = pivoted(HEAD_OF_MOVES, cells_with_moves, HEAD_OF_MOVES[:1], HEAD_OF_MOVES[1:3], HEAD_OF_MOVES[3:])
-        replace_section(MOVES, about, *table, PAGE)
 
 
 class Network:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reporting import Rows, arguments, replace_section, report
+from reporting import Rows, arguments, report
 
 import memplan
 from memplan import _core
@@ -37,7 +37,6 @@ from memplan.files import write_text
 
 SECTION = "fit chains"
 HEAD = ("chain", "stages", "capacities", "memplan better", "equal", "rotor better", "at most better", "at most worse")
-PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
 PERCENT = (80, 60, 40)
 WORK = 10**8  # a tenth of what `memplan.fit` does
 
@@ -249,10 +248,7 @@ def main() -> None:
         kind = chain.name.rstrip("0123456789").rstrip(", ")
         groups.setdefault(kind, []).extend(compared(chain, options.graphs))
     cells = [cells_of(rows) for rows in groups.values()]
-    docs, options.docs = options.docs, False
-    about = report(SECTION, HEAD, cells, [row for rows in groups.values() for row in rows], options)
-    if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
+    report(SECTION, HEAD, cells, [row for rows in groups.values() for row in rows], options, "fit.md")
 
 
 if __name__ == "__main__":

@@ -29,14 +29,13 @@ from unittest import mock
 
 from networks import NETWORKS, network
 from real_peaks import allocated
-from reporting import Rows, arguments, pivoted, ratio, replace_section, report
+from reporting import Rows, arguments, pivoted, ratio, report
 
 import memplan
 from memplan.importers.torch.module import loss_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 SECTION = "programs"
-PAGE = Path(__file__).parents[2] / "docs" / "order.md"
 HEAD = ("runtime", "network", "run", "given, KiB", "best, KiB", "best / given", "load, best / given", "equal")
 ORDERS = ("given", "best")
 Row = dict[str, Any]
@@ -55,10 +54,8 @@ def main() -> None:
             rows.append(row)
             print(row, file=sys.stderr, flush=True)
     cells = [cells_of(row) for row in rows]
-    docs, options.docs = options.docs, False
-    about = report(SECTION, HEAD, cells, rows, options)
-    if docs:
-        replace_section(SECTION, about, *pivoted(HEAD, cells, HEAD[1:2], (HEAD[0], HEAD[2]), HEAD[5:7]), PAGE)
+    shorter = pivoted(HEAD, cells, HEAD[1:2], (HEAD[0], HEAD[2]), HEAD[5:7])
+    report(SECTION, HEAD, cells, rows, options, "order.md", shorter)
 
 
 def row_of(runtime: str, name: str, run: str, sizes: list[int], loads: list[int] | None, equal: bool | None) -> Row:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from reporting import arguments, replace_section, report
+from reporting import arguments, report
 
 import memplan
 from memplan import _core
@@ -24,7 +24,6 @@ HEAD = ("network", "ops", "lpmf", "bfs", "dfs", "list", "best", "bound", "proven
 INDUCTOR = ("lpmf", "bfs", "dfs")
 LISTS = [f"{rule}{end}" for rule in ("growth", "release", "newest", "oldest") for end in ("", "_backwards")]
 LAYERS = (5_000, 20_000, 100_000)  # ops
-PAGE = Path(__file__).parents[2] / "docs" / "order.md"
 INSTANCES = Path(__file__).parents[3] / "shared" / "instances" / "torch"
 
 
@@ -36,11 +35,8 @@ def main() -> None:
     rows = [measured(path.stem, memplan.capture(path).graph) for path in sorted(options.instances.glob("*.json"))]
     rows += [measured(f"layers of {int(ops**0.5)}", graph_of(layers(ops))) for ops in LAYERS]
     cells = [cells_of(row) for row in rows]
-    docs, options.docs = options.docs, False
-    about = report(SECTION, HEAD, cells, rows, options)
-    if docs:
-        open_ = [row for row in cells if (row[8], row[9]) != ("yes", "given")]  # else nothing is to be gained
-        replace_section(SECTION, about, HEAD, open_, PAGE)
+    open_ = [row for row in cells if (row[8], row[9]) != ("yes", "given")]  # else nothing is to be gained
+    report(SECTION, HEAD, cells, rows, options, "order.md", (HEAD, open_))
 
 
 def measured(name: str, graph: object) -> dict[str, object]:

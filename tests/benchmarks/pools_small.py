@@ -10,14 +10,10 @@ alone. Times are of the CPU.
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from reporting import show
+from judging import Found, judged
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders.pools import solve
@@ -41,21 +37,9 @@ COUNTS = (
 )
 
 
-@dataclass
-class Found:
-    """What came out for one kind."""
-
-    seen: Counter[str] = field(default_factory=Counter)
-    seconds: list[float] = field(default_factory=list)
-
-    def row(self, kind: str) -> list[str]:
-        at = sorted(self.seconds)
-        quantiles = [f"{1e3 * at[min(len(at) - 1, int(share * len(at)))]:.2f}" for share in (0.5, 0.99, 1)]
-        return [kind, *(str(self.seen[what]) for what in COUNTS), *quantiles]
-
-
-def judge(made: oracle.PooledCase, name: str, found: Found) -> None:
-    """Plan it, and hold what is claimed against the oracles."""
+def judge(kind: str, seed: int, found: Found) -> None:
+    """Plan a problem, and hold what is claimed against the oracles."""
+    made, name = oracle.pooled(kind, seed), f"pooled({kind!r}, {seed})"
     solved = solve(made)
     found.seconds.append(solved.seconds)
     found.seen["problems"] += 1
@@ -90,24 +74,5 @@ def judge(made: oracle.PooledCase, name: str, found: Found) -> None:
         print(f"missed: {name}, {value}, proven: {solved.proven}, costs less: {cheaper}", file=sys.stderr)
 
 
-def main() -> int:
-    """Print the table; 1 where a plan is wrong, a better one missed, or a proof false."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problems", type=int, default=10_000, help="of each kind")
-    parser.add_argument("--kinds", default=",".join(oracle.POOL_KINDS))
-    parser.add_argument("--seed", type=int, default=0, help="of the first problem")
-    options = parser.parse_args()
-    rows, wrong = [], 0
-    for kind in options.kinds.split(","):
-        found, start = Found(), time.perf_counter()
-        for seed in range(options.seed, options.seed + options.problems):
-            judge(oracle.pooled(kind, seed), f"pooled({kind!r}, {seed})", found)
-        rows.append([*found.row(kind), f"{time.perf_counter() - start:.0f}"])
-        print(*rows[-1], file=sys.stderr, flush=True)
-        wrong += sum(found.seen[what] for what in ("invalid", "missed", "false proofs"))
-    show(("kind", *COUNTS, "median ms", "99 % ms", "most ms", "seconds in all"), rows)
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judged(__doc__, oracle.POOL_KINDS, COUNTS, judge))

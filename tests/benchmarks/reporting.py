@@ -1,51 +1,64 @@
-"""What the benchmarks of docs/benchmarks.md share: a table printed, as JSON, and in its place on that page."""
+"""What the benchmarks share: a table printed, as JSON, and in its place on a page of the documents."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from measuring import header
 from rich.console import Console
 from rich.table import Table
 
 from memplan.files import write_text
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+DOCS = Path(__file__).parents[2] / "docs"
 MIB = 2**20
 Rows = list[dict[str, Any]]
+Cells = Sequence[Sequence[str]]
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
     """The options that all of them take."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--docs", action="store_true", help="replace the table in docs/benchmarks.md")
+    parser.add_argument("--docs", action="store_true", help="replace the table in the documents")
     return parser
 
 
 def report(
-    section: str, head: Sequence[str], cells: Iterable[Sequence[str]], rows: Rows, options: Any
-) -> dict[str, str]:
-    """Print a table; write the figures as JSON, and the table into its section of the page, where asked to.
-
-    Returns when, where and how it was measured.
-    """
-    about = header()
-    cells = [list(row) for row in cells]
+    section: str,
+    head: Sequence[str],
+    cells: Iterable[Sequence[str]],
+    rows: Rows,
+    options: Any,
+    page: str = "benchmarks.md",
+    shown: tuple[Sequence[str], Cells] | None = None,
+) -> None:
+    """Print a table; where asked to, write the figures as JSON, and the table, or what is shown of it, on the page."""
+    about, cells = header(), list(cells)
     show(head, cells)
     if options.json:
         write_text(options.json, json.dumps({"section": section, **about, "rows": rows}, indent=1))
     if options.docs:
-        replace_section(section, about, head, cells)
-    return about
+        replace_section(section, about, *(shown or (head, cells)), DOCS / page)
 
 
-def show(head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def report_of_suite(section: str, head: Sequence[str], cells: Cells, request: pytest.FixtureRequest) -> None:
+    """The same for a suite that pytest runs."""
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        show(head, cells)
+    if request.config.getoption("--docs"):
+        command = shlex.join(["pytest", *map(str, request.config.invocation_params.args)])
+        replace_section(section, {**header(), "command": command}, head, cells)
+
+
+def show(head: Sequence[str], cells: Cells) -> None:
     table = Table(*head)
     for row in cells:
         table.add_row(*row)
@@ -53,7 +66,7 @@ def show(head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
 
 
 def replace_section(
-    section: str, about: Mapping[str, str], head: Sequence[str], cells: Sequence[Sequence[str]], page: Path = PAGE
+    section: str, about: Mapping[str, str], head: Sequence[str], cells: Cells, page: Path = DOCS / "benchmarks.md"
 ) -> None:
     """Put a table between the marks of its section on the page, with when, where and how it was measured."""
     lines = [f"`{about['command']}`; {about['date']}; {about['machine']}; {about['versions']}.", ""]

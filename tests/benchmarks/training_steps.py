@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reporting import arguments, pivoted, replace_section, report
+from reporting import arguments, pivoted, report
 from torch import nn
 
 import memplan
@@ -24,7 +24,6 @@ from memplan.printing.units import format_bytes
 sys.path.insert(0, str(Path(__file__).parents[1]))
 SECTION = "training steps"
 HEAD = ("network", "optimizer", "ops", "as torch runs it", "best", "best / torch", "bound / torch", "proven", "seconds")
-PAGE = Path(__file__).parents[2] / "docs" / "order.md"
 OPTIMIZERS = ("SGD", "AdamW")
 Step = tuple[nn.Module, dict[str, torch.Tensor]]
 
@@ -106,11 +105,9 @@ def main() -> None:
         for optimizer in OPTIMIZERS:
             rows.append({"network": name, "optimizer": optimizer, **measured(module.train(), kwargs, optimizer)})
             print(*cells_of(rows[-1]), flush=True)
-    docs, options.docs = options.docs, False
     cells = [cells_of(row) for row in rows]
-    about = report(SECTION, HEAD, cells, rows, options)
-    if docs:
-        replace_section(SECTION, about, *pivoted(HEAD, cells, (HEAD[0], HEAD[3]), HEAD[1:2], HEAD[4:7]), PAGE)
+    shorter = pivoted(HEAD, cells, (HEAD[0], HEAD[3]), HEAD[1:2], HEAD[4:7])
+    report(SECTION, HEAD, cells, rows, options, "order.md", shorter)
 
 
 def measured(module: nn.Module, kwargs: dict[str, torch.Tensor], optimizer: str) -> dict[str, Any]:

@@ -19,14 +19,13 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
 from real_peaks import allocated
-from reporting import Rows, arguments, mib, replace_section, report
+from reporting import Rows, arguments, mib, report
 from torch import Tensor, nn
 from torch._functorch import config as functorch
 from torch._inductor import config as inductor
@@ -43,7 +42,6 @@ HEAD = (
     *("network", "way", "usual, MiB", "budget", "held", "of the budget", "seconds / usual", "gradients"),
     *("torch's share", "held by it", "seconds / usual by it", "ours / by it"),
 )
-PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
 STEPS = 10
 GRID = (0.1, 0.3, 0.5, 0.7)  # values of torch's budget
 Network = tuple[nn.Module, dict[str, Tensor]]
@@ -288,11 +286,8 @@ def main() -> None:
                 print(*cells_of(rows[-1]), rows[-1].get("refused", ""), sep=" | ", flush=True)
                 if options.json:
                     write_text(options.json, json.dumps({"rows": rows}))
-    docs, options.docs = options.docs, False
     cells = [cells_of(row) for row in rows]
-    about = report(SECTION, HEAD, cells, rows, options)
-    if docs:
-        replace_section(SECTION, about, HEAD, cells, PAGE)
+    report(SECTION, HEAD, cells, rows, options, "fit.md")
 
 
 def cells_of(row: dict[str, Any]) -> list[str]:

@@ -31,7 +31,6 @@ def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules(ways: list[s
 
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])
 def test_training_graphs_are_near_the_least_of_an_integer_program(ways: list[str]) -> None:
-    """More of them: tests/benchmarks/fit_middle.py."""
     pytest.importorskip("ortools")
     found = [check_training(seed, ways, work=2_000_000) for seed in range(8)]
     costs = [(one.found, one.least) for one in found if one.least is not None and one.found is not None]

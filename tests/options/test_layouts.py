@@ -11,9 +11,10 @@ import pytest
 
 import memplan
 from builders.commands import run
+from builders.optima import proven
 from builders.registered import PLANNERS
 from memplan import _core
-from oracles.exactness import FIXED, case, fits, fits_by_cp_sat
+from oracles.exactness import FIXED
 
 NETWORK: dict[str, Any] = {
     "tensors": [{"name": "x", "bytes": 8, "kind": "input"}, *({"name": n, "bytes": 8} for n in "abcd")],
@@ -468,36 +469,12 @@ def test_columns_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 # Beside other ways to find an optimum
 
 
-def check(kind: str, seeds: range, most: int) -> int:
-    """How many of these problems were proven; all plans are valid and at the optimum."""
-    proven = 0
-    for seed in seeds:
-        made = case(kind, seed, most=most)
-        plan = memplan.plan(memplan.Problem(**made.arguments()))
-        assert made.faults(plan.offsets.tolist()) == 0, (kind, seed)
-        proven += plan.optimal
-        small = plan.peak ** len(made.size) <= 10**6
-        better = fits(made, plan.peak - 1) if small else fits_by_cp_sat(made, plan.peak - 1, 2)
-        assert not better, (kind, seed)
-    return proven
-
-
 @pytest.mark.parametrize("kind", FIXED)
 def test_optima_of_random_problems(kind: str) -> None:
-    assert check(kind, range(40), 8) >= 39
-
-
-@pytest.mark.parametrize("kind", FIXED)
-def test_cp_sat_finds_the_same(kind: str) -> None:
-    for seed in range(8):
-        problem = memplan.Problem(**case(kind, seed, most=7).arguments())
-        plan = memplan.plan(problem, "cp_sat")
-        assert (plan.peak, plan.optimal) == (memplan.plan(problem).peak, True), (kind, seed)
-    endless = memplan.Problem([4, 6, 4], [0, 1, 2], [2, 3, 4], pins=[2, -1, -1], reserved=[(13, 2**60, 0, 9)])
-    assert memplan.plan(endless, "cp_sat").peak == memplan.plan(endless).peak == 12
+    assert proven("auto", kind, range(40), 8) >= 39
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FIXED)
 def test_optima_of_many_random_problems(kind: str) -> None:
-    assert check(kind, range(1000, 2000), 12) >= 990
+    assert proven("auto", kind, range(1000, 2000), 12) >= 990

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -262,118 +262,13 @@ def test_generated_variants_keep_what_is_fixed() -> None:
     assert sorted(generate.shuffled(given).pins.tolist()) == [-1, 8]
 
 
-# Optima, beside those of all orders
-
-
-class Case(NamedTuple):
-    size: list[int]
-    first: list[int]
-    last: list[int]
-    alignment: list[int]
-    pins: list[int]
-    reserved: list[tuple[int, int, int, int]]
-    conflicts: list[tuple[int, int]]
-
-    def problem(self) -> memplan.Problem:
-        columns = (self.size, self.first, self.last, self.alignment)
-        return memplan.Problem(*columns, conflicts=self.conflicts or None, pins=self.pins, reserved=self.reserved)
-
-    def apart(self, i: int, j: int) -> bool:
-        in_time = self.first[i] < self.last[j] and self.first[j] < self.last[i]
-        return in_time or (i, j) in self.conflicts or (j, i) in self.conflicts
-
-
-def case(seed: int) -> Case:
-    """5 to 12 buffers, of which at most 6 are free; pins and reserved bytes where nothing is yet."""
-    r = random.Random(seed)
-    count = r.randint(5, 12)
-    first = [r.randint(0, 8) for _ in range(count)]
-    alignment = [r.choice([1, 1, 2, 4]) if seed % 3 == 0 else 1 for _ in range(count)]
-    size, last = [r.randint(1, 9) for _ in range(count)], [f + r.randint(1, 6) for f in first]
-    conflicts = [(i, i + 1) for i in range(count - 1) if seed % 4 == 1 and r.random() < 0.3]
-    found = Case(size, first, last, alignment, [-1] * count, [], conflicts)
-    kind = seed % 5  # pins alone, reserved bytes alone, or both
-    for _ in range(r.randint(1, 3) if kind != 0 or count <= 6 else 0):
-        begin = r.randint(0, 15)
-        born = r.randint(0, 8)
-        steps = ALWAYS if r.random() < 0.5 else (born, born + r.randint(1, 5))
-        row = (begin, begin + r.randint(1, 6), *steps)
-        if not any(row[0] < b and a < row[1] and row[2] < d and c < row[3] for a, b, c, d in found.reserved):
-            found.reserved.append(row)
-    for i in range(count):
-        if kind == 1 and count - i <= 6:
-            break
-        pin = r.randrange(0, 21) // alignment[i] * alignment[i]
-        must = sum(p < 0 for p in found.pins[:i]) + count - i > 6
-        if (must or r.random() < 0.3) and lowest(
-            found, i, pin, {j: p for j, p in enumerate(found.pins) if p >= 0}
-        ) == pin:
-            found.pins[i] = pin
-    return found
-
-
-def lowest(c: Case, i: int, at: int, placed: dict[int, int]) -> int:
-    """The lowest offset from `at` on at which buffer i meets nothing that is placed or reserved."""
-    taken = [(placed[j], placed[j] + c.size[j]) for j in placed if c.apart(i, j)]
-    taken += [(a, b) for a, b, born, dead in c.reserved if born < c.last[i] and c.first[i] < dead]
-    for begin, end in sorted(taken):
-        if begin < at + c.size[i] and at < end:
-            at = -(-end // c.alignment[i]) * c.alignment[i]
-    return at
-
-
-def optimum(c: Case) -> int:
-    """The lowest peak of all orders in which each free buffer goes as low as it can; some order gives an optimum."""
-    placed = {i: pin for i, pin in enumerate(c.pins) if pin >= 0}
-    base = max((pin + c.size[i] for i, pin in placed.items()), default=0)
-    best = [10**9]
-
-    def place(left: list[int], peak: int) -> None:
-        if peak >= best[0]:
-            return
-        if not left:
-            best[0] = peak
-        for i in left:
-            placed[i] = lowest(c, i, 0, placed)
-            place([j for j in left if j != i], max(peak, placed[i] + c.size[i]))
-            del placed[i]
-
-    place([i for i, pin in enumerate(c.pins) if pin < 0], base)
-    return best[0]
-
-
-def check(seeds: range) -> tuple[int, int]:
-    cases = fixed = 0
-    for seed in seeds:
-        c = case(seed)
-        if sum(pin < 0 for pin in c.pins) > 7:
-            continue
-        plan = memplan.plan(c.problem())
-        plan.verify()
-        assert (plan.peak, plan.optimal) == (optimum(c), True), (seed, c)
-        cases, fixed = cases + 1, fixed + sum(pin >= 0 for pin in c.pins) + len(c.reserved)
-    return cases, fixed
-
-
-def test_optima_of_random_problems_are_found_and_proven() -> None:
-    cases, fixed = check(range(150))
-    assert cases > 100
-    assert fixed > 200
-
-
-@pytest.mark.slow
-def test_optima_of_ten_thousand_random_problems() -> None:
-    cases, _ = check(range(1000, 13_000))
-    assert cases >= 10_000
-
-
 def test_many_buffers_around_what_is_fixed() -> None:
     """More than an exact search takes: a plan that holds, never above that of its first member."""
     plain = memplan.generate.layered(400)
     pins = np.full(len(plain), -1)
     pins[7], pins[300] = 10**6, 0
     given = plain.with_pins(pins, [(10**5, 10**5 + 64, *ALWAYS)])
-    plan = memplan.plan(given, "auto:effort=20000000")
+    plan = memplan.plan(given, "auto:effort=1000000")
     plan.verify()
     assert plan.peak <= memplan.plan(given, "greedy_by_size").peak
 

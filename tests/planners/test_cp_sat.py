@@ -6,22 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import permutations, product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import memplan
+from builders.optima import proven
 from builders.paths import DATA
-from builders.strategies import BOUNDED, columns
+from oracles.exactness import KINDS
 
 pytest.importorskip("ortools", reason="the extra memplan[exact] is not installed")
-
-Columns = tuple[list[int], list[int], list[int], list[int]]
-Pairs = set[tuple[int, int]]
-Part = tuple[int, int, int, int, int]
-FEW = settings(BOUNDED, max_examples=60)
 
 # size, first, last, alignment. Two of one byte at even offsets peak at 3.
 ABOVE_LOAD = ([1, 1], [0, 0], [1, 1], [2, 2])
@@ -29,84 +22,14 @@ ABOVE_LOAD = ([1, 1], [0, 0], [1, 1], [2, 2])
 TO_IMPROVE = ([3, 5, 4, 3, 6, 2], [0, 1, 2, 3, 4, 1], [2, 4, 5, 6, 6, 6], [1, 2, 4, 1, 3, 1])
 
 
-def least_peak(problem: Columns, pairs: Pairs) -> int:
-    """Some order of the buffers, each at the lowest place that is left, gives the least peak of all."""
-    size, first, last, alignment = problem
-    apart = pairs | {(b, a) for a, b in pairs}
-
-    def peak(order: tuple[int, ...]) -> int:
-        offsets: dict[int, int] = {}
-        for i in order:
-            below = [j for j in offsets if (first[i] < last[j] and first[j] < last[i]) or (i, j) in apart]
-            starts = sorted(-(-x // alignment[i]) * alignment[i] for x in (0, *(offsets[j] + size[j] for j in below)))
-            offsets[i] = next(
-                x for x in starts if all(x >= offsets[j] + size[j] or x + size[i] <= offsets[j] for j in below)
-            )
-        return max((offsets[i] + size[i] for i in offsets), default=0)
-
-    return min(peak(order) for order in permutations(i for i in range(len(size)) if size[i]))
+@pytest.mark.parametrize("kind", ["lifetimes", *KINDS])
+def test_the_least_peak(kind: str) -> None:
+    assert proven("cp_sat", kind, range(12), 6) == 12
 
 
-@given(columns(max_buffers=5))
-@FEW
-def test_the_least_peak(problem: Columns) -> None:
-    plan = memplan.plan(memplan.Problem(*problem), "cp_sat")
-    assert plan.optimal
-    assert plan.peak == least_peak(problem, set())
-
-
-@given(columns(max_buffers=5), st.data())
-@FEW
-def test_the_least_peak_with_conflicts(problem: Columns, data: st.DataObject) -> None:
-    count = len(problem[0])
-    pair = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda p: p[0] != p[1])
-    pairs = data.draw(st.sets(pair, max_size=6)) if count > 1 else set()
-    plan = memplan.plan(memplan.Problem(*problem, conflicts=sorted(pairs) or None), "cp_sat")
-    assert plan.optimal
-    assert plan.peak == least_peak(problem, pairs)
-
-
-@st.composite
-def shaped(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[int], list[Part]]:
-    """Up to three buffers of up to 4 bytes; some in two halves of their life, each with bytes of its own."""
-    size, first, last, alignment, parts = [], [], [], [], []
-    for i in range(draw(st.integers(1, 3))):
-        size.append(draw(st.integers(2, 4)))
-        first.append(draw(st.integers(0, 2)))
-        last.append(first[i] + draw(st.integers(2, 3)))
-        alignment.append(draw(st.sampled_from([1, 1, 2, 3])))
-        if draw(st.booleans()):
-            for begin_step, end_step in [(first[i], first[i] + 1), (first[i] + 1, last[i])]:
-                begin = draw(st.integers(0, size[i] - 1))
-                parts.append((i, begin, draw(st.integers(begin + 1, size[i])), begin_step, end_step))
-    return size, first, last, alignment, parts
-
-
-def least_peak_of_shapes(
-    size: list[int], first: list[int], last: list[int], alignment: list[int], parts: list[Part]
-) -> int:
-    """Every offset of every buffer is tried, below one on top of the other."""
-    cells: list[set[tuple[int, int]]] = []
-    for i in range(len(size)):
-        shape = [part[1:] for part in parts if part[0] == i] or [(0, size[i], first[i], last[i])]
-        cells.append({(b, s) for begin, end, born, dead in shape for b in range(begin, end) for s in range(born, dead)})
-
-    def holds(offsets: tuple[int, ...]) -> bool:
-        placed = [(b + offset, s) for offset, shape in zip(offsets, cells, strict=True) for b, s in shape]
-        return len(set(placed)) == len(placed)
-
-    room = sum(size) + sum(alignment)
-    tried = product(*(range(0, room - s + 1, a) for s, a in zip(size, alignment, strict=True)))
-    return min(max(o + s for o, s in zip(offsets, size, strict=True)) for offsets in tried if holds(offsets))
-
-
-@given(shaped())
-@settings(BOUNDED, max_examples=40)
-def test_the_least_peak_of_shapes(problem: tuple[list[int], list[int], list[int], list[int], list[Part]]) -> None:
-    size, first, last, alignment, parts = problem
-    plan = memplan.plan(memplan.Problem(size, first, last, alignment, parts=parts or None), "cp_sat")
-    assert plan.optimal
-    assert plan.peak == least_peak_of_shapes(*problem)
+def test_what_reaches_far_is_reserved() -> None:
+    endless = memplan.Problem([4, 6, 4], [0, 1, 2], [2, 3, 4], pins=[2, -1, -1], reserved=[(13, 2**60, 0, 9)])
+    assert memplan.plan(endless, "cp_sat").peak == memplan.plan(endless).peak == 12
 
 
 def test_a_bound_above_the_load_is_proven() -> None:

@@ -2,81 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import given
 
 import memplan
+from builders.optima import proven
 from builders.strategies import BOUNDED, columns
-from oracles.reference import Columns, meet
-
-Pairs = Collection[tuple[int, int]]
+from oracles.reference import Columns
 
 
-def optimum(problem: Columns, conflicts: Pairs = ()) -> int:
-    """The least peak: buffers one after another at every aligned offset, all that ends below the best so far."""
-    size, _, _, alignment = problem
-    buffers = [i for i in range(len(size)) if size[i] > 0]
-    apart = {(i, j) for i in buffers for j in buffers if i != j and meet(problem, i, j)}
-    apart |= {pair for i, j in conflicts for pair in ((i, j), (j, i))}
-    best = sum(s + a for s, a in zip(size, alignment, strict=True)) + 1
-    offsets: dict[int, int] = {}
-
-    def place(position: int, top: int) -> None:
-        nonlocal best
-        if position == len(buffers):
-            best = min(best, top)
-            return
-        i = buffers[position]
-        for offset in range(0, best - size[i], alignment[i]):
-            if all((i, j) not in apart or offset + size[i] <= o or o + size[j] <= offset for j, o in offsets.items()):
-                offsets[i] = offset
-                place(position + 1, max(top, offset + size[i]))
-                del offsets[i]
-
-    place(0, 0)
-    return min(best, sum(s + a for s, a in zip(size, alignment, strict=True))) if buffers else 0
-
-
-@st.composite
-def tiny(draw: st.DrawFn, alignments: tuple[int, ...] = (1,), max_buffers: int = 5) -> Columns:
-    rows = draw(
-        st.lists(
-            st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(1, 3), st.sampled_from(alignments)),
-            max_size=max_buffers,
-        )
-    )
-    return [r[0] for r in rows], [r[1] for r in rows], [r[1] + r[2] for r in rows], [r[3] for r in rows]
-
-
-def expect_optimum(problem: Columns, conflicts: Pairs = ()) -> None:
-    plan = memplan.plan(memplan.Problem(*problem, conflicts=sorted(conflicts) or None), "exhaustive")
-    assert plan.peak == plan.lower_bound == optimum(problem, conflicts)
-    assert plan.optimal
-
-
-@given(tiny())
-@BOUNDED
-def test_lifetimes(problem: Columns) -> None:
-    expect_optimum(problem)
-
-
-@given(tiny(alignments=(1, 2, 3, 4)) | tiny(alignments=(4,)) | tiny(alignments=(2, 4)))
-@BOUNDED
-@example(([3, 3], [0, 0], [1, 1], [4, 4]))
-@example(([4, 3, 1], [0, 0, 0], [1, 1, 1], [2, 2, 2]))
-def test_alignment(problem: Columns) -> None:
-    expect_optimum(problem)
-
-
-@given(tiny(alignments=(1, 1, 1, 2, 3)), st.data())
-@BOUNDED
-def test_conflicts(problem: Columns, data: st.DataObject) -> None:
-    n = len(problem[0])
-    pairs = [(i, j) for j in range(n) for i in range(j)]
-    expect_optimum(problem, data.draw(st.sets(st.sampled_from(pairs))) if pairs else ())
+@pytest.mark.parametrize("kind", ["lifetimes", "conflicts"])
+def test_the_least_peak(kind: str) -> None:
+    assert proven("exhaustive", kind, range(60), 6) == 60
 
 
 @given(columns(max_buffers=10, alignments=(1, 2)))
@@ -93,6 +30,8 @@ def test_no_planner_is_better(problem: Columns) -> None:
 def test_alignment_and_conflicts_raise_the_bound_above_the_load() -> None:
     aligned = memplan.plan(memplan.Problem([3, 3], [0, 0], [1, 1], 4), "exhaustive")
     assert (aligned.load, aligned.lower_bound, aligned.peak) == (6, 7, 7)
+    padded = memplan.plan(memplan.Problem([4, 3, 1], [0] * 3, [1] * 3, 2), "exhaustive")
+    assert (padded.load, padded.lower_bound, padded.peak) == (8, 9, 9)
     ring = [(i, (i + 1) % 5) for i in range(5)]  # five, each apart from two others: two heights are not enough
     around = memplan.plan(memplan.Problem([1] * 5, range(5), range(1, 6), conflicts=ring), "exhaustive")
     assert (around.load, around.lower_bound, around.peak) == (1, 3, 3)
