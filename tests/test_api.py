@@ -16,15 +16,12 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from builders.paths import DATA
 from memplan import generate
 
 EXAMPLES = ("gpt2_infer", "gpt2_train", "resnet50_infer", "resnet50_train")
-GRAPH: dict[str, Any] = {
-    "tensors": [{"name": "x", "bytes": 16, "kind": "input"}, {"name": "y", "bytes": 20}],
-    "ops": [{"name": "relu", "inputs": ["x"], "outputs": ["y"]}],
-    "outputs": ["y"],
-}
+GRAPH: dict[str, Any] = graphs.graph("x 16 input, y 20", graphs.op("relu", "x", "y"), outputs="y")
 ARRAYS = ([4, 5], [0, 1], [2, 3])
 
 

@@ -10,8 +10,8 @@ from memplan import _core
 Dict = dict[str, Any]
 
 
-def tensor(name: str, size: int = 8, kind: str = "intermediate") -> Dict:
-    return {"name": name, "bytes": size, "kind": kind}
+def tensor(name: str, size: int = 8, kind: str | None = None) -> Dict:
+    return {"name": name, "bytes": size} | ({"kind": kind} if kind else {})
 
 
 def op(name: str, inputs: str, outputs: str, **more: Any) -> Dict:
@@ -23,8 +23,11 @@ def op(name: str, inputs: str, outputs: str, **more: Any) -> Dict:
     return {"name": name, "inputs": inputs.split(), "outputs": outputs.split(), **more}
 
 
-def graph(tensors: list[Dict], *ops: Dict, outputs: str = "") -> Dict:
-    """With these tensors, and one of 8 bytes for each that an op writes and that is not among them."""
+def graph(tensors: list[Dict] | str, *ops: Dict, outputs: str = "") -> Dict:
+    """With these tensors, as words "name bytes kind, ...", and one of 8 bytes for each other that an op writes."""
+    if isinstance(tensors, str):
+        rows = [row.split() for row in tensors.split(",")]
+        tensors = [tensor(row[0], int(row[1]), *row[2:]) for row in rows]
     known = {t["name"] for t in tensors}
     written = dict.fromkeys(name for o in ops for name in o["outputs"] if name not in known)
     return {"tensors": [*tensors, *map(tensor, written)], "ops": list(ops), "outputs": outputs.split()}

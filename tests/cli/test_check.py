@@ -10,21 +10,15 @@ import pytest
 
 import memplan
 from builders.commands import run
+from builders.graphs import graph, op
 
-NETWORK: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 64, "kind": "input"},
-        {"name": "conv", "bytes": 96},
-        {"name": "relu", "bytes": 96},
-        {"name": "y", "bytes": 32},
-    ],
-    "ops": [
-        {"name": "conv1", "inputs": ["x"], "outputs": ["conv"]},
-        {"name": "relu1", "inputs": ["conv"], "outputs": ["relu"]},
-        {"name": "end", "inputs": ["relu"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+NETWORK: dict[str, Any] = graph(
+    "x 64 input, conv 96, relu 96, y 32",
+    op("conv1", "x", "conv"),
+    op("relu1", "conv", "relu"),
+    op("end", "relu", "y"),
+    outputs="y",
+)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.commands import LIFETIMES, run, shell
 from builders.interrupting import FOREVER
 
@@ -88,30 +89,15 @@ def test_planner(planner: str, lifetimes: Path, tmp_path: Path) -> None:
 
 
 # relu may take what conv wrote and add what x holds; c is a concatenation of two.
-GRAPH: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 8, "kind": "input"},
-        {"name": "a", "bytes": 8},
-        {"name": "b", "bytes": 8},
-        {"name": "c", "bytes": 16},
-        {"name": "r", "bytes": 16},
-        {"name": "y", "bytes": 1},
-    ],
-    "ops": [
-        {"name": "add", "type": "Add", "inputs": ["x"], "outputs": ["a"], "inplace": [{"output": "a", "input": "x"}]},
-        {"name": "mul", "type": "Mul", "inputs": ["a"], "outputs": ["b"]},
-        {
-            "name": "join",
-            "type": "Concat",
-            "inputs": ["a", "b"],
-            "outputs": ["c"],
-            "concat": [{"output": "c", "input": "a"}, {"output": "c", "input": "b", "offset": 8}],
-        },
-        {"name": "relu", "type": "Relu", "inputs": ["c"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c"}]},
-        {"name": "end", "type": "Sum", "inputs": ["r"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+GRAPH: dict[str, Any] = graphs.graph(
+    "x 8 input, a 8, b 8, c 16, r 16, y 1",
+    graphs.op("add", "x", "a", type="Add", inplace=["a x"]),
+    graphs.op("mul", "a", "b", type="Mul"),
+    graphs.op("join", "a b", "c", type="Concat", concat=["c a", "c b 8"]),
+    graphs.op("relu", "c", "r", type="Relu", inplace=["r c"]),
+    graphs.op("end", "r", "y", type="Sum"),
+    outputs="y",
+)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from memplan import _core
 from oracles import plain as oracle
 
@@ -20,21 +21,13 @@ Dict = dict[str, Any]
 
 def small() -> Dict:
     """x -> conv -> t -> view -> v -> relu -> y, with a weight; every op and tensor has its part in some test."""
-    return {
-        "tensors": [
-            {"name": "x", "bytes": 16, "kind": "input"},
-            {"name": "w", "bytes": 8, "kind": "weight"},
-            {"name": "t", "bytes": 32},
-            {"name": "v", "bytes": 16},
-            {"name": "y", "bytes": 16},
-        ],
-        "ops": [
-            {"name": "conv", "type": "Conv", "inputs": ["x", "w"], "outputs": ["t"], "workspace": 64},
-            {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
-            {"name": "relu", "inputs": ["v"], "outputs": ["y"], "inplace": [{"output": "y", "input": "v"}]},
-        ],
-        "outputs": ["y"],
-    }
+    return graphs.graph(
+        "x 16 input, w 8 weight, t 32, v 16, y 16",
+        graphs.op("conv", "x w", "t", type="Conv", workspace=64),
+        graphs.op("view", "t", "v", alias=["v t 8"]),
+        graphs.op("relu", "v", "y", inplace=["y v"]),
+        outputs="y",
+    )
 
 
 def changed(path: str, value: Any) -> Dict:

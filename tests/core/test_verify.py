@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from memplan import _core
 from oracles import plain as oracle
 
@@ -103,46 +104,23 @@ def test_offsets_of_the_wrong_length_or_type_are_refused() -> None:
 
 # Replay: a graph with every tensor and workspace laid by hand. x -> a -> b -> y, with v a view of a.
 
-CHAIN = {
-    "tensors": [
-        {"name": "x", "bytes": 4, "kind": "input"},
-        {"name": "w", "bytes": 4, "kind": "weight"},
-        {"name": "a", "bytes": 8},
-        {"name": "v", "bytes": 4},
-        {"name": "b", "bytes": 4},
-        {"name": "y", "bytes": 4, "kind": "output"},
-    ],
-    "ops": [
-        {"name": "make", "inputs": ["x", "w"], "outputs": ["a"], "workspace": 2},
-        {"name": "look", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a", "offset": 2}]},
-        {"name": "use", "inputs": ["v"], "outputs": ["b"]},
-        {"name": "end", "inputs": ["b"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+CHAIN = graphs.graph(
+    "x 4 input, w 4 weight, a 8, v 4, b 4, y 4 output",
+    graphs.op("make", "x w", "a", workspace=2),
+    graphs.op("look", "a", "v", alias=["v a 2"]),
+    graphs.op("use", "v", "b"),
+    graphs.op("end", "b", "y"),
+    outputs="y",
+)
 CHAIN_PLACES = {"x": 20, "w": 24, "a": 0, "v": 2, "b": 8, "y": 12}
 
 # A weight updated where it lies: two of its eight bytes are new afterwards.
-UPDATE = {
-    "tensors": [
-        {"name": "x", "bytes": 4, "kind": "input"},
-        {"name": "w", "bytes": 8, "kind": "weight"},
-        {"name": "new", "bytes": 2},
-        {"name": "t", "bytes": 4},
-        {"name": "y", "bytes": 4, "kind": "output"},
-    ],
-    "ops": [
-        {
-            "name": "update",
-            "inputs": ["x", "w"],
-            "outputs": ["new", "t"],
-            "overwrite": [{"output": "new", "input": "w", "offset": 0}],
-            "workspace": 2,
-        },
-        {"name": "end", "inputs": ["t"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+UPDATE = graphs.graph(
+    "x 4 input, w 8 weight, new 2, t 4, y 4 output",
+    graphs.op("update", "x w", "new t", overwrite=["new w 0"], workspace=2),
+    graphs.op("end", "t", "y"),
+    outputs="y",
+)
 UPDATE_PLACES = {"x": 8, "w": 0, "new": 0, "t": 12, "y": 16}
 
 
@@ -218,20 +196,18 @@ def test_replay_finds(changes: dict[str, int], workspace: int, message: str) -> 
 
 def two_names(relation: str, over: tuple[str, ...]) -> dict[str, Any]:
     """a, v with the same bytes, and an op that reads both and may write y over some of them."""
-    return {
-        "tensors": [{"name": name, "bytes": 4} for name in "avy"],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["a"]},
-            {"name": "look", "inputs": ["a"], "outputs": ["v"], relation: [{"output": "v", "input": "a"}]},
-            {
-                "name": "add",
-                "inputs": ["a", "v"],
-                "outputs": ["y"],
-                "inplace": [{"output": "y", "input": name} for name in over],
-            },
-        ],
-        "outputs": ["y"],
-    }
+    return graphs.graph(
+        [{"name": name, "bytes": 4} for name in "avy"],
+        graphs.op("make", "", "a"),
+        {"name": "look", "inputs": ["a"], "outputs": ["v"], relation: [{"output": "v", "input": "a"}]},
+        {
+            "name": "add",
+            "inputs": ["a", "v"],
+            "outputs": ["y"],
+            "inplace": [{"output": "y", "input": name} for name in over],
+        },
+        outputs="y",
+    )
 
 
 @pytest.mark.parametrize("relation", ["alias", "slice"])
@@ -267,20 +243,12 @@ def test_replay_finds_an_output_destroyed_before_the_end() -> None:
 
 
 def test_replay_finds_bytes_never_written() -> None:
-    graph = {
-        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, {"name": "v", "bytes": 2}],
-        "ops": [{"name": "look", "inputs": ["x"], "outputs": ["v"], "alias": [{"output": "v", "input": "x"}]}],
-        "outputs": ["v"],
-    }
+    graph = graphs.graph("x 4 input, v 2", graphs.op("look", "x", "v", alias=["v x"]), outputs="v")
     assert any("bytes [9, 11) were never written" in message for message in faults(graph, {"x": 0, "v": 9}))
 
 
 def test_replay_finds_two_outputs_of_an_op_on_one_another() -> None:
-    graph = {
-        "tensors": [{"name": "a", "bytes": 4}, {"name": "b", "bytes": 4}],
-        "ops": [{"name": "split", "inputs": [], "outputs": ["a", "b"]}],
-        "outputs": [],
-    }
+    graph = graphs.graph("a 4, b 4", graphs.op("split", "", "a b"))
     assert faults(graph, {"a": 0, "b": 4}) == []
     assert "op 'split' (step 0) writes tensor 'a'" in faults(graph, {"a": 0, "b": 3})[0]
 

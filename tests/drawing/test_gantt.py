@@ -24,6 +24,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 import memplan
+from builders import graphs
 from builders.strategies import BOUNDED, shaped_problems
 from memplan import generate
 from memplan.draw.colours import OTHERS, PALETTE, colouring, faded
@@ -348,15 +349,13 @@ def test_what_is_highlighted_keeps_its_colour_and_is_labelled(plan: memplan.Plan
     assert names(ax) == {"b, 2.00 MiB"}
 
 
-INSIDE = {
-    "tensors": [{"name": "t", "bytes": 8}, {"name": "view", "bytes": 4}, {"name": "y", "bytes": 4, "kind": "output"}],
-    "ops": [
-        {"name": "o", "inputs": [], "outputs": ["t"]},
-        {"name": "v", "inputs": ["t"], "outputs": ["view"], "alias": [{"output": "view", "input": "t", "offset": 4}]},
-        {"name": "p", "inputs": ["view"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+INSIDE = graphs.graph(
+    "t 8, view 4, y 4 output",
+    graphs.op("o", "", "t"),
+    graphs.op("v", "t", "view", alias=["view t 4"]),
+    graphs.op("p", "view", "y"),
+    outputs="y",
+)
 
 
 def test_a_tensor_is_drawn_over_the_buffer_that_it_lies_in(ax: Axes) -> None:
@@ -416,11 +415,7 @@ def test_wrong_options_are_refused(plan: memplan.Plan, ax: Axes, options: Any, m
 
 
 def test_what_is_not_placed_cannot_be_highlighted(ax: Axes) -> None:
-    graph = {
-        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, {"name": "y", "bytes": 4, "kind": "output"}],
-        "ops": [{"name": "o", "inputs": ["x"], "outputs": ["y"]}],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph("x 4 input, y 4 output", graphs.op("o", "x", "y"), outputs="y")
     with pytest.raises(ValueError, match=r"highlight: 'x' \(input\) is not placed in the arena"):
         memplan.plan(graph).plot(ax, highlight="x")
 

@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
+from builders import graphs
 from builders.strategies import BOUNDED, relation_graphs
 from memplan import _core
 from memplan.plans.dataflow import Dataflow
@@ -51,34 +52,25 @@ def test_an_output_takes_an_input_where_no_rule_forbids_it(graph: dict[str, Any]
 
 
 def test_what_another_stream_may_still_read_is_said() -> None:
-    graph = {
-        "tensors": [{"name": "a", "bytes": 4}, {"name": "b", "bytes": 1}, {"name": "c", "bytes": 4}],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["a"]},
-            {"name": "look", "inputs": ["a"], "outputs": ["b"], "stream": 1},
-            {
-                "name": "write",
-                "inputs": ["a"],
-                "outputs": ["c"],
-                "inplace": [{"output": "c", "input": "a"}],
-            },
-        ],
-        "outputs": ["b", "c"],
-    }
+    graph = graphs.graph(
+        "a 4, b 1, c 4",
+        graphs.op("make", "", "a"),
+        graphs.op("look", "a", "b", stream=1),
+        graphs.op("write", "a", "c", inplace=["c a"]),
+        outputs="b c",
+    )
     (blocked,) = (b for b in memplan.plan(graph).explain().blocked if b.output == "c")
     assert (blocked.rule, blocked.reason) == ("read later", "a may still be read by look")
 
 
 def test_who_reads_the_same_bytes_by_another_name_is_said() -> None:
-    graph = {
-        "tensors": [{"name": name, "bytes": 4} for name in "avy"],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["a"]},
-            {"name": "look", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a"}]},
-            {"name": "add", "inputs": ["a", "v"], "outputs": ["y"], "inplace": [{"output": "y", "input": "a"}]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        [{"name": name, "bytes": 4} for name in "avy"],
+        graphs.op("make", "", "a"),
+        graphs.op("look", "a", "v", alias=["v a"]),
+        graphs.op("add", "a v", "y", inplace=["y a"]),
+        outputs="y",
+    )
     plan = memplan.plan(graph)
     (blocked,) = plan.explain().blocked
     assert (blocked.rule, blocked.reason) == ("not listed", "the op is not said to write over v")

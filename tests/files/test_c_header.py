@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from builders.commands import run
 from builders.paths import ROOT
 
@@ -125,14 +126,9 @@ def test_what_a_hand_has_changed_does_not_compile(
 
 
 def test_views_lie_where_they_must_and_prefixes_are_chosen(tmp_path: Path) -> None:
-    graph = {
-        "tensors": [{"name": "a", "bytes": 8}, {"name": "v", "bytes": 4}],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["a"], "workspace": 4},
-            {"name": "look", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a", "offset": 2}]},
-        ],
-        "outputs": ["v"],
-    }
+    graph = graphs.graph(
+        "a 8, v 4", graphs.op("make", "", "a", workspace=4), graphs.op("look", "a", "v", alias=["v a 2"]), outputs="v"
+    )
     plan = memplan.plan(graph, alignment=4)
     for prefix, given in (("my_net", "my_net"), ("PLAN_2_NET", None)):
         path = tmp_path / "2-net.h"

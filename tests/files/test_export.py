@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
+from builders import graphs
 from builders.paths import ROOT
 from builders.strategies import BOUNDED, columns, shaped_problems
 from memplan import files
@@ -40,23 +41,12 @@ def plan() -> memplan.Plan:
 @pytest.fixture
 def graph_plan() -> memplan.Plan:
     return memplan.plan(
-        {
-            "tensors": [
-                {"name": "x", "bytes": 16, "kind": "input"},
-                {"name": "t", "bytes": 32},
-                {"name": "v", "bytes": 16},
-            ],
-            "ops": [
-                {"name": "conv", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
-                {
-                    "name": "view",
-                    "inputs": ["t"],
-                    "outputs": ["v"],
-                    "alias": [{"output": "v", "input": "t", "offset": 8}],
-                },
-            ],
-            "outputs": ["v"],
-        }
+        graphs.graph(
+            "x 16 input, t 32, v 16",
+            graphs.op("conv", "x", "t", workspace=64),
+            graphs.op("view", "t", "v", alias=["v t 8"]),
+            outputs="v",
+        )
     )
 
 
@@ -132,14 +122,9 @@ def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None
 
 def test_json_keeps_what_nothing_shared_would_need(tmp_path: Path) -> None:
     """Two tensors in one buffer: its bytes alone do not say that there were two."""
-    graph = {
-        "tensors": [{"name": "a", "bytes": 8}, {"name": "b", "bytes": 8}],
-        "ops": [
-            {"name": "one", "inputs": [], "outputs": ["a"]},
-            {"name": "two", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-        ],
-        "outputs": ["b"],
-    }
+    graph = graphs.graph(
+        "a 8, b 8", graphs.op("one", "", "a"), graphs.op("two", "a", "b", inplace=["b a"]), outputs="b"
+    )
     plan = memplan.plan(graph)
     plan.to_json(tmp_path / "plan.json")
     back = memplan.read_plan(tmp_path / "plan.json")
@@ -234,24 +219,15 @@ def test_json_keeps_objects(plan: memplan.Plan, tmp_path: Path) -> None:
 
 
 def test_json_says_what_tensors_share(tmp_path: Path) -> None:
-    graph = {
-        "tensors": [
-            {"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("q", 4), ("c", 12), ("y", 1))
-        ],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["p"]},
-            {"name": "relu", "inputs": ["p"], "outputs": ["r"], "inplace": [{"output": "r", "input": "p"}]},
-            {"name": "more", "inputs": [], "outputs": ["q"]},
-            {
-                "name": "join",
-                "inputs": ["r", "q"],
-                "outputs": ["c"],
-                "concat": [{"output": "c", "input": "r"}, {"output": "c", "input": "q", "offset": 8}],
-            },
-            {"name": "end", "inputs": ["c"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        [{"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("q", 4), ("c", 12), ("y", 1))],
+        graphs.op("make", "", "p"),
+        graphs.op("relu", "p", "r", inplace=["r p"]),
+        graphs.op("more", "", "q"),
+        graphs.op("join", "r q", "c", concat=["c r", "c q 8"]),
+        graphs.op("end", "c", "y"),
+        outputs="y",
+    )
     memplan.plan(graph).to_json(tmp_path / "plan.json")
     tensors = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["tensors"]
     assert {name: tensor.get("shares") for name, tensor in tensors.items()} == {

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import memplan
+from builders import graphs
 from builders.graphs import chain
 from builders.onnx_models import model, value
 
@@ -36,26 +37,12 @@ def test_the_first_advice_is_applied_by_default() -> None:
 
 
 def test_options_donations_and_orders_are_applied() -> None:
-    graph: dict[str, Any] = {
-        "tensors": [{"name": "x", "bytes": 100, "kind": "input"}, *({"name": n, "bytes": 100} for n in ("t", "y"))],
-        "ops": [
-            {
-                "name": "f",
-                "type": "Relu",
-                "inputs": ["x"],
-                "outputs": ["t"],
-                "inplace": [{"output": "t", "input": "x"}],
-            },
-            {
-                "name": "g",
-                "type": "Relu",
-                "inputs": ["t"],
-                "outputs": ["y"],
-                "inplace": [{"output": "y", "input": "t"}],
-            },
-        ],
-        "outputs": ["y"],
-    }
+    graph: dict[str, Any] = graphs.graph(
+        [graphs.tensor("x", 100, "input"), *({"name": n, "bytes": 100} for n in ("t", "y"))],
+        graphs.op("f", "x", "t", type="Relu", inplace=["t x"]),
+        graphs.op("g", "t", "y", type="Relu", inplace=["y t"]),
+        outputs="y",
+    )
     explanation = memplan.plan(graph, inplace=False).explain()
     assert explanation.apply("inplace").load == 100
     donated = memplan.plan(graph).explain().apply("donate")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.fit_cases import APART, Dict, check_random, check_training, fitted
 from builders.graphs import chain
 from memplan import _core
@@ -84,11 +85,7 @@ def test_the_op_that_needs_too_much_is_named() -> None:
 
 
 def test_the_error_is_of_the_order_that_needs_least() -> None:
-    graph = {
-        "tensors": [{"name": name, "bytes": 100, "kind": "output"} for name in ("a", "b", "c")],
-        "ops": [],
-        "outputs": ["a", "b", "c"],
-    }
+    graph = graphs.graph([{"name": name, "bytes": 100, "kind": "output"} for name in ("a", "b", "c")], outputs="a b c")
     graph["tensors"].append({"name": "big", "bytes": 500})
     graph["tensors"].append({"name": "small", "bytes": 10, "kind": "output"})
     graph["outputs"].append("small")
@@ -294,11 +291,7 @@ def test_another_order_is_free() -> None:
 
 
 def test_inputs_are_donated_where_that_is_allowed() -> None:
-    graph: Dict = {
-        "tensors": [{"name": "x", "bytes": 100, "kind": "input"}, {"name": "y", "bytes": 100}],
-        "ops": [{"name": "f", "inputs": ["x"], "outputs": ["y"], "inplace": [{"output": "y", "input": "x"}]}],
-        "outputs": ["y"],
-    }
+    graph: Dict = graphs.graph("x 100 input, y 100", graphs.op("f", "x", "y", inplace=["y x"]), outputs="y")
     with pytest.raises(memplan.InfeasibleError):
         memplan.fit(graph, 50)
     [change] = memplan.fit(graph, 50, allow=["donate"]).changes

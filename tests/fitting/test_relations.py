@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.fit_relations import Dict, computed_bytes, related_graph
 from memplan import _core
 from memplan.fitting.costs import costs_of
@@ -101,19 +102,17 @@ def test_many_graphs_with_all_relations_compute_the_same() -> None:
 
 def test_an_output_that_was_changed_is_not_changed_again() -> None:
     """f makes y, which the caller gets and relu_ changes, and s, which leaves: f runs again, and relu_ does not."""
-    graph: Dict = {
-        "tensors": [{"name": name, "bytes": 10} for name in ("y", "relu", "z")]
+    graph: Dict = graphs.graph(
+        [{"name": name, "bytes": 10} for name in ("y", "relu", "z")]
         + [{"name": name, "bytes": 100} for name in ("s", "a", "b")],
-        "ops": [
-            {"name": "f", "inputs": [], "outputs": ["y", "s"]},
-            {"name": "relu_", "type": "aten.relu_", "inputs": ["y"], "outputs": ["relu"]}
-            | {"alias": [{"output": "relu", "input": "y", "offset": 0}]},
-            {"name": "a", "inputs": ["s"], "outputs": ["a"]},
-            {"name": "b", "inputs": ["a"], "outputs": ["b"]},
-            {"name": "z", "inputs": ["b", "s"], "outputs": ["z"]},
-        ],
-        "outputs": ["relu", "z"],
-    }
+        graphs.op("f", "", "y s"),
+        {"name": "relu_", "type": "aten.relu_", "inputs": ["y"], "outputs": ["relu"]}
+        | {"alias": [{"output": "relu", "input": "y", "offset": 0}]},
+        graphs.op("a", "s", "a"),
+        graphs.op("b", "a", "b"),
+        graphs.op("z", "b s", "z"),
+        outputs="relu z",
+    )
     [change] = memplan.fit(graph, 250).changes
     assert change.ops == ("f~1",)
 
@@ -121,16 +120,14 @@ def test_an_output_that_was_changed_is_not_changed_again() -> None:
 def test_a_tensor_is_not_fetched_between_ops_that_make_it_again() -> None:
     """conv and relu_ run again before z, and y is fetched there too: relu_ has to change what conv made."""
     view = [{"output": "relu", "input": "y", "offset": 0}]
-    graph: Dict = {
-        "tensors": [{"name": name, "bytes": 100} for name in ("y", "relu", "a", "z")],
-        "ops": [
-            {"name": "conv", "inputs": [], "outputs": ["y"]},
-            {"name": "relu_", "type": "aten.relu_.default", "inputs": ["y"], "outputs": ["relu"], "alias": view},
-            {"name": "a", "inputs": ["relu"], "outputs": ["a"]},
-            {"name": "z", "inputs": ["a", "relu"], "outputs": ["z"]},
-        ],
-        "outputs": ["z"],
-    }
+    graph: Dict = graphs.graph(
+        [{"name": name, "bytes": 100} for name in ("y", "relu", "a", "z")],
+        graphs.op("conv", "", "y"),
+        {"name": "relu_", "type": "aten.relu_.default", "inputs": ["y"], "outputs": ["relu"], "alias": view},
+        graphs.op("a", "relu", "a"),
+        graphs.op("z", "a relu", "z"),
+        outputs="z",
+    )
     ways = Ways(graph, _core.StorageOptions(), recompute=True, transfer=1.0)
     found = ways.made([("rerun", (3, 0)), ("fetch", (3, 0))])
     assert found is not None
@@ -140,18 +137,16 @@ def test_a_tensor_is_not_fetched_between_ops_that_make_it_again() -> None:
 def test_what_a_concatenation_keeps_may_leave_before() -> None:
     """The output shows `a` without a copy. While `big` runs, `a` need not be there."""
     joined = [{"output": "y", "input": "a", "offset": 0}, {"output": "y", "input": "n", "offset": 100}]
-    graph: Dict = {
-        "tensors": [{"name": "x", "bytes": 1, "kind": "input"}]
+    graph: Dict = graphs.graph(
+        [{"name": "x", "bytes": 1, "kind": "input"}]
         + [{"name": name, "bytes": size} for name, size in (("a", 100), ("m", 100), ("n", 1), ("b", 1), ("y", 101))],
-        "ops": [
-            {"name": "f", "inputs": ["x"], "outputs": ["a"], "cost": 3},
-            {"name": "g", "inputs": ["a"], "outputs": ["b"], "cost": 1},
-            {"name": "big", "inputs": ["b"], "outputs": ["m"], "cost": 1},
-            {"name": "small", "inputs": ["m"], "outputs": ["n"], "cost": 1},
-            {"name": "join", "inputs": ["a", "n"], "outputs": ["y"], "concat": joined, "cost": 1},
-        ],
-        "outputs": ["y"],
-    }
+        graphs.op("f", "x", "a", cost=3),
+        graphs.op("g", "a", "b", cost=1),
+        graphs.op("big", "b", "m", cost=1),
+        graphs.op("small", "m", "n", cost=1),
+        {"name": "join", "inputs": ["a", "n"], "outputs": ["y"], "concat": joined, "cost": 1},
+        outputs="y",
+    )
     plan = memplan.fit(graph, 150)
     assert (plan.added_cost, plan.cost_bound) == (3, 3)
     assert memplan.fit(graph, 150, allow=["offload"], transfer=1).cost_bound == 200

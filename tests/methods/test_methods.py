@@ -17,6 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
+from builders import graphs
 from builders.plans import places_of
 from builders.strategies import bounded, places, relation_graphs
 from memplan.plans.crossing import crossings
@@ -26,27 +27,20 @@ from oracles.machine import Machine
 def model(length: int, cache: int = 512, kind: str = "input") -> dict[str, Any]:
     """A step of attention over `length` tokens, which reads a cache and writes it anew."""
     sizes = {"h": 64 * length, "q": 64 * length, "new": cache, "s": 32 * length, "y": 16 * length}
-    return {
-        "tensors": [
-            {"name": "x", "bytes": 4 * length, "kind": "input"},
-            {"name": "w", "bytes": 400, "kind": "weight"},
-            {"name": "cache", "bytes": cache, "kind": kind},
+    return graphs.graph(
+        [
+            graphs.tensor("x", 4 * length, "input"),
+            graphs.tensor("w", 400, "weight"),
+            graphs.tensor("cache", cache, kind),
             *({"name": name, "bytes": size} for name, size in sizes.items()),
         ],
-        "ops": [
-            {"name": "embed", "inputs": ["x"], "outputs": ["h"]},
-            {"name": "query", "inputs": ["h", "w"], "outputs": ["q"]},
-            {
-                "name": "put",
-                "inputs": ["cache", "h"],
-                "outputs": ["new"],
-                "inplace": [{"output": "new", "input": "cache"}],
-            },
-            {"name": "attend", "inputs": ["q", "new"], "outputs": ["s"]},
-            {"name": "project", "inputs": ["s"], "outputs": ["y"]},
-        ],
-        "outputs": ["y", "new"],
-    }
+        graphs.op("embed", "x", "h"),
+        graphs.op("query", "h w", "q"),
+        graphs.op("put", "cache h", "new", inplace=["new cache"]),
+        graphs.op("attend", "q new", "s"),
+        graphs.op("project", "s", "y"),
+        outputs="y new",
+    )
 
 
 BOTH = {"cache": {"prefill": ("cache", "new"), "decode": ("cache", "new")}}
@@ -140,34 +134,20 @@ def test_pins_reserved_bytes_and_conflicts_are_carried() -> None:
 
 
 def test_what_is_reserved_in_a_method_is_so_while_it_runs() -> None:
-    graph = {
-        "tensors": [{"name": "x", "bytes": 64}, {"name": "y", "bytes": 64}],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["x"]},
-            {"name": "use", "inputs": ["x"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph("x 64, y 64", graphs.op("make", "", "x"), graphs.op("use", "x", "y"), outputs="y")
     many = memplan.plan_many({"one": graph, "two": graph}, each={"two": {"reserved": [(0, 64, 1, 2)]}})
     assert sorted(many["one"].offsets.tolist()) == [0, 64]
     assert sorted(many["two"].offsets.tolist()) == [64, 128]
 
 
 def test_branches_of_which_a_run_takes_one_are_carried() -> None:
-    graph = {
-        "tensors": [
-            {"name": "x", "bytes": 4, "kind": "input"},
-            {"name": "a", "bytes": 64},
-            {"name": "b", "bytes": 64},
-            {"name": "y", "bytes": 4},
-        ],
-        "ops": [
-            {"name": "then", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "else", "inputs": ["x"], "outputs": ["b"]},
-            {"name": "join", "inputs": ["a", "b"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        "x 4 input, a 64, b 64, y 4",
+        graphs.op("then", "x", "a"),
+        graphs.op("else", "x", "b"),
+        graphs.op("join", "a b", "y"),
+        outputs="y",
+    )
     exclusive = [[["then"], ["else"]]]
     alone = memplan.plan(graph, exclusive=exclusive)
     many = memplan.plan_many({"one": graph, "two": graph}, shared=["y"], exclusive=exclusive)
@@ -192,11 +172,7 @@ def test_parts_of_a_tensor_stay() -> None:
             "outputs": ["t"],
         }
 
-    alone = {
-        "tensors": [{"name": "v", "bytes": 32, "kind": "input"}, {"name": "o", "bytes": 80}],
-        "ops": [{"name": "op", "inputs": ["v"], "outputs": ["o"]}],
-        "outputs": ["o"],
-    }
+    alone = graphs.graph("v 32 input, o 80", graphs.op("op", "v", "o"), outputs="o")
     many = memplan.plan_many({"both": halves("k", "v"), "one": alone}, shared=["k", "v"])
     assert many["both"]["v"].offset == many["both"]["kv"].offset + 32 == many["one"]["v"].offset
     assert many.peak == 64 + 80
@@ -210,18 +186,12 @@ def test_parts_of_a_tensor_stay() -> None:
 
 
 def test_slices_of_what_stays_lie_in_it_unless_something_is_written_over_them() -> None:
-    graph = {
-        "tensors": [
-            {"name": "cache", "bytes": 8, "kind": "input"},
-            {"name": "part", "bytes": 4},
-            {"name": "new", "bytes": 4},
-        ],
-        "ops": [
-            {"name": "cut", "inputs": ["cache"], "outputs": ["part"], "slice": [{"output": "part", "input": "cache"}]},
-            {"name": "add", "inputs": ["part"], "outputs": ["new"], "inplace": [{"output": "new", "input": "part"}]},
-        ],
-        "outputs": ["new"],
-    }
+    graph = graphs.graph(
+        "cache 8 input, part 4, new 4",
+        graphs.op("cut", "cache", "part", slice=["part cache"]),
+        graphs.op("add", "part", "new", inplace=["new part"]),
+        outputs="new",
+    )
     many = memplan.plan_many({"step": graph}, shared=["cache"])
     places = {name: many["step"][name].offset for name in ("cache", "part", "new")}
     assert (many.peak, places) == (12, {"cache": 0, "part": 0, "new": 8})

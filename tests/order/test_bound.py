@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.paths import DATA
 from core.test_sharing_bound import PLACES, USUAL
 from memplan import _core
@@ -68,30 +69,26 @@ def test_the_proofs_of_graphs_hold_in_which_bytes_have_many_names() -> None:
 
 
 def test_a_copy_by_choice_and_a_view_may_cut_one_storage_differently() -> None:
-    graph = {
-        "tensors": tensors(a=6, s=6, v=2),
-        "ops": [
-            {"name": "A", "inputs": [], "outputs": ["a"]},
-            {"name": "S", "inputs": ["a"], "outputs": ["s"], "slice": [{"output": "s", "input": "a"}]},
-            {"name": "V", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a", "offset": 4}]},
-        ],
-        "outputs": ["s", "v"],
-    }
+    graph = graphs.graph(
+        tensors(a=6, s=6, v=2),
+        graphs.op("A", "", "a"),
+        graphs.op("S", "a", "s", slice=["s a"]),
+        graphs.op("V", "a", "v", alias=["v a 4"]),
+        outputs="s v",
+    )
     bound = memplan.order_bound(graph)
     assert [(held.begin, held.bytes) for held in bound.needs[0].held] == [(0, 4), (4, 2)]
     bound.check(graph_of(graph))
 
 
 def test_what_is_read_by_another_name_is_not_written_over() -> None:
-    graph = {
-        "tensors": tensors(a=6, s=6, y=6),
-        "ops": [
-            {"name": "A", "inputs": [], "outputs": ["a"]},
-            {"name": "S", "inputs": ["a"], "outputs": ["s"], "slice": [{"output": "s", "input": "a"}]},
-            {"name": "Y", "inputs": ["s", "a"], "outputs": ["y"], "inplace": [{"output": "y", "input": "s"}]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        tensors(a=6, s=6, y=6),
+        graphs.op("A", "", "a"),
+        graphs.op("S", "a", "s", slice=["s a"]),
+        graphs.op("Y", "s a", "y", inplace=["y s"]),
+        outputs="y",
+    )
     bound = memplan.order_bound(graph)
     assert bound.bytes == memplan.plan(graph, order="best").peak == 12
     bound.check(graph_of(graph))
@@ -175,37 +172,26 @@ def test_a_check_says_what_it_has_proven() -> None:
 
 
 def test_an_output_in_place_counts_as_written_over_its_input() -> None:
-    graph = {
-        "tensors": tensors(a=10, b=10, r=1),
-        "ops": [
-            {"name": "A", "inputs": [], "outputs": ["a"]},
-            {"name": "B", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-            {"name": "R", "inputs": ["a"], "outputs": ["r"]},
-        ],
-        "outputs": [],
-    }
+    graph = graphs.graph(
+        tensors(a=10, b=10, r=1),
+        graphs.op("A", "", "a"),
+        graphs.op("B", "a", "b", inplace=["b a"]),
+        graphs.op("R", "a", "r"),
+    )
     bound = memplan.order_bound(graph)
     assert (bound.bytes, bound.op) == (11, "R")  # with a and b as one, B would need 20 before R
     assert memplan.plan(graph, order="best").peak == 11
 
 
 def test_the_parts_of_a_concatenation_count_for_themselves() -> None:
-    graph = {
-        "tensors": tensors(a=1, h=9, k=1, b=9, c=10),
-        "ops": [
-            {"name": "A", "inputs": [], "outputs": ["a"]},
-            {"name": "H", "inputs": [], "outputs": ["h"]},
-            {"name": "K", "inputs": ["h"], "outputs": ["k"]},
-            {"name": "B", "inputs": ["k"], "outputs": ["b"]},
-            {
-                "name": "C",
-                "inputs": ["a", "b"],
-                "outputs": ["c"],
-                "concat": [{"output": "c", "input": "a"}, {"output": "c", "input": "b", "offset": 1}],
-            },
-        ],
-        "outputs": [],
-    }
+    graph = graphs.graph(
+        tensors(a=1, h=9, k=1, b=9, c=10),
+        graphs.op("A", "", "a"),
+        graphs.op("H", "", "h"),
+        graphs.op("K", "h", "k"),
+        graphs.op("B", "k", "b"),
+        graphs.op("C", "a b", "c", concat=["c a", "c b 1"]),
+    )
     bound = memplan.order_bound(graph)
     assert memplan.plan(graph).peak == 11  # with c as one, K would need 20 in this order
     assert bound.bytes == memplan.plan(graph, order="best").peak == 10
@@ -213,20 +199,17 @@ def test_the_parts_of_a_concatenation_count_for_themselves() -> None:
 
 
 def test_an_output_may_be_written_over_a_copy_of_what_lies_outside() -> None:
-    graph = {
-        "tensors": tensors(w=5, a=10, b=10, c=10),
-        "ops": [
-            {
-                "name": "A",
-                "inputs": ["w"],
-                "outputs": ["a"],
-                "concat": [{"output": "a", "input": "w", "offset": at} for at in (0, 5)],
-            },
-            {"name": "B", "inputs": ["a"], "outputs": ["b"], "slice": [{"output": "b", "input": "a"}]},
-            {"name": "C", "inputs": ["b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
-        ],
-        "outputs": [],
-    }
+    graph = graphs.graph(
+        tensors(w=5, a=10, b=10, c=10),
+        {
+            "name": "A",
+            "inputs": ["w"],
+            "outputs": ["a"],
+            "concat": [{"output": "a", "input": "w", "offset": at} for at in (0, 5)],
+        },
+        graphs.op("B", "a", "b", slice=["b a"]),
+        graphs.op("C", "b", "c", inplace=["c b"]),
+    )
     assert memplan.plan(graph).peak == 10
     bound = memplan.order_bound(graph)
     assert bound.bytes <= 10
@@ -300,16 +283,14 @@ def test_no_change_of_a_proof_proves_more() -> None:
                 more(changed(chance, bound, graph)).check(graph)
 
 
-FORK = {  # x -> wide -> narrow, x -> other, and both -> y
-    "tensors": tensors(x=1, wide=10, narrow=2, other=4, y=1),
-    "ops": [
-        {"name": "widen", "inputs": ["x"], "outputs": ["wide"]},
-        {"name": "narrow", "inputs": ["wide"], "outputs": ["narrow"]},
-        {"name": "other", "inputs": ["x"], "outputs": ["other"]},
-        {"name": "join", "inputs": ["narrow", "other"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+FORK = graphs.graph(
+    tensors(x=1, wide=10, narrow=2, other=4, y=1),
+    graphs.op("widen", "x", "wide"),
+    graphs.op("narrow", "wide", "narrow"),
+    graphs.op("other", "x", "other"),
+    graphs.op("join", "narrow other", "y"),
+    outputs="y",
+)
 
 
 def fork() -> memplan.OrderBound:
@@ -365,16 +346,13 @@ def test_what_does_not_hold_is_named(need: Need, message: str | None) -> None:
 
 
 def test_an_open_op_may_not_get_more_than_it_gives() -> None:
-    graph = {
-        "tensors": tensors(x=1, a=4, b=4),
-        "ops": [
-            {"name": "A", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "U", "inputs": ["a"], "outputs": []},
-            {"name": "B", "inputs": ["a"], "outputs": ["b"]},
-            {"name": "V", "inputs": ["x"], "outputs": []},
-        ],
-        "outputs": [],
-    }
+    graph = graphs.graph(
+        tensors(x=1, a=4, b=4),
+        graphs.op("A", "x", "a"),
+        graphs.op("U", "a", ""),
+        graphs.op("B", "a", "b"),
+        graphs.op("V", "x", ""),
+    )
     need = Need("V", ("A",), (), 4, (Held("a", 0, "U", 4),), ())  # U may have run
     bound = dataclasses.replace(memplan.order_bound(graph), ops=("A", "V"), needs=(need,), bytes=4)
     with pytest.raises(memplan.OrderBoundError, match="op 'U' gets 4 bytes more than it gives"):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.graphs import two_branches
 from builders.layered import layers
 from core.test_sharing_bound import PLACES, USUAL
@@ -128,16 +129,14 @@ def test_a_large_gradient_waits_until_less_is_alive() -> None:
 
 
 def test_an_op_that_overwrites_comes_after_those_that_read_before() -> None:
-    graph = {
-        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, *({"name": n, "bytes": 4} for n in "abcd")],
-        "ops": [
-            {"name": "make", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "read", "inputs": ["a"], "outputs": ["b"]},
-            {"name": "write", "inputs": ["a"], "outputs": ["c"], "overwrite": [{"output": "c", "input": "a"}]},
-            {"name": "end", "inputs": ["b", "c"], "outputs": ["d"]},
-        ],
-        "outputs": ["d"],
-    }
+    graph = graphs.graph(
+        [graphs.tensor("x", 4, "input"), *({"name": n, "bytes": 4} for n in "abcd")],
+        graphs.op("make", "x", "a"),
+        graphs.op("read", "a", "b"),
+        graphs.op("write", "a", "c", overwrite=["c a"]),
+        graphs.op("end", "b c", "d"),
+        outputs="d",
+    )
     captured = graph_of(graph)
     with pytest.raises(memplan.GraphError, match="op 'write' must come after op 'read'"):
         _core.reordered(captured, [0, 2, 1, 3])
@@ -176,15 +175,12 @@ def test_real_networks_are_proven() -> None:
 
 def test_a_search_proves_what_cuts_do_not() -> None:
     """Only the last of two readers may write over what both read; for the cuts, either may."""
-    graph = {
-        "tensors": [{"name": "x", "bytes": 1, "kind": "input"}, *({"name": name, "bytes": 10} for name in "abc")],
-        "ops": [
-            {"name": "make", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "left", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-            {"name": "right", "inputs": ["a"], "outputs": ["c"], "inplace": [{"output": "c", "input": "a"}]},
-        ],
-        "outputs": [],
-    }
+    graph = graphs.graph(
+        [graphs.tensor("x", 1, "input"), *({"name": name, "bytes": 10} for name in "abc")],
+        graphs.op("make", "x", "a"),
+        graphs.op("left", "a", "b", inplace=["b a"]),
+        graphs.op("right", "a", "c", inplace=["c a"]),
+    )
     captured = graph_of(graph)
     assert _core.order_bound(captured)[0] == 10
     assert (_core.order_of(captured, "exact").bound, _core.order_of(captured, "exact").load) == (20, 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memplan
+from builders import graphs
 from memplan.plans.buffer_info import BufferInfo, buffer_infos, module_path
 
 GRAPH = memplan.Graph(
@@ -57,21 +58,13 @@ def test_kinds_shapes_and_the_ops_that_write_and_read_a_buffer() -> None:
 
 
 def test_a_concatenation_is_written_first_by_the_op_of_its_first_part() -> None:
-    graph = {
-        "tensors": [{"name": name, "bytes": size} for name, size in (("a", 4), ("b", 4), ("y", 8))],
-        "ops": [
-            {"name": "first", "type": "A", "inputs": [], "outputs": ["a"]},
-            {"name": "second", "type": "B", "inputs": [], "outputs": ["b"]},
-            {
-                "name": "cat",
-                "type": "Concat",
-                "inputs": ["a", "b"],
-                "outputs": ["y"],
-                "concat": [{"output": "y", "input": "a"}, {"output": "y", "input": "b", "offset": 4}],
-            },
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        [{"name": name, "bytes": size} for name, size in (("a", 4), ("b", 4), ("y", 8))],
+        graphs.op("first", "", "a", type="A"),
+        graphs.op("second", "", "b", type="B"),
+        graphs.op("cat", "a b", "y", type="Concat", concat=["y a", "y b 4"]),
+        outputs="y",
+    )
     (info,) = buffer_infos(memplan.plan(graph))
     assert (info.op_type, info.kind, info.returned, info.tensors) == ("A", "output", True, ("a", "b", "y"))
 

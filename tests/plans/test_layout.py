@@ -10,28 +10,20 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from memplan import generate
 from memplan.draw.layout import HEADER, layout_rows, summary_rows
 from memplan.plans.record import FiledOrder
 from memplan.printing.units import format_bytes, gap_text, seconds, unit_of, with_bytes
 
-VIEWS: dict[str, Any] = {
-    "tensors": [
-        {"name": "t", "bytes": 32},
-        {"name": "v", "bytes": 16},
-        {"name": "u", "bytes": 4},
-        {"name": "y", "bytes": 20, "kind": "output"},
-        {"name": "z", "bytes": 32, "kind": "output"},
-    ],
-    "ops": [
-        {"name": "make", "inputs": [], "outputs": ["t"]},
-        {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
-        {"name": "again", "inputs": ["v"], "outputs": ["u"], "alias": [{"output": "u", "input": "v", "offset": 4}]},
-        {"name": "use", "inputs": ["u"], "outputs": ["y"]},
-        {"name": "last", "inputs": ["y"], "outputs": ["z"]},
-    ],
-    "outputs": [],
-}
+VIEWS: dict[str, Any] = graphs.graph(
+    "t 32, v 16, u 4, y 20 output, z 32 output",
+    graphs.op("make", "", "t"),
+    graphs.op("view", "t", "v", alias=["v t 8"]),
+    graphs.op("again", "v", "u", alias=["u v 4"]),
+    graphs.op("use", "u", "y"),
+    graphs.op("last", "y", "z"),
+)
 
 # Births in the order c, a, b; b takes over bytes of both others, c's first.
 THREE = memplan.Problem([4, 8, 6], [1, 4, 0], [3, 5, 2], 1, ["a", "b", "c"])
@@ -84,36 +76,24 @@ def test_parts_are_counted_and_taken_over_each_by_itself() -> None:
 
 
 # A DenseNet in miniature: each concatenation takes the last one and what was made of it; relu is in place, then cut.
-DENSE: dict[str, Any] = {
-    "tensors": [
+DENSE: dict[str, Any] = graphs.graph(
+    [
         {"name": name, "bytes": size}
         for name, size in (("f0", 8), ("f1", 4), ("c1", 12), ("f2", 4), ("c2", 16), ("r", 16), ("v", 16), ("s", 4))
     ]
     + [{"name": "y", "bytes": 2}, {"name": "w", "bytes": 1}],
-    "ops": [
-        {"name": "a", "inputs": [], "outputs": ["f0"]},
-        {"name": "b", "inputs": ["f0"], "outputs": ["f1"]},
-        {
-            "name": "join1",
-            "inputs": ["f0", "f1"],
-            "outputs": ["c1"],
-            "concat": [{"output": "c1", "input": "f0"}, {"output": "c1", "input": "f1", "offset": 8}],
-        },
-        {"name": "c", "inputs": ["c1"], "outputs": ["f2"]},
-        {
-            "name": "join2",
-            "inputs": ["c1", "f2"],
-            "outputs": ["c2"],
-            "concat": [{"output": "c2", "input": "c1"}, {"output": "c2", "input": "f2", "offset": 12}],
-        },
-        {"name": "relu", "inputs": ["c2"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c2"}]},
-        {"name": "view", "inputs": ["r"], "outputs": ["v"], "alias": [{"output": "v", "input": "r"}]},
-        {"name": "cut", "inputs": ["v"], "outputs": ["s"], "slice": [{"output": "s", "input": "v", "offset": 4}]},
-        {"name": "end", "inputs": ["s"], "outputs": ["y"]},
-        {"name": "set", "inputs": ["y"], "outputs": ["w"], "overwrite": [{"output": "w", "input": "y", "offset": 1}]},
-    ],
-    "outputs": ["w"],
-}
+    graphs.op("a", "", "f0"),
+    graphs.op("b", "f0", "f1"),
+    graphs.op("join1", "f0 f1", "c1", concat=["c1 f0", "c1 f1 8"]),
+    graphs.op("c", "c1", "f2"),
+    graphs.op("join2", "c1 f2", "c2", concat=["c2 c1", "c2 f2 12"]),
+    graphs.op("relu", "c2", "r", inplace=["r c2"]),
+    graphs.op("view", "r", "v", alias=["v r"]),
+    graphs.op("cut", "v", "s", slice=["s v 4"]),
+    graphs.op("end", "s", "y"),
+    graphs.op("set", "y", "w", overwrite=["w y 1"]),
+    outputs="w",
+)
 
 
 def test_names_along_a_chain_are_those_of_the_ops() -> None:
@@ -135,16 +115,14 @@ def test_names_along_a_chain_are_those_of_the_ops() -> None:
 
 def test_what_others_bring_along_is_inside_the_whole() -> None:
     """r takes the bytes of p and becomes a part of c: no op says anything of p and c."""
-    graph = {
-        "tensors": [{"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("c", 12), ("y", 1))],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["p"]},
-            {"name": "relu", "inputs": ["p"], "outputs": ["r"], "inplace": [{"output": "r", "input": "p"}]},
-            {"name": "pad", "inputs": ["r"], "outputs": ["c"], "concat": [{"output": "c", "input": "r", "offset": 4}]},
-            {"name": "end", "inputs": ["c"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        [{"name": name, "bytes": size} for name, size in (("p", 8), ("r", 8), ("c", 12), ("y", 1))],
+        graphs.op("make", "", "p"),
+        graphs.op("relu", "p", "r", inplace=["r p"]),
+        graphs.op("pad", "r", "c", concat=["c r 4"]),
+        graphs.op("end", "c", "y"),
+        outputs="y",
+    )
     notes = {row.name: row.note for row in layout_rows(memplan.plan(graph))}
     assert notes["p"] == "inside c"
     assert notes["r"] == "in place of p, part of c"

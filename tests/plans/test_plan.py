@@ -12,23 +12,17 @@ import pytest
 from hypothesis import given
 
 import memplan
+from builders.graphs import graph, op
 from builders.strategies import BOUNDED, shaped_problems
 from oracles import plain as oracle
 
-GRAPH: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 16, "kind": "input"},
-        {"name": "t", "bytes": 32},
-        {"name": "v", "bytes": 16},
-        {"name": "y", "bytes": 20, "kind": "output"},
-    ],
-    "ops": [
-        {"name": "conv", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
-        {"name": "view", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 8}]},
-        {"name": "relu", "inputs": ["v"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+GRAPH: dict[str, Any] = graph(
+    "x 16 input, t 32, v 16, y 20 output",
+    op("conv", "x", "t", workspace=64),
+    op("view", "t", "v", alias=["v t 8"]),
+    op("relu", "v", "y"),
+    outputs="y",
+)
 
 
 @pytest.fixture
@@ -120,23 +114,14 @@ def test_tensors_live_from_their_write_to_their_last_read(graph_plan: memplan.Pl
 
 def test_inputs_live_from_the_start_and_outputs_and_weights_to_the_end() -> None:
     plan = memplan.plan(
-        {
-            "tensors": [
-                {"name": "x", "bytes": 4, "kind": "input"},
-                {"name": "unread", "bytes": 4, "kind": "input"},
-                {"name": "w", "bytes": 4, "kind": "weight"},
-                {"name": "y", "bytes": 4, "kind": "output"},
-                {"name": "z", "bytes": 4},
-                {"name": "scratch", "bytes": 4, "kind": "workspace"},
-            ],
-            "ops": [
-                {"name": "a", "inputs": ["w"], "outputs": ["y"]},
-                {"name": "b", "inputs": ["x"], "outputs": ["z", "scratch"]},
-                {"name": "c", "inputs": [], "outputs": []},
-                {"name": "d", "inputs": ["z"], "outputs": []},
-            ],
-            "outputs": ["x"],
-        },
+        graph(
+            "x 4 input, unread 4 input, w 4 weight, y 4 output, z 4, scratch 4 workspace",
+            op("a", "w", "y"),
+            op("b", "x", "z scratch"),
+            op("c", "", ""),
+            op("d", "z", ""),
+            outputs="x",
+        ),
         place=("input", "weight", "intermediate", "output", "workspace"),
     )
     assert {name: (plan[name].first, plan[name].last) for name in ("x", "unread", "w", "y", "z", "scratch")} == {
@@ -150,36 +135,16 @@ def test_inputs_live_from_the_start_and_outputs_and_weights_to_the_end() -> None
 
 
 # f is made first, then p and q, which form c; r is written over c's copy of them, and s is cut out of r.
-SHARING: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 8, "kind": "input"},
-        {"name": "p", "bytes": 16},
-        {"name": "q", "bytes": 8},
-        {"name": "c", "bytes": 24},
-        {"name": "r", "bytes": 24},
-        {"name": "s", "bytes": 4},
-        {"name": "y", "bytes": 4},
-    ],
-    "ops": [
-        {"name": "make_p", "inputs": ["x"], "outputs": ["p"]},
-        {"name": "make_q", "inputs": ["p"], "outputs": ["q"]},
-        {
-            "name": "join",
-            "inputs": ["p", "q"],
-            "outputs": ["c"],
-            "concat": [{"output": "c", "input": "p"}, {"output": "c", "input": "q", "offset": 16}],
-        },
-        {"name": "relu", "type": "Relu", "inputs": ["c"], "outputs": ["r"], "inplace": [{"output": "r", "input": "c"}]},
-        {
-            "name": "cut",
-            "inputs": ["r"],
-            "outputs": ["s"],
-            "slice": [{"output": "s", "input": "r", "offset": 20}],
-        },
-        {"name": "end", "inputs": ["s"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+SHARING: dict[str, Any] = graph(
+    "x 8 input, p 16, q 8, c 24, r 24, s 4, y 4",
+    op("make_p", "x", "p"),
+    op("make_q", "p", "q"),
+    op("join", "p q", "c", concat=["c p", "c q 16"]),
+    op("relu", "c", "r", type="Relu", inplace=["r c"]),
+    op("cut", "r", "s", slice=["s r 20"]),
+    op("end", "s", "y"),
+    outputs="y",
+)
 
 
 def test_sharing_says_what_shares_bytes_by_choice() -> None:

@@ -10,29 +10,16 @@ import numpy as np
 import pytest
 
 import memplan
+from builders.graphs import graph, op
 
-GRAPH = {
-    "tensors": [
-        {"name": "x", "bytes": 8, "kind": "input"},
-        {"name": "w", "bytes": 2, "kind": "weight"},
-        {"name": "a", "bytes": 8},
-        {"name": "half", "bytes": 4},
-        {"name": "b", "bytes": 8},
-        {"name": "y", "bytes": 4},
-    ],
-    "ops": [
-        {"name": "first", "inputs": ["x", "w"], "outputs": ["a"], "workspace": 16},
-        {
-            "name": "cut",
-            "inputs": ["a"],
-            "outputs": ["half"],
-            "alias": [{"output": "half", "input": "a", "offset": 4}],
-        },
-        {"name": "relu", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-        {"name": "last", "inputs": ["b"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+GRAPH = graph(
+    "x 8 input, w 2 weight, a 8, half 4, b 8, y 4",
+    op("first", "x w", "a", workspace=16),
+    op("cut", "a", "half", alias=["half a 4"]),
+    op("relu", "a", "b", inplace=["b a"]),
+    op("last", "b", "y"),
+    outputs="y",
+)
 
 
 @pytest.fixture

@@ -11,28 +11,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
+from builders import graphs
 from builders.strategies import bounded, graph_dicts, relation_graphs
 from oracles import plain as oracle
 
 PAIR = memplan.Problem([10, 10], [0, 1], [3, 4], names=["a", "b"])
 # x -> a -> (v, a view of a) -> b -> y, where y may be written over b.
-CHAIN: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 4, "kind": "input"},
-        {"name": "w", "bytes": 4, "kind": "weight"},
-        {"name": "a", "bytes": 8},
-        {"name": "v", "bytes": 4},
-        {"name": "b", "bytes": 4},
-        {"name": "y", "bytes": 4},
-    ],
-    "ops": [
-        {"name": "make", "inputs": ["x", "w"], "outputs": ["a"], "workspace": 2},
-        {"name": "look", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a", "offset": 2}]},
-        {"name": "use", "inputs": ["v"], "outputs": ["b"]},
-        {"name": "end", "inputs": ["b"], "outputs": ["y"], "inplace": [{"output": "y", "input": "b"}]},
-    ],
-    "outputs": ["y"],
-}
+CHAIN: dict[str, Any] = graphs.graph(
+    "x 4 input, w 4 weight, a 8, v 4, b 4, y 4",
+    graphs.op("make", "x w", "a", workspace=2),
+    graphs.op("look", "a", "v", alias=["v a 2"]),
+    graphs.op("use", "v", "b"),
+    graphs.op("end", "b", "y", inplace=["y b"]),
+    outputs="y",
+)
 PLACES = {"a": 0, "b": 8, "y": 8, "make.workspace": 8}
 
 
@@ -171,14 +163,12 @@ def test_names_that_a_graph_does_not_have() -> None:
 
 def test_outside_of_the_arena_values_are_kept_too() -> None:
     """An output over a view of an input that the caller keeps: only as the caller lets it."""
-    graph = {
-        "tensors": [{"name": "x", "bytes": 4, "kind": "input"}, {"name": "v", "bytes": 4}, {"name": "y", "bytes": 4}],
-        "ops": [
-            {"name": "look", "inputs": ["x"], "outputs": ["v"], "alias": [{"output": "v", "input": "x"}]},
-            {"name": "add", "inputs": ["v"], "outputs": ["y"], "overwrite": [{"output": "y", "input": "v"}]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        "x 4 input, v 4, y 4",
+        graphs.op("look", "x", "v", alias=["v x"]),
+        graphs.op("add", "v", "y", overwrite=["y v"]),
+        outputs="y",
+    )
     assert memplan.verify(graph, {}) == 0  # all of it lies where the caller has put x
     with pytest.raises(memplan.InvalidPlanError, match="'y' must be outside the arena"):
         memplan.verify(graph, {"y": 0})

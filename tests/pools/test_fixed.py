@@ -10,25 +10,19 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from memplan import Pool
 from memplan.cli import main
 
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
 SRAM, DRAM = Pool("sram", 12), Pool("dram", alignment=4)
-NETWORK: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 64, "kind": "input"},
-        {"name": "a", "bytes": 64},
-        {"name": "b", "bytes": 64},
-        {"name": "y", "bytes": 32},
-    ],
-    "ops": [
-        {"name": "conv", "inputs": ["x"], "outputs": ["a"], "workspace": 16},
-        {"name": "relu", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-        {"name": "pool", "inputs": ["b"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+NETWORK: dict[str, Any] = graphs.graph(
+    "x 64 input, a 64, b 64, y 32",
+    graphs.op("conv", "x", "a", workspace=16),
+    graphs.op("relu", "a", "b", inplace=["b a"]),
+    graphs.op("pool", "b", "y"),
+    outputs="y",
+)
 
 
 def places(plan: memplan.Plan) -> dict[str, tuple[str | None, int]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import memplan
+from builders import graphs
 from builders.pools import solve
 from memplan import InfeasibleError, Pool
 from memplan.draw import bands
@@ -23,28 +24,20 @@ from oracles import pools as oracle
 
 KiB = 1024
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
-NETWORK: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 4 * KiB, "kind": "input"},
-        {"name": "a", "bytes": 4 * KiB},
-        {"name": "b", "bytes": 4 * KiB},
-        {"name": "half", "bytes": 2 * KiB},
-        {"name": "y", "bytes": 6 * KiB},
+NETWORK: dict[str, Any] = graphs.graph(
+    [
+        graphs.tensor("x", 4 * KiB, "input"),
+        graphs.tensor("a", 4 * KiB),
+        graphs.tensor("b", 4 * KiB),
+        graphs.tensor("half", 2 * KiB),
+        graphs.tensor("y", 6 * KiB),
     ],
-    "ops": [
-        {"name": "conv", "type": "Conv", "inputs": ["x"], "outputs": ["a"], "workspace": KiB},
-        {
-            "name": "relu",
-            "type": "Relu",
-            "inputs": ["a"],
-            "outputs": ["b"],
-            "inplace": [{"output": "b", "input": "a"}],
-        },
-        {"name": "cut", "type": "Slice", "inputs": ["b"], "outputs": ["half"]},
-        {"name": "cat", "type": "Concat", "inputs": ["b", "half"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+    graphs.op("conv", "x", "a", type="Conv", workspace=KiB),
+    graphs.op("relu", "a", "b", type="Relu", inplace=["b a"]),
+    graphs.op("cut", "b", "half", type="Slice"),
+    graphs.op("cat", "b half", "y", type="Concat"),
+    outputs="y",
+)
 SRAM, DRAM = Pool("sram", 12), Pool("dram")
 
 
@@ -153,30 +146,16 @@ def test_accesses_of_a_graph_are_writes_and_reads() -> None:
 
 
 def test_what_is_not_copied_is_not_accessed() -> None:
-    pieces = {
-        "tensors": [
-            {"name": "a", "bytes": 4},
-            {"name": "b", "bytes": 4},
-            {"name": "ab", "bytes": 8},
-            {"name": "view", "bytes": 8},
-            {"name": "cut", "bytes": 4},
-            {"name": "y", "bytes": 4},
-        ],
-        "ops": [
-            {"name": "a", "inputs": [], "outputs": ["a"]},
-            {"name": "b", "inputs": [], "outputs": ["b"]},
-            {
-                "name": "cat",
-                "inputs": ["a", "b"],
-                "outputs": ["ab"],
-                "concat": [{"input": "a", "output": "ab"}, {"input": "b", "output": "ab", "offset": 4}],
-            },
-            {"name": "view", "inputs": ["ab"], "outputs": ["view"], "alias": [{"input": "ab", "output": "view"}]},
-            {"name": "cut", "inputs": ["view"], "outputs": ["cut"], "slice": [{"input": "view", "output": "cut"}]},
-            {"name": "y", "inputs": ["cut"], "outputs": ["y"]},
-        ],
-        "outputs": ["y"],
-    }
+    pieces = graphs.graph(
+        "a 4, b 4, ab 8, view 8, cut 4, y 4",
+        graphs.op("a", "", "a"),
+        graphs.op("b", "", "b"),
+        graphs.op("cat", "a b", "ab", concat=["ab a", "ab b 4"]),
+        graphs.op("view", "ab", "view", alias=["view ab"]),
+        graphs.op("cut", "view", "cut", slice=["cut view"]),
+        graphs.op("y", "cut", "y"),
+        outputs="y",
+    )
     plan = memplan.plan(pieces, pools=[Pool("one", cost=1)])
     assert plan.pools is not None
     assert len(plan.sharing) == 3

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import memplan
+from builders import graphs
 from builders.commands import run
 from builders.plans import places_of
 from builders.strategies import bounded, relation_graphs
@@ -82,15 +83,13 @@ def test_what_shares_bytes_at_all_sizes_may_be_over_two_names() -> None:
     views = {"alias": [{"output": "v", "input": "t"}]}
     over = {"inplace": [{"output": "y", "input": name} for name in "tv"]}
     graph = memplan.capture(
-        {
-            "tensors": [{"name": name, "bytes": 4} for name in "tvy"],
-            "ops": [
-                {"name": "make", "inputs": [], "outputs": ["t"]},
-                {"name": "look", "inputs": ["t"], "outputs": ["v"], **views},
-                {"name": "add", "inputs": ["t", "v"], "outputs": ["y"], **over},
-            ],
-            "outputs": ["y"],
-        }
+        graphs.graph(
+            [{"name": name, "bytes": 4} for name in "tvy"],
+            graphs.op("make", "", "t"),
+            {"name": "look", "inputs": ["t"], "outputs": ["v"], **views},
+            {"name": "add", "inputs": ["t", "v"], "outputs": ["y"], **over},
+            outputs="y",
+        )
     ).graph
     storage = _core.StorageOptions()
     shared = shared_of(graph, _core.buffers_of(graph, storage))
@@ -192,16 +191,14 @@ def family(monkeypatch: pytest.MonkeyPatch, graph_of: Any) -> None:
 
 def chain(sizes: dict[str, int], *, relu: bool = True) -> dict[str, Any]:
     inplace = {"inplace": [{"output": "c", "input": "b"}]} if relu else {}
-    return {
-        "tensors": [{"name": name, "bytes": size} for name, size in sizes.items()],
-        "ops": [
-            {"name": "a", "inputs": [], "outputs": ["a"]},
-            {"name": "b", "inputs": ["a"], "outputs": ["b"]},
-            {"name": "c", "inputs": ["b"], "outputs": ["c"], **inplace},
-            {"name": "d", "inputs": ["c"], "outputs": ["d"]},
-        ],
-        "outputs": ["d"],
-    }
+    return graphs.graph(
+        [{"name": name, "bytes": size} for name, size in sizes.items()],
+        graphs.op("a", "", "a"),
+        graphs.op("b", "a", "b"),
+        {"name": "c", "inputs": ["b"], "outputs": ["c"], **inplace},
+        graphs.op("d", "c", "d"),
+        outputs="d",
+    )
 
 
 def test_what_shrinks_is_planned_for_the_largest_of_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,16 +11,12 @@ import pytest
 import torch
 
 import memplan
+from builders import graphs
 from memplan.run.matching import require_same, with_graph
 
-NETWORK: dict[str, Any] = {
-    "tensors": [{"name": "x", "bytes": 64, "kind": "input"}, {"name": "y", "bytes": 64}, {"name": "z", "bytes": 32}],
-    "ops": [
-        {"name": "first", "inputs": ["x"], "outputs": ["y"]},
-        {"name": "second", "inputs": ["y"], "outputs": ["z"]},
-    ],
-    "outputs": ["z"],
-}
+NETWORK: dict[str, Any] = graphs.graph(
+    "x 64 input, y 64, z 32", graphs.op("first", "x", "y"), graphs.op("second", "y", "z"), outputs="z"
+)
 
 
 def changed(**network: Any) -> memplan.Graph:

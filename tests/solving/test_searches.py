@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
+from builders.graphs import graph, op, tensor
 from builders.interrupting import FOREVER, SOON, signals
 from builders.paths import DATA
 from builders.registered import PLANNERS, brief
@@ -67,20 +68,15 @@ def for_long(planner: str) -> memplan.Problem:
 
 ABOVE_LOAD = memplan.Problem([1, 1], [0, 0], [1, 1], 2)  # the load is 2, the least peak 3
 # With what may share bytes, the fits of greedy planners peak at 14, without at 13: the load in both cases.
-GRAPH: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 8, "kind": "input"},
-        *({"name": f"t{i}", "bytes": size} for i, size in enumerate([6, 7, 2, 2, 8])),
-    ],
-    "ops": [
-        {"name": "o0", "inputs": ["x"], "outputs": ["t0"]},
-        {"name": "o1", "inputs": ["x", "t0"], "outputs": ["t1"]},
-        {"name": "o2", "inputs": ["t0"], "outputs": ["t2"]},
-        {"name": "o3", "inputs": ["t2", "x"], "outputs": ["t3"], "inplace": [{"output": "t3", "input": "t2"}]},
-        {"name": "o4", "inputs": ["t3"], "outputs": ["t4"]},
-    ],
-    "outputs": ["t4"],
-}
+GRAPH: dict[str, Any] = graph(
+    [tensor("x", 8, "input"), *({"name": f"t{i}", "bytes": size} for i, size in enumerate([6, 7, 2, 2, 8]))],
+    op("o0", "x", "t0"),
+    op("o1", "x t0", "t1"),
+    op("o2", "t0", "t2"),
+    op("o3", "t2 x", "t3", inplace=["t3 t2"]),
+    op("o4", "t3", "t4"),
+    outputs="t4",
+)
 
 
 # A capacity
