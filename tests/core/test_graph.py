@@ -347,12 +347,7 @@ def overwriting(*more_ops: Dict, outputs: tuple[str, ...] = (), **tensors: int) 
         ],
         "ops": [
             {"name": "write", "inputs": [], "outputs": ["t"]},
-            {
-                "name": "set",
-                "inputs": ["t"],
-                "outputs": ["z"],
-                "overwrite": [{"output": "z", "input": "t", "offset": 4}],
-            },
+            graphs.op("set", "t", "z", overwrite=["z t 4"]),
             *more_ops,
         ],
         "outputs": list(outputs),
@@ -394,12 +389,7 @@ def test_an_overwrite_of_no_bytes_destroys_nothing() -> None:
 
 
 def test_the_new_value_may_be_read_and_overwritten_again() -> None:
-    again = {
-        "name": "again",
-        "inputs": ["z"],
-        "outputs": ["u"],
-        "overwrite": [{"output": "u", "input": "z", "offset": 1}],
-    }
+    again = graphs.op("again", "z", "u", overwrite=["u z 1"])
     spec = overwriting(again, outputs=("u",), u=2)
     plan = memplan.plan(spec)
     assert [(slot.name, slot.first, slot.last) for slot in plan] == [("t", 0, 3)]
