@@ -1,10 +1,11 @@
-// Again: what it does to run an op a second time, what that costs, and what was gained where it was done.
+// Again: what happens if an op runs a second time, and what that costs. It also has the record of such a change.
 //
-// An op that draws random numbers gives something else. An op that changes its input in place does its work twice,
-// unless the input is made again first. Training batch norm updates its statistics each time; what it returns does not
-// depend on them, and a runtime lets a copy leave them as they are.
+// An op that draws random numbers gives something else. An op that changes its input in place would change it twice,
+// unless the input is made again first. Batch norm in training updates its statistics, but its result does not depend
+// on them; the runtime has to keep a copy of it from updating them.
 //
-// What leaves the arena may be copied out, and fetched again, too. These are ops of types of their own.
+// Instead of being made again, a tensor may be moved out of the arena and fetched. Moves and fetches are ops of types
+// of their own.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ namespace memplan {
 // What running an op again does.
 enum class Again : std::uint8_t {
   same,     // gives what it gave before
-  changes,  // changes the tensors that its outputs are views of, or without such outputs, its first input
+  changes,  // changes in place what its outputs are views of, or without such outputs, its first input
   never     // gives something else, or has other effects
 };
 
@@ -36,8 +37,8 @@ enum class CountedBy : std::uint8_t {
   flops  // floating-point operations that the graph says, and bytes
 };
 
-// Per op, what it costs; and what running it again does, by what the graph says and by the names of types in torch and
-// ONNX. O(reads + writes).
+// Per op, its cost; and what running it again does, by the graph, and by the names of types in torch and ONNX. O(reads
+// + writes).
 std::vector<double> costs_of(const Graph& graph, CountedBy by = CountedBy::graph);
 std::vector<Again> again_of(const Graph& graph);
 

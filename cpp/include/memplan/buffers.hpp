@@ -1,8 +1,8 @@
 // Buffers: from a graph to the Problem that a planner places, and the way back from buffers to tensors.
 //
-// A buffer is a placed storage or the workspace of an op. Order: storages by their root's position in the graph, then
-// workspaces by op. Storages whose bytes do not all live equally long become shaped buffers. Where ops are on several
-// streams, two buffers also conflict unless all uses of one happen before the first write of the other.
+// A buffer is a placed storage or the workspace of an op. Storages come first, in the order of their roots in the
+// graph, then workspaces, by op. If the bytes of a storage do not all live equally long, its buffer has a shape. If ops
+// are on several streams, two buffers also conflict unless all uses of one happen before the first write of the other.
 #pragma once
 
 #include <string>

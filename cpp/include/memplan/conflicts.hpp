@@ -1,7 +1,7 @@
-// Conflicts: pairs of buffers that must be apart wherever they live in time.
+// Conflicts: pairs of buffers that must be apart, whatever their lifetimes.
 //
-// Buffers whose lifetimes intersect are apart anyway. Ops that run side by side ask for more: a buffer may take
-// another's bytes only where everything that touches the one happens before the other is written.
+// Buffers whose lifetimes intersect are apart anyway. If ops run side by side, that is not enough: a buffer may take
+// the bytes of another only if all uses of the other happen before the buffer is written.
 #pragma once
 
 #include <algorithm>

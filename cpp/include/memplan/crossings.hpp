@@ -1,5 +1,5 @@
 // Crossings: a check across methods that share an arena, of graphs and offsets alone. Shared tensors lie where they
-// should in each method, and nothing else ever uses their bytes. It shares nothing with what plans methods.
+// should in each method, and nothing else ever uses their bytes. It shares nothing with the code that plans methods.
 #pragma once
 
 #include <span>

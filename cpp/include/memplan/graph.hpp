@@ -1,8 +1,8 @@
 // Graph: tensors, the ops that read and write them in execution order, and which tensors the caller gets.
 //
-// A GraphSpec is what a caller writes down, by name. A Graph is the same thing validated and resolved to
-// indices; it is immutable, so that no later stage has to check it again. Op k runs at step k; where ops are on several
-// streams, the ops of one stream run in that order, and across streams only data and `after` order them.
+// A GraphSpec is what a caller writes down, by name. A Graph is the same thing, validated and resolved to indices. It
+// is immutable, so no later stage has to check it again. Op k runs at step k. If ops are on several streams, the ops of
+// one stream run in that order, and only data and `after` order ops across streams.
 //
 //   x ──▶ conv1 ──▶ t1 ──▶ relu1 ──▶ y        tensors: x (input), w (weight), t1 (intermediate), y (output)
 //         ▲                                   ops: conv1 (inputs x, w; outputs t1), relu1 (inputs t1; outputs y)

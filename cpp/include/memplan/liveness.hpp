@@ -3,8 +3,8 @@
 //     op    0   1   2   3   4          written by op 1, last read by op 3: [1, 4)
 //               ├───────────┤          an input lives from 0; a weight and an output live to the end
 //
-// A storage lives from the first write to the last read of any of its members; one that is written and never read
-// lives in its op alone. Bytes that not all members share may live shorter, and with gaps between members:
+// A storage lives from the first write to the last read of any of its members. If nothing reads it, it lives at its op
+// alone. Bytes that not all members share may live shorter, with gaps between the lives of members:
 //
 //     bytes ▲                            root t of 20 bytes, written by op 0 and read by op 1, which
 //        20 ┤ ┌───┐                      overwrites bytes [6, 16) with z, read by op 3:

@@ -1,14 +1,14 @@
 // Methods: several graphs or problems, of which one runs at a time, in one arena: prefill and decode of a model.
 //
 //     offset ▲ ┌──────────────────────────┐
-//            │ │          cache           │      what stays lies at one place in all methods, and nothing else
-//            │ ├──────┬──────┐┌───────────┤      ever uses its bytes; the rest overlaps
+//            │ │          cache           │      A shared tensor lies at one place in all methods, and nothing else
+//            │ ├──────┬──────┐┌───────────┤      ever uses its bytes. All other buffers may overlap.
 //            │ │prefill      ││  decode   │
 //            └─┴──────┴──────┴┴───────────┴─▶ step
 //
-// Each method is planned for itself, the one of the highest load first: the others have to fit where that one does.
-// Then their problems are one problem, one method's steps after another's (methods/joined.hpp), which is planned as any
-// other. In a graph, what stays becomes a weight for that (methods/staying.hpp).
+// Each method is planned alone, the one with the highest load first: the others have to fit where that one does. Then
+// all methods are joined to one problem, which is planned as any other (methods/joined.hpp). In a graph, a shared
+// tensor becomes a weight for that (methods/staying.hpp).
 #pragma once
 
 #include <memory>
@@ -51,8 +51,8 @@ struct MethodsPlan {
   double seconds = 0;               // wall time of all planning
 };
 
-// Half of a time limit is for the methods alone, in equal parts. The capacity is that of the common arena. The result is
-// verified: each method, all as one problem, and that what stays is touched by nothing else (crossings.hpp). `tell`
+// Half of a time limit is for the methods alone, in equal parts. The capacity is that of the common arena. The result
+// is verified: each method, all as one problem, and that what stays is touched by nothing else (crossings.hpp). `tell`
 // hears of better plans of the one problem. What is not planning takes O(n log n) for n ops, tensors and buffers, and
 // O(n) for each that is written anew over what was read.
 //

@@ -1,6 +1,6 @@
-// Near: buffers where they should be, or as little above that as can be.
+// Near: each buffer at the offset where it should be, or as little above as possible.
 //
-//     offset ▲ ┌───┐  wished   ┌───┐  near    what has grown pushes up what lies on it, and nothing else
+//     offset ▲ ┌───┐  wished   ┌───┐  near    a buffer that has grown pushes up what lies on it, and nothing else
 //            │ ├───┤    ──▶    ├───┤
 //            │ └───┘           │   │
 //            └───────▶ step    └───┘

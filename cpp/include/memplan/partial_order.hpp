@@ -1,12 +1,12 @@
-// Lifetimes over a partial order: what runs on several cores, streams or queues, of which some wait for others.
+// Lifetimes over a partial order: for ops on several cores, streams or queues, which wait for one another now and then.
 //
-//     core 0   0 ───▶ 2 ───▶ 4         an event is a step at which buffers begin or end; 1 happens before 4, for core 0
-//                         ▲            waits for it, and neither before nor after 2
+//     core 0   0 ───▶ 2 ───▶ 4         An event is a step at which buffers begin or end. 1 happens before 4:
+//                         ▲            core 0 waits for it. 1 and 2 are in no order.
 //     core 1   1 ─────────┴─▶ 5
 //
-// A buffer lives from its first event to its last. Another may take its bytes if that begins at its last event, or at
-// one that the last happens before. All other pairs conflict. Steps are numbered so that what happens before has the
-// lower number; then lifetimes that meet in numbers conflict too, and the others are conflicts beyond lifetimes.
+// A buffer lives from its first event to its last. Another buffer may take its bytes if it begins at this last event,
+// or at an event after it. All other pairs conflict. If one event happens before another, it has the lower number. So
+// buffers whose lifetimes intersect by number conflict, and all other pairs of these are conflicts beyond lifetimes.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 //     Problem ─▶ which pool ─▶ a plan per pool ─▶ pools one behind the other, as one arena ─▶ verify, replay
 //
-// A buffer lies in one of the pools that take it. The plan is of the least cost; among plans of equal cost, the pools
-// without a capacity peak as low as can be. An access costs what its pool says of a byte.
+// A buffer lies in one of the pools that accept it. Each pool has a cost for each byte that is accessed. memplan looks
+// for the plan of the least cost; among plans of equal cost, for the one whose pools without a capacity peak lowest.
 #pragma once
 
 #include <cstdint>
@@ -72,8 +72,8 @@ struct PlanInPools {
 };
 
 // The plan of a problem without pins and reserved bytes. `fixed` says by name what is pinned and reserved, and in which
-// pool; a pin that says none is in the only one that takes it. `accesses` says how often each buffer is accessed; empty:
-// once. The same for any number of threads, unless a time limit or `stop` cuts it short.
+// pool; a pin that says none is in the only one that takes it. `accesses` says how often each buffer is accessed;
+// empty: once. The same for any number of threads, unless a time limit or `stop` cuts it short.
 //
 // Throws ProblemError for a request that cannot be, InfeasibleError where no plan fits or none was found, and what
 // solve() throws.

@@ -1,15 +1,15 @@
 // Refute: the proof that no plan of a problem fits a capacity, written down so that others can check it without this
 // search.
 //
-// The proof is a tree. It speaks of pairs of buffers, so it serves whatever a problem asks. What is pinned and reserved
-// is one more buffer, the ground: it is as large as the capacity, comes after the last buffer, and its parts are what
-// is fixed. Buffers at fixed distances are one, called by the first that has bytes, and placed where the lowest of them
-// begins, or less below than the common multiple of their alignments, at one of these.
+// The proof is a tree. It speaks of pairs of buffers, so it serves all features of problems. Pinned buffers and
+// reserved bytes are the parts of one more buffer, the ground. It is as large as the capacity, and comes after the last
+// buffer. Buffers at fixed distances are one buffer, named by the first of them that has bytes. It begins where the
+// lowest of them begins, or at the next multiple of their common alignment below.
 //
-//   - A node adds to its parent that one buffer lies at least so many bytes above another one. A node with children has
-//     two, of the same pair: all that they leave out between them is forbidden to it.
-//   - A node without children has no plan, by the differences alone, or since the members of a clique have too little
-//     room between the lowest that one of them may lie and the highest that one may end.
+//   - A node adds one statement to its parent: one buffer lies at least so many bytes above another one. If a node has
+//     children, it has two, of one pair: the differences that neither allows are forbidden to this pair.
+//   - A node without children has no plan: by the differences alone, or because the members of a clique have too little
+//     room between the lowest offset and the highest end that they may have.
 //
 // docs/optimiser.md has the argument.
 #pragma once

@@ -11,9 +11,7 @@
 //
 //     a ──▶ op ──▶ y (in place over a, or apart)        at op: max(a, y);  with another choice a + y
 //
-// What is reserved at a step is beside what that step holds.
-//
-// If no tensors may share bytes by choice, a graph has one problem, and the load of that problem is the bound.
+// Bytes that are reserved at a step come on top. If no tensors may share bytes by choice, the bound is the load.
 #pragma once
 
 #include <span>

@@ -5,8 +5,8 @@
 //                               ▲                                  │
 //                               └──── a lower load is asked for ───┘ no
 //
-// That a load is within the capacity does not imply that its buffers can be placed there. So a plan that needs more has
-// a lower load asked for, by as much as it is above; a few times.
+// Buffers whose load is within the capacity may still not fit there. If a plan needs more bytes than the capacity, a
+// load that is lower by as many bytes is asked for; a few times.
 #pragma once
 
 #include <memory>

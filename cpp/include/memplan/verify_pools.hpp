@@ -1,8 +1,8 @@
-// Verify pools: does each buffer lie in a pool that takes it, as it should? It shares nothing with what plans.
+// Verify pools: does each buffer lie in a pool that accepts it, as the pool demands? It shares nothing with planners.
 //
 //     ├─ sram: begin, peak ─┤  ├─ dram ─────────┤     pools are ranges of one arena, apart from each other
 //
-// That buffers of a pool do not overlap is what verify() says of the arena.
+// verify() checks that buffers do not overlap.
 #pragma once
 
 #include <optional>
