@@ -43,7 +43,7 @@ def plan_many(
 ) -> MethodsPlan:
     """Plan several methods, of which one runs at a time, in one arena: entry points of a model, prefill and decode.
 
-    What stays between them lies at the same place in all, and nothing else ever uses its bytes. The rest overlaps.
+    Shared tensors lie at the same place in all methods, and nothing else ever uses their bytes. All else may overlap.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def plan_many(
     planner
         As in `plan`.
     shared
-        What stays: names of tensors, each in one method or several; or ``{"cache": {"prefill": "past_out", "decode":
-        "past_in"}}`` for names that differ. A method that reads a tensor and gives it anew has both names, as
-        ``("past_in", "past_out")``; the second is then written over the first. A tensor has as many bytes in all
-        methods. In a graph it is an input, a weight, or an output; it has a place whatever `place` says. In a problem,
-        it is a buffer.
+        Names of tensors that keep their values from one method to the next; or ``{"cache": {"prefill": "past_out",
+        "decode": "past_in"}}`` for names that differ. A method that reads such a tensor and writes it anew has both
+        names, as ``("past_in", "past_out")``; the second is then written over the first. A tensor has as many bytes in
+        all methods. In a graph it is an input, a weight, or an output; it has a place whatever `place` says. In a
+        problem, it is a buffer.
     each
         Options of single methods, by name: ``{"prefill": {"args": (prompt,)}, "decode": {"args": (token,)}}``. They
         come before those of all.
