@@ -53,6 +53,7 @@ __all__: list[str] = [
     "heaviest_clique",
     "keep",
     "lives_of",
+    "obstruction",
     "op_costs",
     "op_names",
     "order_bound",
@@ -1095,6 +1096,16 @@ def keep(
 def lives_of(graph: Graph) -> list[tuple[int, int]]:
     """
     Per tensor, the steps [first, last) from its write to its last read.
+    """
+
+def obstruction(
+    problem: Problem,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    effort: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[list[int], bool, int, int, list[int], list[int], list[int]] | None:
+    """
+    Buffers that cannot be placed together, or None: (buffers, irreducible, lower bound and peak of the whole,
+    buffers, pins and rows of `reserved` of which each is enough to go). The GIL is released; Ctrl-C ends it.
     """
 
 def op_costs(graph: Graph, by: str) -> list[float]:

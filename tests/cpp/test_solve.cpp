@@ -2,6 +2,7 @@
 #include "check.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/obstruction.hpp"
 #include "memplan/solve.hpp"
 
 using namespace memplan;
@@ -128,6 +129,18 @@ void a_graph_has_a_bound_of_both_attempts() {
   THROWS(solve(graph, "auto", storage, options), InfeasibleError, "at least 10 bytes are needed");
 }
 
+void what_an_obstruction_has_when_it_is_asked_to_end_does_not_fit() {
+  const Problem problem = tangled();
+  const Bytes capacity = load(problem) - 1;
+  Limits limits;
+  limits.stop = [] { return true; };
+  CHECK(!obstruction(problem, capacity, 1000, limits));
+  limits.stop = [asked = 0]() mutable { return ++asked > 1; };
+  const auto found = obstruction(problem, capacity, 1000, limits);
+  CHECK(found && found->lower_bound > capacity && load(problem.subset(found->buffers)) > capacity);
+  THROWS(obstruction(problem, -1), std::invalid_argument, "capacity must be >= 0 bytes, got -1");
+}
+
 }  // namespace
 
 int main() {
@@ -137,5 +150,6 @@ int main() {
   what_does_not_fit_is_said();
   the_tightest_step_counts_parts();
   a_graph_has_a_bound_of_both_attempts();
+  what_an_obstruction_has_when_it_is_asked_to_end_does_not_fit();
   return check::finish();
 }

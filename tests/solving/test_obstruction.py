@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memplan
+from builders.interrupting import SOON, signals
 from oracles.exactness import FIXED, Case, case, fits_by_cp_sat
 
 
@@ -96,6 +97,15 @@ def test_long_lists_are_cut() -> None:
     assert found is not None
     assert len(found.buffers) == 30
     assert "  … and 10 more" in str(found)
+
+
+def test_ctrl_c_ends_it() -> None:
+    n = 150
+    pairs = [(a, b) for a in range(n) for b in range(a) if (a * 7919 + b * 104729) % 101 < 50]
+    sizes = [1000 + 37 * b for b in range(n)]
+    problem = memplan.Problem(sizes, list(range(n)), list(range(1, n + 1)), conflicts=pairs)
+    with signals(SOON), pytest.raises(KeyboardInterrupt):
+        memplan.obstruction(problem, 76_000, effort=2**60)
 
 
 def test_bad_input() -> None:

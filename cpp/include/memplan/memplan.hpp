@@ -20,6 +20,7 @@
 #include "memplan/liveness.hpp"
 #include "memplan/methods.hpp"
 #include "memplan/near.hpp"
+#include "memplan/obstruction.hpp"
 #include "memplan/occupancy.hpp"
 #include "memplan/order.hpp"
 #include "memplan/order_bound.hpp"

@@ -90,6 +90,7 @@ class PinnedSearch {
         continue;
       }
       if (found.lower_bound > capacity) bound_ = capacity + step_;
+      if (options_.decide && bound_ > options_.capacity.value_or(kMaxBytes)) return;
       least = capacity + step_;
       deadline_.check();
     }

@@ -1,23 +1,17 @@
-"""Why nothing fits: fewest buffers that cannot be placed together, found by deletion on top of proofs."""
+"""Why nothing fits: fewest buffers that cannot be placed together, as the core finds them, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
 
 from .. import _core
 from ..options.checks import integer
-from ..planning.registry import solve_problem
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..proofs.refutation import Refutation, refuted
 from ..sizes import in_bytes, with_bytes
 from ..text import printable
 
-_Answer = Literal["fits", "refuted", "open"]
 _SHOWN = 20  # buffers that the text lists
 
 
@@ -99,6 +93,8 @@ def obstruction(
     ------
     TypeError, ValueError
         Bad input.
+    KeyboardInterrupt
+        Ctrl-C ends the search.
     """
     if isinstance(source, InfeasibleError):
         capacity = source.capacity if capacity is None else capacity
@@ -107,78 +103,16 @@ def obstruction(
         raise TypeError(f"obstruction takes a Problem, a Plan or an InfeasibleError, got {type(source).__name__}")
     if capacity is None:
         raise TypeError("obstruction needs a capacity")
-    return _Deletion(problem, in_bytes(capacity, "capacity"), integer(effort, "effort", 1, 2**62)).run()
-
-
-class _Deletion:
-    def __init__(self, problem: _core.Problem, capacity: int, effort: int) -> None:
-        self._problem, self._capacity, self._effort = problem, capacity, effort
-        self._planner = f"auto:effort={effort}"
-
-    def run(self) -> Obstruction | None:
-        everything = [int(b) for b in np.flatnonzero(self._problem.size)]
-        if self._answer(self._problem) != "refuted":
-            return None
-        left = self._reduced(self._within_clique() or everything)
-        answers = {b: self._answer(self._problem.subset([c for c in left if c != b])) for b in left}
-        found = self._problem.subset(left)
-        best = solve_problem(self._problem, self._planner)
-        return Obstruction(
-            self._capacity,
-            tuple(self._problem.name(b) for b in left),
-            all(answer == "fits" for answer in answers.values()),
-            found,
-            None if found.branches is not None else refuted(found, self._capacity, self._effort),
-            int(best.lower_bound),
-            int(best.peak),
-            tuple(self._enough_alone(left, everything)),
-        )
-
-    def _answer(self, problem: _core.Problem) -> _Answer:
-        try:
-            solve_problem(problem, self._planner, capacity=self._capacity)
-        except InfeasibleError as error:
-            return "refuted" if error.proven else "open"
-        return "fits"
-
-    def _within_clique(self) -> list[int]:
-        """The buffers of the heaviest clique, if they alone are too many."""
-        size, rows = _core.heaviest_clique(self._problem)
-        return sorted({int(row[0]) for row in rows}) if size > self._capacity else []
-
-    def _reduced(self, left: list[int]) -> list[int]:
-        """Some of these of which none goes without the proof: halves at first, then ever smaller pieces."""
-        area = self._problem.size * (self._problem.last - self._problem.first).astype(np.float64)
-        left = sorted(left, key=lambda b: float(area[b]))  # small ones go first
-        piece = max(len(left) // 2, 1)
-        while True:
-            at = 0
-            while at < len(left):
-                rest = left[:at] + left[at + piece :]
-                if self._answer(self._problem.subset(rest)) == "refuted":
-                    left = rest
-                else:
-                    at += piece
-            if piece == 1:
-                return sorted(left)
-            piece = max(piece // 2, 1)
-
-    def _enough_alone(self, left: Sequence[int], everything: Sequence[int]) -> list[str]:
-        """What makes the whole fit, taken away alone; without one of the set, or what it is fixed to, nothing does."""
-        found = [
-            f"buffer {self._problem.name(b)!r}"
-            for b in left
-            if self._answer(self._problem.subset([c for c in everything if c != b])) == "fits"
-        ]
-        pins, reserved = self._problem.pins, self._problem.reserved
-        pinned = [] if pins is None else pins.tolist()
-        for b in left if pinned else ():
-            free = [*pinned[:b], -1, *pinned[b + 1 :]]
-            if pinned[b] >= 0 and self._answer(self._problem.with_pins(free, reserved)) == "fits":
-                found.append(f"the pin of {self._problem.name(b)!r}")
-        ranges = [] if reserved is None else reserved.tolist()
-        for row, (begin, end, *_) in enumerate(ranges):
-            rest = ranges[:row] + ranges[row + 1 :]
-            if self._answer(self._problem.with_pins(pins, rest)) == "fits":
-                found.append(f"reserved bytes [{begin}, {end})")
-        return found
+    capacity, effort = in_bytes(capacity, "capacity"), integer(effort, "effort", 1, 2**62)
+    found = _core.obstruction(problem, capacity, effort)
+    if found is None:
+        return None
+    buffers, irreducible, lower_bound, peak, without, unpinned, unreserved = found
+    alone = problem.subset(buffers)
+    proof = None if alone.branches is not None else refuted(alone, capacity, effort)
+    enough = [f"buffer {problem.name(b)!r}" for b in without]
+    enough += [f"the pin of {problem.name(b)!r}" for b in unpinned]
+    rows = [] if problem.reserved is None else problem.reserved.tolist()
+    enough += [f"reserved bytes [{rows[row][0]}, {rows[row][1]})" for row in unreserved]
+    names = tuple(map(problem.name, buffers))
+    return Obstruction(capacity, names, irreducible, alone, proof, lower_bound, peak, tuple(enough))
