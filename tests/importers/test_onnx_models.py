@@ -6,8 +6,11 @@ import os
 import warnings
 from collections import Counter
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
+import numpy as np
 import pytest
 
 import memplan
@@ -86,21 +89,25 @@ def test_models_on_disk_import_or_are_refused():
 
 
 @cache
-def operator_cases():
-    """onnx's test models of single operators, and of the functions that some of them stand for."""
-    loader = pytest.importorskip("onnx.backend.test.loader")
-    with warnings.catch_warnings():
+def operator_cases(every=1):
+    """onnx's test models of single operators, and of the functions that some stand for; of one operator in so many."""
+    nodes = pytest.importorskip("onnx.backend.test.case.node")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        cases = [case for case in loader.load_model_tests(kind="node") if case.model is not None]
+        for module in sorted(found.name for found in iter_modules(nodes.__path__))[::every]:
+            import_module(f"{nodes.__name__}.{module}")  # which makes its models
+    cases = [case for case in nodes._NodeTestCases if case.model is not None]
     if not cases:
         pytest.skip(f"onnx {onnx.__version__} keeps these models on disk")
     return cases
 
 
-def test_operator_test_models_import_or_are_refused():
-    imported, refused = refusals((case.name, case.model) for case in operator_cases())
-    assert len(operator_cases()) > 1000
-    assert imported >= 0.94 * len(operator_cases())
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_operator_test_models_import_or_are_refused(every):
+    cases = operator_cases(every)
+    imported, refused = refusals((case.name, case.model) for case in cases)
+    assert len(cases) > 1000 / every
+    assert imported >= 0.94 * len(cases)
     assert [name for name, message in refused.items() if not justified(message)] == []
 
 
@@ -124,18 +131,11 @@ def outcome(case, planner):
     return "the same" if same(found, expected) else f"{case.name} differs"
 
 
-def check_runs(every, first):
-    chosen = [case for case in operator_cases() if not any(word in case.name for word in RANDOM)][first::every]
+@pytest.mark.parametrize(
+    ("every", "part"), [(8, 5), pytest.param(1, 1, marks=[pytest.mark.slow, pytest.mark.no_cover])]
+)
+def test_operator_test_models_run(every, part):
+    chosen = [case for case in operator_cases(every) if not any(word in case.name for word in RANDOM)][::part]
     found = Counter(outcome(case, "auto" if k % 2 else "first_fit") for k, case in enumerate(chosen))
     assert found["the same"] > 0.9 * len(chosen)
     assert found.keys() <= {"the same", "refused", "the reference fails"}
-
-
-def test_some_operator_test_models_run():
-    check_runs(15, 7)
-
-
-@pytest.mark.slow
-@pytest.mark.no_cover
-def test_all_operator_test_models_run():
-    check_runs(1, 0)
