@@ -7,7 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "memplan/keep.hpp"
 #include "memplan/methods.hpp"
+#include "memplan/pools.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/solve_order.hpp"
 #include "watch.hpp"
@@ -37,17 +39,21 @@ inline Plan& plan_in(Plan& plan) { return plan; }
 inline Plan& plan_in(GraphPlan& found) { return found.plan; }
 inline Plan& plan_in(OrderedPlan& ordered) { return ordered.found.plan; }
 inline Plan& plan_in(MethodsPlan& methods) { return methods.plan; }
+inline Plan& plan_in(PlanInPools& found) { return found.plan; }
+inline Plan& plan_in(GraphInPools& found) { return found.found.plan; }
+inline Plan& plan_in(Kept& kept) { return kept.plan; }
 
-// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else.
+// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else. `searches` says
+// that it searches whatever the plan says.
 template <class Solve>
-auto solved(Asked& asked, Solve&& solve) {
+auto solved(Asked& asked, Solve&& solve, bool searches = false) {
   try {
     auto found = [&] {
       const py::gil_scoped_release release;
       return solve();
     }();
     Plan& plan = plan_in(found);
-    plan.interrupted |= asked.watch.interrupted(plan.searched);
+    plan.interrupted |= asked.watch.interrupted(searches || plan.searched);
     return found;
   } catch (InfeasibleError& error) {
     const bool interrupted = asked.watch.interrupted(error.plan && error.plan->searched);

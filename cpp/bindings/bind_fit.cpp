@@ -36,17 +36,18 @@ struct FittedGraph {
   Fitted rest;
 };
 
-template <class Way>
-FittedGraph fitted_by(Way way, const Graph& graph, const std::vector<double>& cost,
-                      const std::vector<std::string>& again, const StorageOptions& storage, FitOptions options,
-                      bool interruptible) {
+FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
+                      const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
+                      std::optional<double> transfer, std::int64_t work, std::size_t states,
+                      std::optional<double> time_limit, bool interruptible) {
   Watch watch(py::none(), interruptible);
+  FitOptions options{capacity.value_or(0), recompute, transfer, work, states, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
   Fitted fitted = [&] {
     try {
       const py::gil_scoped_release release;
-      return way(graph, facts, storage, options);
+      return (capacity ? fit : fit_least)(graph, facts, storage, options);
     } catch (const InfeasibleError& error) {  // whoever interrupts before there is a schedule gets none
       if (watch.interrupted(true) && error.lower_bound <= error.capacity) throw InterruptedError("asked to end");
       throw;
@@ -55,21 +56,6 @@ FittedGraph fitted_by(Way way, const Graph& graph, const std::vector<double>& co
   fitted.interrupted = watch.interrupted(true);  // and not where only the time was over
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
-}
-
-FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                      const StorageOptions& storage, Bytes capacity, bool recompute, std::optional<double> transfer,
-                      std::int64_t work, std::size_t states, std::optional<double> time_limit, bool interruptible) {
-  return fitted_by(fit, graph, cost, again, storage, {capacity, recompute, transfer, work, states, time_limit, {}},
-                   interruptible);
-}
-
-FittedGraph fit_least_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
-                            const StorageOptions& storage, bool recompute, std::optional<double> transfer,
-                            std::int64_t work, std::size_t states, std::optional<double> time_limit,
-                            bool interruptible) {
-  return fitted_by(fit_least, graph, cost, again, storage, {0, recompute, transfer, work, states, time_limit, {}},
-                   interruptible);
 }
 
 FittedGraph rerun_graph(const Graph& graph, const std::vector<double>& cost, const std::vector<std::string>& again,
@@ -146,10 +132,8 @@ void bind_fit(py::module_& m) {
   m.def("fit_graph", &fit_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("capacity"), py::arg("recompute") = true, py::arg("transfer") = py::none(),
         py::arg("work") = FitOptions().work, py::arg("states") = FitOptions().states,
-        py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
-  m.def("fit_least_graph", &fit_least_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
-        py::arg("recompute") = true, py::arg("transfer") = py::none(), py::arg("work") = FitOptions().work,
-        py::arg("states") = FitOptions().states, py::arg("time_limit") = py::none(), py::arg("interruptible") = false);
+        py::arg("time_limit") = py::none(), py::arg("interruptible") = false,
+        "The graph within the capacity, or of as little load as is reached where that is None.");
   m.def("rerun_graph", &rerun_graph, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("reruns"), py::arg("fetches") = std::vector<std::pair<Index, Index>>(), py::arg("transfer") = 0.0,
         "The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors "

@@ -143,16 +143,10 @@ void bind_layout(py::module_& m) {
       .def_property_readonly("pool_reserved", &pool_reserved_rows, "(pool, begin, end, first, last).")
       .def("__bool__", [](const Layout& layout) { return !layout.empty(); })
       .def("__eq__", &equal<Layout>, py::arg("other"))
-      .def(py::pickle(
-          [](const Layout& l) {
-            return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude, pool_pin_rows(l),
-                                  pool_reserved_rows(l));
-          },
-          [](const py::tuple& s) {
-            return make_layout(s[0].cast<PinRows>(), s[1].cast<ReservedRows>(), s[2].cast<TogetherRows>(),
-                               s[3].cast<ApartRows>(), s[4].cast<std::vector<std::string>>(), s[5].cast<PoolPinRows>(),
-                               s[6].cast<PoolReservedRows>());
-          }));
+      .def("__reduce__", made_again_by<Layout>([](const Layout& l) {
+             return py::make_tuple(l.pins, reserved_rows(l), together_rows(l), l.apart, l.exclude, pool_pin_rows(l),
+                                   pool_reserved_rows(l));
+           }));
 }
 
 // The keys of a graph dict that say what a layout does.
@@ -206,14 +200,9 @@ void bind_tensor(py::module_& m) {
              return "Tensor(" + quoted(t.name) + ", bytes=" + std::to_string(t.bytes) + ", kind='" +
                     std::string(to_string(t.kind)) + "')";
            })
-      .def(py::pickle(
-          [](const Tensor& t) {
-            return py::make_tuple(t.name, t.bytes, std::string(to_string(t.kind)), t.shape, t.dtype);
-          },
-          [make](const py::tuple& s) {
-            return make(s[0].cast<std::string>(), s[1].cast<Bytes>(), s[2].cast<std::string>(),
-                        s[3].cast<std::optional<std::vector<std::int64_t>>>(), s[4].cast<std::string>());
-          }));
+      .def("__reduce__", made_again_by<Tensor>([](const Tensor& t) {
+             return py::make_tuple(t.name, t.bytes, std::string(to_string(t.kind)), t.shape, t.dtype);
+           }));
 }
 
 void bind_op(py::module_& m) {
@@ -268,20 +257,11 @@ void bind_op(py::module_& m) {
       .def_readonly("flops", &OpSpec::flops, "Floating-point operations; None where nothing is said.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
-      .def(py::pickle(
-          [](const OpSpec& op) {
-            return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
-                                  tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
-                                  tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops);
-          },
-          [make](const py::tuple& s) {
-            return make(s[0].cast<std::string>(), s[1].cast<std::string>(), s[2].cast<std::vector<std::string>>(),
-                        s[3].cast<std::vector<std::string>>(), s[4].cast<Bytes>(), s[5].cast<ViewTuples>(),
-                        s[6].cast<ViewTuples>(), s[7].cast<ViewTuples>(), s[8].cast<int>(), s[9].cast<ViewTuples>(),
-                        s[10].cast<ViewTuples>(), s[11].cast<std::vector<std::string>>(),
-                        s[12].cast<std::optional<double>>(), s[13].cast<bool>(), s[14].cast<std::string>(),
-                        s[15].cast<std::optional<double>>());
-          }));
+      .def("__reduce__", made_again_by<OpSpec>([](const OpSpec& op) {
+             return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
+                                   tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
+                                   tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops);
+           }));
 }
 
 void bind_order(py::module_& m) {
@@ -342,12 +322,9 @@ void bind_graph(py::module_& m) {
              return "<memplan.Graph: " + std::to_string(g.tensor_count()) + " tensors, " +
                     std::to_string(g.op_count()) + " ops, " + std::to_string(g.outputs().size()) + " outputs>";
            })
-      .def(py::pickle(
-          [](const Graph& g) { return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs()), g.layout()); },
-          [make](const py::tuple& s) {
-            return make(s[0].cast<std::vector<Tensor>>(), s[1].cast<std::vector<OpSpec>>(),
-                        s[2].cast<std::vector<std::string>>(), s[3].cast<Layout>());
-          }));
+      .def("__reduce__", made_again_by<Graph>([](const Graph& g) {
+             return py::make_tuple(g.tensors(), ops_of(g), names_of(g, g.outputs()), g.layout());
+           }));
   bind_order(m);
 }
 

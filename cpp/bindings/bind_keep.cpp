@@ -1,9 +1,8 @@
 #include <unordered_map>
 
 #include "arrays.hpp"
-#include "memplan/keep.hpp"
+#include "asked.hpp"
 #include "memplan/near.hpp"
-#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -20,19 +19,10 @@ KeptTuple keep_offsets(const Problem& problem, py::handle offsets, py::handle wi
   require_one_per_buffer(problem, plan.offsets);
   plan.peak = peak_of(problem, plan.offsets);
   const py::none nobody;
-  Watch watch(nobody, true);
-  PlanOptions options;
-  options.capacity = capacity;
-  options.time_limit = time_limit;
-  options.seed = seed;
-  options.threads = threads;
-  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  Kept kept = [&] {
-    const py::gil_scoped_release release;
-    return keep(problem, std::move(plan), values, options);
-  }();
-  const bool interrupted = watch.interrupted(true) || kept.plan.interrupted;
-  return {adopt(std::move(kept.plan.offsets)), std::move(kept.moved), kept.moved_bound, interrupted, kept.plan.seconds};
+  Asked asked(time_limit, seed, threads, capacity, nobody, true, std::nullopt);
+  Kept kept = solved(asked, [&] { return keep(problem, std::move(plan), values, asked.options); }, true);
+  return {adopt(std::move(kept.plan.offsets)), std::move(kept.moved), kept.moved_bound, kept.plan.interrupted,
+          kept.plan.seconds};
 }
 
 }  // namespace

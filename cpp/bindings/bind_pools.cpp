@@ -1,9 +1,8 @@
 #include "arrays.hpp"
+#include "asked.hpp"
 #include "chosen.hpp"
 #include "memplan/happens_before.hpp"
-#include "memplan/pools.hpp"
 #include "memplan/sharing_bound.hpp"
-#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -25,37 +24,16 @@ std::vector<Pool> pools_of(const std::vector<PoolRow>& rows) {
   return pools;
 }
 
-// solve(planner, options, watch) without the lock; `plan_in` says where the plan is.
-template <class Solve, class PlanIn>
-auto solved(const std::string& planner, const InPython& in_python, std::optional<double> time_limit, std::uint64_t seed,
-            int threads, Solve&& solve, PlanIn&& plan_in) {
-  const py::object nobody = py::none();
-  Watch watch(nobody, true);
-  const Chosen chosen(planner, in_python, watch);
-  PlanOptions options;
-  options.time_limit = time_limit;
-  options.seed = seed;
-  options.threads = threads;
-  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  auto found = [&] {
-    const py::gil_scoped_release release;
-    return solve(chosen.planner(), options, watch);
-  }();
-  plan_in(found).interrupted |= watch.interrupted(true);
-  return found;
-}
-
 PlanInPools plan_pools(const Problem& problem, const std::vector<PoolRow>& pools, const Layout& fixed,
                        py::handle accesses, const std::string& planner, const InPython& in_python,
                        std::optional<double> time_limit, std::uint64_t seed, int threads) {
-  const std::vector<Pool> asked = pools_of(pools);
+  const std::vector<Pool> given = pools_of(pools);
   const std::vector<std::int64_t> counts = int64_column(accesses, "accesses");
-  return solved(
-      planner, in_python, time_limit, seed, threads,
-      [&](const ChosenPlanner& chosen, const PlanOptions& options, Watch&) {
-        return solve_in_pools(problem, asked, chosen, options, fixed, counts);
-      },
-      [](PlanInPools& found) -> Plan& { return found.plan; });
+  const py::none nobody;
+  Asked asked(time_limit, seed, threads, std::nullopt, nobody, true, std::nullopt);
+  const Chosen chosen(planner, in_python, asked.watch);
+  const auto solve = [&] { return solve_in_pools(problem, given, chosen.planner(), asked.options, fixed, counts); };
+  return solved(asked, solve, true);
 }
 
 GraphInPools plan_graph_pools(const std::shared_ptr<Graph>& graph, const std::string& order,
@@ -63,16 +41,17 @@ GraphInPools plan_graph_pools(const std::shared_ptr<Graph>& graph, const std::st
                               const Accesses& accesses, const std::string& planner, const InPython& in_python,
                               std::optional<double> time_limit, std::uint64_t seed, int threads,
                               const py::object& on_order) {
-  const std::vector<Pool> asked = pools_of(pools);
+  const std::vector<Pool> given = pools_of(pools);
   const ChosenOrder by = choose_order(order);
+  const py::none nobody;
+  Asked asked(time_limit, seed, threads, std::nullopt, nobody, true, std::nullopt);
+  const Chosen chosen(planner, in_python, asked.watch);
+  OnOrder progress;
+  if (!on_order.is_none()) progress = [&](const OrderProgress& found) { asked.watch.call(on_order, found); };
   return solved(
-      planner, in_python, time_limit, seed, threads,
-      [&](const ChosenPlanner& chosen, const PlanOptions& options, Watch& watch) {
-        OnOrder progress;
-        if (!on_order.is_none()) progress = [&](const OrderProgress& found) { watch.call(on_order, found); };
-        return solve_in_pools(graph, asked, chosen, options, storage, by, accesses, progress);
-      },
-      [](GraphInPools& found) -> Plan& { return found.found.plan; });
+      asked,
+      [&] { return solve_in_pools(graph, given, chosen.planner(), asked.options, storage, by, accesses, progress); },
+      true);
 }
 
 // Which pools take which buffers, as rows.

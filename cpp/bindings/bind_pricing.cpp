@@ -3,9 +3,8 @@
 #include <unordered_map>
 
 #include "arrays.hpp"
-#include "memplan/buffers.hpp"
+#include "asked.hpp"
 #include "memplan/pricing.hpp"
-#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -69,23 +68,18 @@ PricedPlan price_plan(const Problem& problem, const py::array_t<std::int64_t>& p
                       std::optional<double> time_limit, std::uint64_t seed, std::optional<Bytes> capacity,
                       Bytes lower_bound, const py::object& tell, bool interruptible, int tries, std::int64_t work) {
   const auto begin = std::chrono::steady_clock::now();
-  Watch watch(tell, interruptible);
+  Asked asked(time_limit, seed, 1, capacity, tell, interruptible, std::nullopt);
   const std::vector<PairPrice> pairs = pairs_of(problem, prices);
   const std::vector<Bytes> offsets = int64_column(start, "start");
-  PlanOptions options;
-  options.time_limit = time_limit;
-  options.start = begin;
-  options.seed = seed;
-  options.capacity = capacity;
-  options.lower_bound = lower_bound;
-  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  asked.options.start = begin;
+  asked.options.lower_bound = lower_bound;
   OnPricedPlan told;
-  if (watch.listens()) told = [&](const PricedPlan& plan) { watch.tell(plan); };
+  if (asked.watch.listens()) told = [&](const PricedPlan& plan) { asked.watch.tell(plan); };
   PricedPlan plan = [&] {
     const py::gil_scoped_release release;
-    return cheapest_sharing(problem, pairs, offsets, options, {tries, work}, told);
+    return cheapest_sharing(problem, pairs, offsets, asked.options, {tries, work}, told);
   }();
-  plan.interrupted |= watch.interrupted(true);
+  plan.interrupted |= asked.watch.interrupted(true);
   return plan;
 }
 

@@ -351,16 +351,12 @@ void bind_problem(py::module_& m) {
       .def("__eq__", &equal<Problem>, py::arg("other"))
       .def("_repr_html_", shown_by("problem_html"), "Counts, bytes, and the load over the steps.")
       .def("__repr__", [](const Problem& p) { return "<memplan.Problem: " + std::to_string(p.count()) + " buffers>"; })
-      .def(py::pickle(
-          [](const Problem& p) {
-            const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
-            return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
-                                  parts_table(p), conflicts_table(p), pins_column(p), reserved_table(p),
-                                  together_table(p), branches_column(p));
-          },
-          [](const py::tuple& s) {
-            return make_problem(s[0], s[1], s[2], s[3], s[4], s[5], s[6], py::none(), s[7], s[8], s[9], s[10]);
-          }));
+      .def("__reduce__", made_again_by<Problem>([](const Problem& p) {
+             const auto copy = [](std::span<const std::int64_t> s) { return adopt(std::vector(s.begin(), s.end())); };
+             return py::make_tuple(copy(p.size()), copy(p.first()), copy(p.last()), copy(p.alignment()), p.names(),
+                                   parts_table(p), conflicts_table(p), py::none(), pins_column(p), reserved_table(p),
+                                   together_table(p), branches_column(p));
+           }));
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }

@@ -73,9 +73,12 @@ InOrder solve_in_order_by(const std::shared_ptr<Graph>& graph, const std::string
           std::move(ordered.found.plan), ordered.bound};
 }
 
-OpOrder order_by(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, OrderOptions options,
-                 bool interruptible, const py::object& tell) {
+OpOrder order_by(const Graph& graph, const std::string& name, const StorageOptions& storage,
+                 std::optional<double> time_limit, bool interruptible, const py::object& tell) {
   Watch watch(tell, interruptible);
+  const ChosenOrder chosen = choose_order(name);
+  OrderOptions options;
+  options.time_limit = time_limit;
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   if (watch.listens()) options.on_order = [&](const OrderProgress& found) { watch.tell(found); };
   OpOrder order = [&] {
@@ -126,25 +129,8 @@ void bind_best_order(py::module_& m) {
   m.def(
       "check_order", [](const std::string& order) { choose_order(order); }, py::arg("order"),
       "Raises ValueError where the text asks for no order.");
-  m.def(
-      "order_of",
-      [](const Graph& graph, const std::string& order, const StorageOptions& storage, std::optional<double> time_limit,
-         bool interruptible, const py::object& tell) {
-        OrderOptions options;
-        options.time_limit = time_limit;
-        return order_by(graph, choose_order(order), storage, options, interruptible, tell);
-      },
-      py::arg("graph"), py::arg("order"), py::arg("storage") = StorageOptions(), py::arg("time_limit") = py::none(),
-      py::arg("interruptible") = true, py::arg("tell") = py::none());
-  m.def(
-      "best_order",
-      [](const Graph& graph, const StorageOptions& storage, std::int64_t work, std::optional<double> time_limit,
-         bool interruptible) {
-        const ChosenOrder best = choose_order("best:work=" + std::to_string(work));
-        return order_by(graph, best, storage, {time_limit}, interruptible, py::none());
-      },
-      py::arg("graph"), py::arg("storage") = StorageOptions(), py::arg("work") = 60'000'000,
-      py::arg("time_limit") = py::none(), py::arg("interruptible") = true);
+  m.def("order_of", &order_by, py::arg("graph"), py::arg("order"), py::arg("storage") = StorageOptions(),
+        py::arg("time_limit") = py::none(), py::arg("interruptible") = true, py::arg("tell") = py::none());
   m.def("reordered", &reordered, py::arg("graph"), py::arg("ops"));
 }
 
@@ -172,16 +158,10 @@ void bind_storage_options(py::module_& m) {
       .def_readonly("disable_inplace_ops", &StorageOptions::disable_inplace_ops)
       .def_readonly("donate", &StorageOptions::donate)
       .def_readonly("zero_copy", &StorageOptions::zero_copy)
-      .def(py::pickle(
-          [](const StorageOptions& o) {
-            return py::make_tuple(kinds_of(o.place), o.alignment, o.inplace, o.disable_inplace_ops, o.donate,
-                                  o.zero_copy);
-          },
-          [make](const py::tuple& s) {
-            return make(s[0].cast<std::vector<std::string>>(), s[1].cast<Bytes>(), s[2].cast<bool>(),
-                        s[3].cast<std::vector<std::string>>(), s[4].cast<std::vector<std::string>>(),
-                        s[5].cast<bool>());
-          }));
+      .def("__reduce__", made_again_by<StorageOptions>([](const StorageOptions& o) {
+             return py::make_tuple(kinds_of(o.place), o.alignment, o.inplace, o.disable_inplace_ops, o.donate,
+                                   o.zero_copy);
+           }));
 }
 
 // What tensors share bytes by choice, by index: (how, op, output, input, offset).
@@ -203,7 +183,22 @@ std::vector<Shared> shared_from(const std::vector<SharedTuple>& tuples) {
 }
 
 void bind_buffers(py::module_& m) {
+  const auto make = [](Problem problem, std::vector<Index> buffer_of_tensor, std::vector<Bytes> offset_in_buffer,
+                       std::vector<Index> root_of_tensor, std::vector<Index> buffer_of_workspace,
+                       const std::vector<SharedTuple>& shared, std::vector<Index> donated, Bytes unshared) {
+    return Buffers{std::move(problem),
+                   std::move(buffer_of_tensor),
+                   std::move(offset_in_buffer),
+                   std::move(root_of_tensor),
+                   std::move(buffer_of_workspace),
+                   shared_from(shared),
+                   std::move(donated),
+                   unshared};
+  };
   py::class_<Buffers>(m, "Buffers", "The problem of a graph, and the way back from its buffers to tensors and ops.")
+      .def(py::init(make), py::arg("problem"), py::arg("buffer_of_tensor"), py::arg("offset_in_buffer"),
+           py::arg("root_of_tensor"), py::arg("buffer_of_workspace"), py::arg("shared"), py::arg("donated"),
+           py::arg("unshared"))
       .def_readonly("problem", &Buffers::problem)
       .def_property_readonly("buffer_of_tensor",
                              column_property<Buffers>("buffer_of_tensor", &Buffers::buffer_of_tensor),
@@ -222,21 +217,10 @@ void bind_buffers(py::module_& m) {
       .def_readonly("donated", &Buffers::donated, "Positions of the graph inputs whose bytes may be taken.")
       .def_readonly("unshared", &Buffers::unshared,
                     "Bytes that would be placed if nothing shared bytes by choice, summed up.")
-      .def(py::pickle(
-          [](const Buffers& b) {
-            return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
-                                  b.buffer_of_workspace, shared_of(b), b.donated, b.unshared);
-          },
-          [](const py::tuple& s) {
-            return Buffers{s[0].cast<Problem>(),
-                           s[1].cast<std::vector<Index>>(),
-                           s[2].cast<std::vector<Bytes>>(),
-                           s[3].cast<std::vector<Index>>(),
-                           s[4].cast<std::vector<Index>>(),
-                           shared_from(s[5].cast<std::vector<SharedTuple>>()),
-                           s[6].cast<std::vector<Index>>(),
-                           s[7].cast<Bytes>()};
-          }));
+      .def("__reduce__", made_again_by<Buffers>([](const Buffers& b) {
+             return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
+                                   b.buffer_of_workspace, shared_of(b), b.donated, b.unshared);
+           }));
   m.def(
       "lives_of",
       [](const Graph& graph) {

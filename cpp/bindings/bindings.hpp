@@ -32,6 +32,14 @@ bool equal(const T& self, const py::object& other) {
   return py::isinstance<T>(other) && self == other.cast<const T&>();
 }
 
+// __reduce__: an object is pickled as a call of its class with what `args` gives.
+template <class T, class Args>
+auto made_again_by(Args args) {
+  return [args](const py::object& self) -> py::tuple {
+    return py::make_tuple(py::type::of(self), args(self.cast<const T&>()));
+  };
+}
+
 // What a notebook shows of an object is made by a function of memplan.draw.notebook.
 inline auto shown_by(const char* function) {
   return [function](const py::object& self) {

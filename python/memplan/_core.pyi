@@ -43,13 +43,11 @@ __all__: list[str] = [
     "Violation",
     "again_of",
     "beside_reserved",
-    "best_order",
     "buffers_of",
     "check_order",
     "check_planner",
     "crossings",
     "fit_graph",
-    "fit_least_graph",
     "heaviest_clique",
     "keep",
     "lives_of",
@@ -119,7 +117,6 @@ class Tensor:
 
     __hash__: typing.ClassVar[None] = None
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> tuple[str, int, str, list[int] | None, str]: ...
     def __init__(
         self,
         name: str,
@@ -128,8 +125,8 @@ class Tensor:
         shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
         dtype: str = "",
     ) -> None: ...
+    def __reduce__(self) -> tuple[type, tuple[str, int, str, list[int] | None, str]]: ...
     def __repr__(self) -> str: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
     @property
     def bytes(self) -> int: ...
     @property
@@ -150,26 +147,6 @@ class Op:
 
     __hash__: typing.ClassVar[None] = None
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(
-        self,
-    ) -> tuple[
-        str,
-        str,
-        list[str],
-        list[str],
-        int,
-        list[tuple[str, str, int]],
-        list[tuple[str, str, int]],
-        list[tuple[str, str, int]],
-        int,
-        list[tuple[str, str, int]],
-        list[tuple[str, str, int]],
-        list[str],
-        float | None,
-        bool,
-        str,
-        float | None,
-    ]: ...
     def __init__(
         self,
         name: str,
@@ -189,8 +166,30 @@ class Op:
         branch: str = "",
         flops: typing.SupportsFloat | typing.SupportsIndex | None = None,
     ) -> None: ...
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type,
+        tuple[
+            str,
+            str,
+            list[str],
+            list[str],
+            int,
+            list[tuple[str, str, int]],
+            list[tuple[str, str, int]],
+            list[tuple[str, str, int]],
+            int,
+            list[tuple[str, str, int]],
+            list[tuple[str, str, int]],
+            list[str],
+            float | None,
+            bool,
+            str,
+            float | None,
+        ],
+    ]: ...
     def __repr__(self) -> str: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
     @property
     def after(self) -> list[str]:
         """
@@ -247,17 +246,6 @@ class Layout:
     __hash__: typing.ClassVar[None] = None
     def __bool__(self) -> bool: ...
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(
-        self,
-    ) -> tuple[
-        list[tuple[str, int]],
-        list[tuple[int, int, int, int]],
-        list[tuple[str, str, int]],
-        list[tuple[str, str]],
-        list[str],
-        list[tuple[str, str, int]],
-        list[tuple[str, int, int, int, int]],
-    ]: ...
     def __init__(
         self,
         pins: collections.abc.Sequence[tuple[str, typing.SupportsInt | typing.SupportsIndex]] = [],
@@ -283,7 +271,20 @@ class Layout:
             ]
         ] = [],
     ) -> None: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type,
+        tuple[
+            list[tuple[str, int]],
+            list[tuple[int, int, int, int]],
+            list[tuple[str, str, int]],
+            list[tuple[str, str]],
+            list[str],
+            list[tuple[str, str, int]],
+            list[tuple[str, int, int, int, int]],
+        ],
+    ]: ...
     @property
     def apart(self) -> list[tuple[str, str]]:
         """
@@ -330,7 +331,6 @@ class Graph:
 
     __hash__: typing.ClassVar[None] = None
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(self) -> tuple[list[Tensor], list[Op], list[str], Layout]: ...
     def __init__(
         self,
         tensors: collections.abc.Sequence[Tensor],
@@ -338,8 +338,8 @@ class Graph:
         outputs: collections.abc.Sequence[str] = [],
         layout: Layout = ...,
     ) -> None: ...
+    def __reduce__(self) -> tuple[type, tuple[list[Tensor], list[Op], list[str], Layout]]: ...
     def __repr__(self) -> str: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
     def _repr_html_(self) -> str:
         """
         Tensors by kind, ops by type, and the load over the steps.
@@ -435,21 +435,6 @@ class Problem:
 
     __hash__: typing.ClassVar[None] = None
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __getstate__(
-        self,
-    ) -> tuple[
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        numpy.typing.NDArray[numpy.int64],
-        list[str],
-        numpy.typing.NDArray[numpy.int64] | None,
-        numpy.typing.NDArray[numpy.int64] | None,
-        numpy.typing.NDArray[numpy.int64] | None,
-        numpy.typing.NDArray[numpy.int64] | None,
-        numpy.typing.NDArray[numpy.int64] | None,
-        list[str] | None,
-    ]: ...
     def __init__(
         self,
         size: typing.Any,
@@ -466,8 +451,26 @@ class Problem:
         branches: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type,
+        tuple[
+            numpy.typing.NDArray[numpy.int64],
+            numpy.typing.NDArray[numpy.int64],
+            numpy.typing.NDArray[numpy.int64],
+            numpy.typing.NDArray[numpy.int64],
+            list[str],
+            numpy.typing.NDArray[numpy.int64] | None,
+            numpy.typing.NDArray[numpy.int64] | None,
+            None,
+            numpy.typing.NDArray[numpy.int64] | None,
+            numpy.typing.NDArray[numpy.int64] | None,
+            numpy.typing.NDArray[numpy.int64] | None,
+            list[str] | None,
+        ],
+    ]: ...
     def __repr__(self) -> str: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
     def _repr_html_(self) -> str:
         """
         Counts, bytes, and the load over the steps.
@@ -641,7 +644,6 @@ class StorageOptions:
     """
     What may be done with a graph's memory; see memplan.plan.
     """
-    def __getstate__(self) -> tuple[list[str], int, bool, list[str], list[str], bool]: ...
     def __init__(
         self,
         place: collections.abc.Sequence[str] = ["intermediate", "output", "workspace"],
@@ -651,7 +653,7 @@ class StorageOptions:
         donate: collections.abc.Sequence[str] = [],
         zero_copy: bool = True,
     ) -> None: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
+    def __reduce__(self) -> tuple[type, tuple[list[str], int, bool, list[str], list[str], bool]]: ...
     @property
     def alignment(self) -> int: ...
     @property
@@ -669,12 +671,33 @@ class Buffers:
     """
     The problem of a graph, and the way back from its buffers to tensors and ops.
     """
-    def __getstate__(
+    def __init__(
+        self,
+        problem: Problem,
+        buffer_of_tensor: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        offset_in_buffer: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        root_of_tensor: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        buffer_of_workspace: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        shared: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ],
+        donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        unshared: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def __reduce__(
         self,
     ) -> tuple[
-        Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int], int
+        type,
+        tuple[
+            Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int], int
+        ],
     ]: ...
-    def __setstate__(self, arg0: tuple) -> None: ...
     @property
     def buffer_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
         """
@@ -1007,13 +1030,6 @@ def beside_reserved(graph: Graph, bytes: typing.SupportsInt | typing.SupportsInd
     The lowest address below which so many bytes lie beside what is reserved at all steps.
     """
 
-def best_order(
-    graph: Graph,
-    storage: StorageOptions = ...,
-    work: typing.SupportsInt | typing.SupportsIndex = 60000000,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    interruptible: bool = True,
-) -> Order: ...
 def buffers_of(graph: Graph, options: StorageOptions = ...) -> Buffers:
     """
     The problem of a graph: storages, lifetimes and conflicts.
@@ -1051,26 +1067,18 @@ def fit_graph(
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
     again: collections.abc.Sequence[str],
     storage: StorageOptions,
-    capacity: typing.SupportsInt | typing.SupportsIndex,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None,
     recompute: bool = True,
     transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
     work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
     states: typing.SupportsInt | typing.SupportsIndex = 100000,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
     interruptible: bool = False,
-) -> Fitted: ...
-def fit_least_graph(
-    graph: Graph,
-    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
-    again: collections.abc.Sequence[str],
-    storage: StorageOptions,
-    recompute: bool = True,
-    transfer: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    work: typing.SupportsInt | typing.SupportsIndex = 1000000000,
-    states: typing.SupportsInt | typing.SupportsIndex = 100000,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    interruptible: bool = False,
-) -> Fitted: ...
+) -> Fitted:
+    """
+    The graph within the capacity, or of as little load as is reached where that is None.
+    """
+
 def heaviest_clique(
     problem: Problem, work: typing.SupportsInt | typing.SupportsIndex = 40000000
 ) -> tuple[int, numpy.typing.NDArray[numpy.int64]]:

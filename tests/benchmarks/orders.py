@@ -44,7 +44,7 @@ def measured(name: str, graph: object) -> dict[str, object]:
     assert isinstance(graph, _core.Graph)
     given = _core.buffers_of(graph).problem.load
     begin = time.process_time()
-    best = _core.best_order(graph)
+    best = _core.order_of(graph, "best")
     seconds = time.process_time() - begin
     return {
         "network": name,

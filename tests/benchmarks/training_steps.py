@@ -116,7 +116,7 @@ def measured(module: nn.Module, kwargs: dict[str, torch.Tensor], optimizer: str)
     assert isinstance(graph, _core.Graph)
     given = _core.buffers_of(graph).problem.load
     begin = time.perf_counter()
-    best = _core.best_order(graph)
+    best = _core.order_of(graph, "best")
     seconds = time.perf_counter() - begin
     figures = {"ops": len(graph.ops), "given": given, "best": best.load, "bound": best.bound}
     return {**figures, "found_by": best.found_by, "seconds": seconds}

@@ -106,7 +106,7 @@ def test_orders_share_bytes_as_they_are_asked() -> None:
     found = memplan.compare(two_branches(), ["auto"], orders=["best"], seed=1, capacity=10**6, **options)
     graph = memplan.capture(two_branches()).graph
     storage = memplan.plan(graph, **options).storage
-    assert found[0].plan.graph == _core.reordered(graph, _core.best_order(graph, storage).ops)  # type: ignore[union-attr]
+    assert found[0].plan.graph == _core.reordered(graph, _core.order_of(graph, "best", storage).ops)  # type: ignore[union-attr]
 
 
 def test_a_problem_has_no_other_orders() -> None:

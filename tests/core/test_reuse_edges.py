@@ -179,10 +179,9 @@ def moved(source: Dict, offsets: dict[str, int], **options: Any) -> list[str]:
     """What replay finds when buffers lie elsewhere than planned; conflicts of streams are taken out of the problem."""
     captured = memplan.capture(source).graph
     buffers = _core.buffers_of(captured, _core.StorageOptions(**options))
-    state = buffers.__getstate__()
     p = buffers.problem
-    bare = _core.Buffers.__new__(_core.Buffers)
-    bare.__setstate__((memplan.Problem(p.size, p.first, p.last, 1, p.names), *state[1:]))
+    _, columns = buffers.__reduce__()
+    bare = _core.Buffers(memplan.Problem(p.size, p.first, p.last, 1, p.names), *columns[1:])
     return [fault.message for fault in _core.replay(captured, bare, [offsets[name] for name in p.names])]
 
 

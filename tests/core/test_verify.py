@@ -134,7 +134,6 @@ def faults(
     scratch = [op.workspace for op in captured.ops]
     count = len(names) + len(scratch)
     problem = memplan.Problem(sizes + scratch, [0] * count, [1] * count)
-    buffers = _core.Buffers.__new__(_core.Buffers)
     tensors = [i if places[name] >= 0 else -1 for i, name in enumerate(names)]
     workspaces = [len(names) + k if bytes_ and workspace >= 0 else -1 for k, bytes_ in enumerate(scratch)]
     own = _core.buffers_of(captured, _core.StorageOptions(inplace=False, zero_copy=False))
@@ -142,7 +141,7 @@ def faults(
     inside = [
         0 if places[name] >= 0 else offset for name, offset in zip(names, own.offset_in_buffer.tolist(), strict=True)
     ]
-    buffers.__setstate__((problem, tensors, inside, roots, workspaces, [], [], 0))
+    buffers = _core.Buffers(problem, tensors, inside, roots, workspaces, [], [], 0)
     offsets = [max(places[name], 0) for name in names] + [max(workspace, 0)] * len(scratch)
     found = _core.replay(captured, buffers, offsets, **options)
     slow = oracle.replay(graph, places, {op.name: workspace if op.workspace else -1 for op in captured.ops})
@@ -223,13 +222,11 @@ def test_replay_finds_a_lifetime_that_is_too_short() -> None:
     graph = memplan.capture(CHAIN).graph
     buffers, solution = _core.solve_graph(graph, "first_fit", _core.StorageOptions(["intermediate", "output"]))
     assert _core.replay(graph, buffers, solution.offsets) == []
-    state = buffers.__getstate__()
     problem = buffers.problem
     last = problem.last.copy()
     last[problem.names.index("a")] = 2  # its view is read at step 2 still
     shortened = memplan.Problem(problem.size, problem.first, last, 1, problem.names)
-    wrong = _core.Buffers.__new__(_core.Buffers)
-    wrong.__setstate__((shortened, *state[1:]))
+    wrong = _core.Buffers(shortened, *buffers.__reduce__()[1][1:])
     offsets = memplan.plan(shortened, "first_fit").offsets
     (fault,) = _core.replay(graph, wrong, offsets)
     assert (fault.op, graph.tensors[fault.tensor].name) == (2, "v")

@@ -22,7 +22,7 @@ def least(graph: Dict, **options: Any) -> _core.Fitted:
     """What the core makes of a graph; its load and what it computes are checked."""
     made = graph_of(graph)
     again = _core.again_of(made)
-    found = _core.fit_least_graph(made, costs_of(made, "auto"), again, APART, **options)
+    found = _core.fit_graph(made, costs_of(made, "auto"), again, APART, None, **options)
     assert _core.buffers_of(found.graph, APART).problem.load == found.load
     assert found.load_bound <= found.load
     assert found.cost_bound <= found.added_cost

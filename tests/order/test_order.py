@@ -50,7 +50,7 @@ def check(seed: int, ops: int = 5) -> str:
         return "too large"
     storage = _core.StorageOptions(sorted(place), donate=donate)
     captured = graph_of(graph)
-    best = _core.best_order(captured, storage)
+    best = _core.order_of(captured, "best", storage)
     story = f"seed {seed}: load {best.load}, bound {best.bound}, order {best.ops}, where {least} are enough: {graph}"
     assert list(best.ops) in orders, story
     assert best.bound <= least, story
@@ -140,7 +140,7 @@ def test_an_op_that_overwrites_comes_after_those_that_read_before() -> None:
     captured = graph_of(graph)
     with pytest.raises(memplan.GraphError, match="op 'write' must come after op 'read'"):
         _core.reordered(captured, [0, 2, 1, 3])
-    assert list(_core.best_order(captured).ops) == [0, 1, 2, 3]
+    assert list(_core.order_of(captured, "best").ops) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("ops", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [0, 1, 2, 3, 5], [0, 1, 2, 3, -1]])
@@ -224,24 +224,24 @@ def test_a_graph_without_ops() -> None:
 
 def test_the_same_order_every_time() -> None:
     graph = memplan.capture("example:resnet50_train").graph
-    assert list(_core.best_order(graph).ops) == list(_core.best_order(graph).ops)
+    assert list(_core.order_of(graph, "best").ops) == list(_core.order_of(graph, "best").ops)
 
 
 def test_less_work_is_no_worse_than_the_given_order() -> None:
     graph = memplan.capture("example:resnet50_train").graph
     given = _core.buffers_of(graph).problem.load
-    assert _core.best_order(graph, work=0).load <= given
-    assert _core.best_order(graph, time_limit=1e-9).load <= given
+    assert _core.order_of(graph, "best:work=0").load <= given
+    assert _core.order_of(graph, "best", time_limit=1e-9).load <= given
 
 
 def test_work_and_time_end_the_search_and_the_bound() -> None:
     graph = graph_of(layers(5000))
     begin = time.perf_counter()
-    best = _core.best_order(graph)
+    best = _core.order_of(graph, "best")
     assert time.perf_counter() - begin < 20  # a second; without an end of the work it is more than a minute
     assert 0 < best.bound < best.load
     begin = time.perf_counter()
-    assert _core.best_order(graph, work=10**15, time_limit=0.2).bound <= best.load
+    assert _core.order_of(graph, f"best:work={10**15}", time_limit=0.2).bound <= best.load
     assert time.perf_counter() - begin < 10
 
 
@@ -257,7 +257,7 @@ def test_an_interrupt_keeps_the_best_order_so_far() -> None:
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.001)
-        best = _core.best_order(graph, work=10**15)
+        best = _core.order_of(graph, f"best:work={10**15}")
     except KeyboardInterrupt:  # before it began
         return
     finally:
@@ -322,7 +322,7 @@ def test_reorder_takes_what_may_be_done_with_memory() -> None:
             option = {name: value}
             found = memplan.reorder(graph, **option)
             storage = memplan.plan(graph, "naive", **option).storage
-            assert found == _core.reordered(graph_of(graph), _core.best_order(graph_of(graph), storage).ops)
+            assert found == _core.reordered(graph_of(graph), _core.order_of(graph_of(graph), "best", storage).ops)
             taken.update([name] if found != memplan.reorder(graph) else [])
     assert taken == set(options)
     with pytest.raises(memplan.GraphError, match="donate must name graph inputs, got 'y'"):

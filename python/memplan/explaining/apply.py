@@ -47,7 +47,7 @@ def apply(
             graph = handed_over(graph, outputs)
             changes.append(Change("hand_over", outputs, tuple(f"{name}~out" for name in outputs)))
     if any(kind == "order" for kind, _ in asked):
-        best = _core.best_order(graph, storage)
+        best = _core.order_of(graph, "best", storage)
         if best.interrupted:
             raise KeyboardInterrupt
         graph = _core.reordered(graph, best.ops)

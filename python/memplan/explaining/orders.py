@@ -71,7 +71,7 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
 
     The work is counted, as that of ``plan(order="best")``. `step` is where the load of the plan is highest.
     """
-    best = _core.best_order(graph, storage)
+    best = _core.order_of(graph, "best", storage)
     if best.interrupted:
         raise KeyboardInterrupt
     ordered = graph if best.graph is None else best.graph

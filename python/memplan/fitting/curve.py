@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ..plans.record import PlanRecord
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..plans.record import PlanRecord
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError
 from ..kinds import MOVE_OUT, MOVES
 from ..plans.failing import invalid_plan
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+from ..plans.record import PlanRecord
 
 _ANOTHER = "the network is not the one that was planned, or changed since"
 
@@ -167,7 +165,4 @@ def _buffers(plan: PlanRecord, placed: Mapping[str, tuple[int, int, int]], graph
         buffer_of.append(buffer)
         inside.append(offset)
         root_of.append(root)
-    buffers: _core.Buffers = _core.Buffers.__new__(_core.Buffers)
-    none = [-1] * len(ops)
-    buffers.__setstate__((plan.problem, buffer_of, inside, root_of, none, [], [], plan.naive))
-    return buffers
+    return _core.Buffers(plan.problem, buffer_of, inside, root_of, [-1] * len(ops), [], [], plan.naive)
