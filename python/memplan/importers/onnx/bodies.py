@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import onnx.helper
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx.helper import get_attribute_value
 
 from ...errors import SourceError
 from .payload import KEPT_ELEMENTS, Payload
@@ -74,6 +75,11 @@ def reads(graph: GraphProto) -> list[str]:
     return list(dict.fromkeys(name for inner in nested(graph) for node in inner.node for name in node.input))
 
 
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """What a node's attributes hold, by their names."""
+    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+
+
 def label(node: NodeProto) -> str:
     """How messages call a node: its name and its operator."""
     return f"node {node.name!r} ({node.op_type})"
@@ -120,7 +126,7 @@ def lend_constants(graph: GraphProto, outer: ChainMap[str, TensorProto]) -> None
 
 
 def _scan_inputs(node: NodeProto) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0)
+    return int(attributes_of(node).get("num_scan_inputs", 0))
 
 
 def _check_bodies(node: NodeProto) -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from onnx import NodeProto
-from onnx.helper import get_attribute_value
+
+from .bodies import attributes_of
 
 _Shape = Sequence[int]
 _Shapes = Sequence[_Shape | None]
@@ -24,10 +25,9 @@ def flops_of(node: NodeProto, shapes: Mapping[str, _Shape]) -> float | None:
     rule = _RULES.get(node.op_type) if node.domain in _DOMAINS else None
     if rule is None:
         return None
-    attributes = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
     inputs, outputs = ([shapes.get(name) for name in names] for names in (node.input, node.output))
     try:
-        return float(rule(attributes, inputs, outputs))
+        return float(rule(attributes_of(node), inputs, outputs))
     except (IndexError, KeyError, TypeError, ValueError):  # it lacks an input, or one lacks a dimension
         return None
 
@@ -36,13 +36,12 @@ def flops_of_bodies(node: NodeProto, bodies: Sequence[float], shapes: Mapping[st
     """Those of a node with bodies that take so many each."""
     if not any(bodies):
         return None
-    attributes = {attribute.name: attribute for attribute in node.attribute}
-    scanned = attributes["num_scan_inputs"].i if "num_scan_inputs" in attributes else 0
+    attributes = attributes_of(node)
+    scanned = attributes.get("num_scan_inputs", 0)
     if not scanned:
         return max(bodies)
-    axes = attributes["scan_input_axes"].ints if "scan_input_axes" in attributes else [0]
     shape = shapes[node.input[len(node.input) - scanned]]
-    return max(bodies) * shape[axes[0]]
+    return max(bodies) * int(shape[attributes.get("scan_input_axes", [0])[0]])
 
 
 def _known(shape: _Shape | None) -> _Shape:

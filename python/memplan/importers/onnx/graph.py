@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from ...dtypes import nbytes
 from ...errors import SourceError
-from ..nested import peak_of
+from ..graph_dict import peak_of
 from . import runtime
 from .bodies import bodies, label, reads, states
 from .flops import flops_of, flops_of_bodies

@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from onnx import NodeProto, TensorProto
-from onnx.helper import get_attribute_value
 
 from ...dtypes import bits
 from ...inplace_ops import permitted
+from .bodies import attributes_of
 from .values import array
 
 Tensor = dict[str, Any]
@@ -57,7 +57,7 @@ class Relations:
         if node.op_type != "Concat" or not node.output[0]:
             return []
         whole = tensors[node.output[0]]
-        axis = _axis(_attributes(node).get("axis", 1), whole)
+        axis = _axis(attributes_of(node).get("axis", 1), whole)
         parts: dict[str, Relation] = {}
         start = 0
         for name in node.input:
@@ -82,12 +82,12 @@ class Relations:
         if node.op_type not in ("Slice", "Gather"):
             return []
         starts = self._slice_starts(node, whole) if node.op_type == "Slice" else self._gather_starts(node, whole)
-        box = output if node.op_type == "Slice" else _thick(output, whole, _attributes(node).get("axis", 0))
+        box = output if node.op_type == "Slice" else _thick(output, whole, attributes_of(node).get("axis", 0))
         offset = None if starts is None else _offset(whole, starts, box)
         return [] if offset is None else [_relation(output, whole, offset)]
 
     def _split(self, node: NodeProto, whole: Tensor, tensors: Mapping[str, Tensor]) -> Iterable[Relation]:
-        axis = _axis(_attributes(node).get("axis", 0), whole)
+        axis = _axis(attributes_of(node).get("axis", 0), whole)
         start = 0
         for name in node.output:
             if not name:  # an output that nobody asked for has no shape to go on from
@@ -100,7 +100,7 @@ class Relations:
     def _slice_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
         """Where a Slice begins in every dimension; None if that is not constant, or a step is not 1."""
         if self._opset < 10:
-            given = _attributes(node)
+            given = attributes_of(node)
             starts, ends, axes, steps = given["starts"], given["ends"], given.get("axes"), None
         else:
             values = [self._vector(name) for name in node.input[1:]]
@@ -120,7 +120,7 @@ class Relations:
     def _gather_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
         """Where the one element that a Gather takes along its axis lies; None if it takes others."""
         index = self._vector(node.input[1])
-        axis = _axis(_attributes(node).get("axis", 0), whole)
+        axis = _axis(attributes_of(node).get("axis", 0), whole)
         extent = whole["shape"][axis]
         if index is None or len(index) != 1 or not -extent <= index[0] < extent:
             return None
@@ -136,7 +136,7 @@ class Relations:
         if node.op_type != "Dropout":
             return True
         if self._opset < 7:
-            return bool(_attributes(node).get("is_test", 0))
+            return bool(attributes_of(node).get("is_test", 0))
         training = node.input[2] if len(node.input) > 2 else ""
         if not training:
             return True
@@ -146,10 +146,6 @@ class Relations:
 
 def _relation(output: Tensor, source: Tensor, offset: int = 0) -> Relation:
     return {"output": output["name"], "input": source["name"], "offset": offset}
-
-
-def _attributes(node: NodeProto) -> dict[str, Any]:
-    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
 
 
 def _axis(axis: int, tensor: Tensor) -> int:
@@ -184,7 +180,7 @@ def _is_copy(node: NodeProto, source: Tensor, output: Tensor) -> bool:
     if node.op_type != "Transpose":
         return bool(output["shape"] == source["shape"])
     rank = len(source["shape"])
-    order = _attributes(node).get("perm") or range(rank)[::-1]
+    order = attributes_of(node).get("perm") or range(rank)[::-1]
     moved = [axis for axis in order if source["shape"][axis] != 1]
     return moved == sorted(moved)
 

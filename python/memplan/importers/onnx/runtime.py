@@ -1,4 +1,4 @@
-"""Shapes of what ONNX Runtime's own operators write, as ONNX Runtime infers them.
+"""Single nodes for ONNX Runtime, and the shapes of what its own operators write, as it infers them.
 
 A file that ONNX Runtime has optimised holds operators that onnx does not know (FusedConv, SkipLayerNormalization). A
 model of one such node, without payload, is loaded and asked for the types of its outputs; nothing is run.
@@ -7,11 +7,12 @@ model of one such node, without payload, is loaded and asked for the types of it
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import onnx.helper
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
+
+from ...errors import MissingDependencyError
 
 _IN_ONNX_DOMAIN = frozenset({"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"})
 _DTYPES = {
@@ -29,7 +30,7 @@ def is_its_own(node: NodeProto) -> bool:
 def remedy(node: NodeProto) -> str:
     """How a model with a node of an operator of ONNX Runtime may be imported after all: the end of a message."""
     operator = f"{node.domain}.{node.op_type}".removeprefix(".")
-    if _runtime() is None:
+    if _installed() is None:
         problem, advice = "which tells its shapes where it is installed", "pip install 'memplan[onnxruntime]', or "
     else:
         problem, advice = "which does not tell its shapes", ""
@@ -39,29 +40,37 @@ def remedy(node: NodeProto) -> str:
 
 def infer(single: ModelProto) -> dict[str, TypeProto]:
     """The types of the outputs of a model of one node, as far as they are tensors of known shape."""
-    runtime = _runtime()
-    if runtime is None:
+    if _installed() is None:
         return {}
+    try:
+        outputs = session(single).get_outputs()
+    except Exception:  # its errors share no type; the importer says which node's shape is not known
+        return {}
+    found = {output.name: _type(output) for output in outputs}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def session(single: ModelProto) -> Any:
+    """A session of ONNX Runtime for a model of one node."""
+    runtime = required()
     model = ModelProto()
     model.CopyFrom(single)
     model.ir_version = min(model.ir_version, 10)
-    names = [name for name in model.graph.node[0].output if name]
-    del model.graph.output[:]
-    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    try:
-        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # its errors share no type; the importer says which node's shape is not known
-        return {}
-    found = {output.name: _type(output) for output in session.get_outputs()}
-    return {name: value for name, value in found.items() if value is not None}
+    return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-@cache
-def _runtime() -> Any:
+def required(who: str = "it") -> Any:
+    """ONNX Runtime; MissingDependencyError if it is not installed."""
+    if (runtime := _installed()) is None:
+        raise MissingDependencyError(f"{who} needs ONNX Runtime: pip install 'memplan[onnxruntime]'")
+    return runtime
+
+
+def _installed() -> Any:
     try:
         import onnxruntime
     except ImportError:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _shapes(node: NodeProto, known: Types, constants: Constants, model: ModelPro
     inputs = [name for name in dict.fromkeys(node.input) if name]
     if not unknown or bodies(node) or not all(_is_shaped(name, known) for name in inputs):
         return {}
-    single = _single(node, {name: known[name] for name in inputs}, model)
+    single = single_node(node, known, model)
     single.graph.initializer.extend(constants[name] for name in inputs if name in constants)
     if runtime.is_its_own(node):
         found = runtime.infer(single)
@@ -143,17 +144,17 @@ def _run(node: NodeProto, constants: Constants, model: ModelProto) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
     feeds = {name: array(constants[name]) for name in node.input if name}
-    single = _single(node, dict.fromkeys(feeds, TypeProto()), model)
-    single.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name)
     try:
         with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(single).run(None, feeds))
+            return list(ReferenceEvaluator(single_node(node, {}, model)).run(None, feeds))
     except Exception:  # whatever the reference implementation lacks or refuses only stays unknown
         return []
 
 
-def _single(node: NodeProto, inputs: dict[str, TypeProto], model: ModelProto) -> ModelProto:
-    """A model of one node."""
-    values = [onnx.helper.make_value_info(name, value) for name, value in inputs.items()]
-    graph = onnx.helper.make_graph([node], "single", values, [])
-    return onnx.helper.make_model(graph, opset_imports=list(model.opset_import))
+def single_node(node: NodeProto, known: Mapping[str, TypeProto], model: ModelProto) -> ModelProto:
+    """A model of one node of a model, with the types of its inputs that are known."""
+    inputs = [name for name in dict.fromkeys(node.input) if name]
+    values = [onnx.helper.make_value_info(name, known.get(name, TypeProto())) for name in inputs]
+    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "single", values, outputs)
+    return onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)

@@ -21,7 +21,7 @@ from ...kinds import MOVE_OUT, MOVES
 from ...plans.usage import Span
 from ..matching import require_no_copies
 from ..poison import deaths, deaths_in_order
-from ..result import Run
+from ..program import Run
 from .feeds import checked_weights, named_inputs
 from .memory import Memory
 from .nodes import Builder, Runner

@@ -6,17 +6,16 @@ along axis 0 only; these do as the standard says.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto
-from onnx.helper import get_attribute_value, tensor_dtype_to_np_dtype
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from ...errors import SourceError
-from ...importers.onnx.bodies import bodies, label, reads
+from ...importers.onnx.bodies import attributes_of, bodies, label, reads
 from ...importers.onnx.types import static_shape, types
 from .values import Array
 
@@ -55,14 +54,14 @@ class Body:
         return np.zeros(shape, tensor_dtype_to_np_dtype(value.tensor_type.elem_type))
 
 
-class _ControlFlow(ABC):
+class _ControlFlow:
     def __init__(self, node: NodeProto, inner: Mapping[str, Body]) -> None:
         self._node, self._bodies = node, inner
-        self._attributes = {a.name: get_attribute_value(a) for a in node.attribute if a.name not in inner}
+        self._attributes = attributes_of(node)
 
-    @abstractmethod
-    def __call__(self, inputs: Inputs, scope: Mapping[str, Array]) -> list[Array]:
-        """The node's outputs that somebody asks for."""
+    def _stacked(self, items: list[Array], output: int) -> Array:
+        """What was collected of an output of the body."""
+        return np.stack(items) if items else self._bodies["body"].nothing(output)
 
     def _written(self, values: Sequence[Array]) -> list[Array]:
         """Those of all outputs that somebody asks for."""
@@ -92,10 +91,7 @@ class Loop(_ControlFlow):
             goes_on, states = bool(found[0].item()), list(found[1 : len(states) + 1])
             for items, item in zip(collected, found[len(states) + 1 :], strict=True):
                 items.append(item)
-        stacked = [
-            np.stack(items) if items else self._bodies["body"].nothing(len(states) + 1 + k)
-            for k, items in enumerate(collected)
-        ]
+        stacked = [self._stacked(items, len(states) + 1 + k) for k, items in enumerate(collected)]
         return self._written([state for state in states if state is not None] + stacked)
 
 
@@ -119,12 +115,10 @@ class Scan(_ControlFlow):
             states = found[: len(states)]
             for items, item in zip(collected, found[len(states) :], strict=True):
                 items.append(item)
-        return self._written([*states, *(self._stacked(k, items, len(states)) for k, items in enumerate(collected))])
-
-    def _stacked(self, k: int, items: list[Array], first: int) -> Array:
-        whole = np.stack(items) if items else self._bodies["body"].nothing(first + k)
-        whole = whole[::-1] if self._of("scan_output_directions", k) else whole
-        return np.moveaxis(whole, 0, self._of("scan_output_axes", k))
+        whole = [self._stacked(items, len(states) + k) for k, items in enumerate(collected)]
+        whole = [value[::-1] if self._of("scan_output_directions", k) else value for k, value in enumerate(whole)]
+        moved = [np.moveaxis(value, 0, self._of("scan_output_axes", k)) for k, value in enumerate(whole)]
+        return self._written([*states, *moved])
 
     def _of(self, attribute: str, k: int) -> int:
         values = self._attributes.get(attribute, [])

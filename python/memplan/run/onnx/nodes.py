@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
-import onnx.helper
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 from onnx.reference import ReferenceEvaluator
 
-from ...errors import MissingDependencyError, SourceError
+from ...errors import SourceError
+from ...importers.onnx import runtime
 from ...importers.onnx.bodies import bodies, label
 from ...importers.onnx.types import types
+from ...importers.onnx.values import single_node
 from .control_flow import Body, If, Loop, Scan
 from .values import Array, described
 from .weights import Weights
@@ -41,7 +42,7 @@ class Builder:
         self._model, self._weights = model, weights
         self._engines = [_reference, _runtime] if engine == "reference" else [_runtime, _reference]
         if engine == "onnxruntime":
-            _onnxruntime("engine='onnxruntime'")
+            runtime.required("engine='onnxruntime'")
 
     def runner(self, node: NodeProto, known: Types) -> Runner:
         """What runs a node, given the types of the values around it.
@@ -50,7 +51,7 @@ class Builder:
         """
         if not node.domain and node.op_type in _CONTROL_FLOW:
             return _CONTROL_FLOW[node.op_type](node, {name: self._body(body, known) for name, body in bodies(node)})
-        single = self._single(node, known)
+        single = single_node(self._weights.node(node), known, self._model)
         dtypes = {known[name].tensor_type.elem_type for name in (*node.input, *node.output) if name in known}
         reasons = []
         for engine in self._engines:
@@ -67,16 +68,6 @@ class Builder:
         nodes = [(node, self.runner(node, inner)) for node in graph.node]
         return Body(graph, nodes, constants)
 
-    def _single(self, node: NodeProto, known: Types) -> ModelProto:
-        """A model of one node."""
-        inputs = [name for name in dict.fromkeys(node.input) if name]
-        given = [onnx.helper.make_value_info(name, known.get(name, TypeProto())) for name in inputs]
-        outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
-        graph = onnx.helper.make_graph([self._weights.node(node)], "node", given, outputs)
-        return onnx.helper.make_model(
-            graph, opset_imports=list(self._model.opset_import), ir_version=self._model.ir_version
-        )
-
 
 def _reference(single: ModelProto, dtypes: Set[int]) -> Runner:
     """onnx's reference"""
@@ -86,27 +77,12 @@ def _reference(single: ModelProto, dtypes: Set[int]) -> Runner:
 
 def _runtime(single: ModelProto, dtypes: Set[int]) -> Runner:
     """ONNX Runtime"""
-    runtime = _onnxruntime()
+    runtime.required()
     if dtypes - _NUMPYS_OWN:
         names = ", ".join(TensorProto.DataType.Name(number).lower() for number in sorted(dtypes - _NUMPYS_OWN))
         raise TypeError(f"it gives and takes no arrays of {names}")
-    model = ModelProto()
-    model.CopyFrom(single)
-    model.ir_version = min(model.ir_version, 10)
-    options = runtime.SessionOptions()
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = runtime.session(single)
     return _runner(single.graph.node[0], lambda feeds: session.run(None, feeds))
-
-
-def _onnxruntime(who: str = "it") -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingDependencyError(f"{who} needs ONNX Runtime: pip install 'memplan[onnxruntime]'") from error
-    return onnxruntime
 
 
 def _runner(node: NodeProto, run: Callable[[dict[str, Array]], Any]) -> Runner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
 from typing import Any
 
 import onnx
@@ -33,22 +34,14 @@ def reordered(model: ModelProto, step_of: Mapping[str, int]) -> ModelProto:
 def _sorted(nodes: Sequence[NodeProto], steps: Sequence[int]) -> list[int]:
     """Positions of nodes in the order of steps, each after what it reads. O(n log n) beside the names."""
     maker = {name: k for k, node in enumerate(nodes) for name in node.output if name}
-    readers: list[list[int]] = [[] for _ in nodes]
-    waits = [0] * len(nodes)
-    for k, node in enumerate(nodes):
-        for before in {maker[name] for name in _named(node) if name in maker} - {k}:
-            readers[before].append(k)
-            waits[k] += 1
-    ready = [(steps[k], k) for k in range(len(nodes)) if not waits[k]]
-    heapq.heapify(ready)
-    found: list[int] = []
-    while ready:
-        _, k = heapq.heappop(ready)
-        found.append(k)
-        for reader in readers[k]:
-            waits[reader] -= 1
-            if not waits[reader]:
-                heapq.heappush(ready, (steps[reader], reader))
+    waits = {k: {maker[name] for name in _named(node) if name in maker} - {k} for k, node in enumerate(nodes)}
+    sorter, ready, found = TopologicalSorter(waits), list[tuple[int, int]](), list[int]()
+    sorter.prepare()
+    while sorter.is_active():
+        for k in sorter.get_ready():
+            heapq.heappush(ready, (steps[k], k))
+        found.append(heapq.heappop(ready)[1])
+        sorter.done(found[-1])
     return found
 
 
