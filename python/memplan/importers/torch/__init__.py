@@ -15,11 +15,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ...errors import SourceError, UnsupportedError
-from .logs import silenced
-from .private import names_of_torch, require_torch
+from .private import names_of_torch, require_torch, silenced
 
 if TYPE_CHECKING:
-    import torch
     from torch import fx
 
     from .listening import Listener
@@ -66,24 +64,20 @@ def import_torch(
     """
     require_torch(_WHAT)
     call = _checked_args(args), _checked_kwargs(kwargs)
-    training = _training(train, optimizer, keep_gradients)
-    source = _unwrapped(source)
-    if not accepts(source):
-        raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
-    with _ONE_AT_A_TIME, names_of_torch(_WHAT), _kernels_of(device):
-        return _imported(source, *call, training, dict(dims or {}), inplace_ops, listener)
-
-
-def _training(train: bool, optimizer: Any, keep_gradients: bool) -> dict[str, Any]:
-    """What `import_module` takes of training."""
     if optimizer is not None and not train:
         raise TypeError("option optimizer needs train=True: its step follows the backward pass")
     if keep_gradients and optimizer is None:
         raise TypeError("option keep_gradients needs an optimizer; without one, gradients are outputs")
-    return {"train": train, "optimizer": optimizer, "keep_gradients": keep_gradients or optimizer is None}
+    training = {"train": train, "optimizer": optimizer, "keep_gradients": keep_gradients or optimizer is None}
+    source = _unwrapped(source)
+    if not accepts(source):
+        raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
+    with _ONE_AT_A_TIME, names_of_torch(_WHAT), kernels_of(device):
+        return _imported(source, *call, training, dict(dims or {}), {"inplace_ops": inplace_ops, "listener": listener})
 
 
-def _kernels_of(device: str | None) -> AbstractContextManager[None]:
+def kernels_of(device: str | None) -> AbstractContextManager[None]:
+    """Meanwhile, composite operators are taken apart as on a device."""
     if device != "cuda":
         return nullcontext()
     from .cuda import kernels_of_cuda
@@ -146,79 +140,36 @@ def _imported(
     kwargs: dict[str, Any],
     training: dict[str, Any],
     dims: dict[str, int],
-    inplace_ops: Collection[str],
-    listener: Listener | None,
+    how: dict[str, Any],
 ) -> dict[str, Any]:
+    """The graph dict of a source; `training` and `how` are options of `import_module`."""
     import torch
 
-    if isinstance(source, torch.export.ExportedProgram):
-        return _import_program(source, args, kwargs, training, dims, inplace_ops, listener)
-    if isinstance(source, torch.fx.GraphModule):
-        return _import_graph(source, args, kwargs, training, dims, inplace_ops, listener)
-    if dims:
-        raise SourceError(
-            f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}; a program of "
-            "torch.export.export(module, args, dynamic_shapes=...) has some"
-        )
-    from .module import import_module
-
-    return import_module(source, args, kwargs, **training, inplace_ops=inplace_ops, listener=listener)
-
-
-def _import_program(
-    program: torch.export.ExportedProgram,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    training: dict[str, Any],
-    dims: dict[str, int],
-    inplace_ops: Collection[str],
-    listener: Listener | None,
-) -> dict[str, Any]:
     from . import inputs
-    from .graph import import_program
-    from .modes import note_mode
+    from .graph import import_graph, import_program, note_mode
     from .module import import_module
     from .symbols import Symbols
 
-    note_mode(program.graph_module, training["train"])
-
-    nodes = inputs.user_inputs(program)
-    values = inputs.given_program_values(program, args, kwargs) if args or kwargs else None
-    symbols = Symbols(program.graph, _sizes(nodes, values, dims), program.range_constraints)
+    program = isinstance(source, torch.export.ExportedProgram)
+    if not program and not isinstance(source, torch.fx.GraphModule):
+        if dims:
+            raise SourceError(
+                f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}; a program of "
+                "torch.export.export(module, args, dynamic_shapes=...) has some"
+            )
+        return import_module(source, args, kwargs, **training, **how)
+    note_mode(source.graph_module if program else source, training["train"])
+    nodes = inputs.user_inputs(source) if program else inputs.placeholders(source)
+    given = inputs.given_program_values if program else inputs.given_values
+    values = given(source, args, kwargs) if args or kwargs else None
+    symbols = Symbols(source.graph, _sizes(nodes, values, dims), source.range_constraints if program else None)
     if values is None:
         values = [inputs.meta_value(node, symbols) for node in nodes]
     if training["train"]:
-        call = inputs.call_of(values, program.call_spec.in_spec)
-        return import_module(program.module(), *call, **training, inplace_ops=inplace_ops, listener=listener)
-    return import_program(program, values, symbols, inplace_ops, listener)
-
-
-def _import_graph(
-    module: fx.GraphModule,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    training: dict[str, Any],
-    dims: dict[str, int],
-    inplace_ops: Collection[str],
-    listener: Listener | None,
-) -> dict[str, Any]:
-    from . import inputs
-    from .graph import import_graph
-    from .modes import note_mode
-    from .module import import_module
-    from .symbols import Symbols
-
-    note_mode(module, training["train"])
-
-    nodes = inputs.placeholders(module)
-    values = inputs.given_values(module, args, kwargs) if args or kwargs else None
-    symbols = Symbols(module.graph, _sizes(nodes, values, dims))
-    if values is None:
-        values = [inputs.meta_value(node, symbols) for node in nodes]
-    if training["train"]:
-        call = inputs.call_of(values, inputs.in_spec(module))
-        return import_module(module, *call, **training, inplace_ops=inplace_ops, listener=listener)
-    return import_graph(module, values, symbols, inplace_ops, listener)
+        spec = source.call_spec.in_spec if program else inputs.in_spec(source)
+        args, kwargs = inputs.call_of(values, spec)
+        return import_module(source.module() if program else source, args, kwargs, **training, **how)
+    return (import_program if program else import_graph)(source, values, symbols, **how)
 
 
 def _sizes(nodes: list[fx.Node], values: list[Any] | None, dims: dict[str, int]) -> dict[str, int]:

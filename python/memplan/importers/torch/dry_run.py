@@ -21,11 +21,11 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
-from . import kernels
+from . import kernels, kernels_of
 from .effects import flat_tensors
 from .failing import place_of, ways_out
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
-from .module import eager, loss_of, unchanged, weights_of, with_weights
+from .module import call_text, eager, label_of, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
 from .recurrent import with_kept, workspace_of_layer
 from .touched import cost_of
@@ -107,7 +107,7 @@ def dry_run(
     def step() -> None:
         with _autocast(autocast):
             result = module(*args, **kwargs)
-            start = None if not train else loss_of(_label(module), result) if loss is None else loss(result)
+            start = None if not train else loss_of(label_of(module), result) if loss is None else loss(result)
         births.phase = BACKWARD
         if start is not None:
             start.backward()  # type: ignore[no-untyped-call]
@@ -115,17 +115,16 @@ def dry_run(
                 births.found_gradient(weight.grad)
         births.end()
 
-    with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), _kernels(device):
+    with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), kernels_of(device):
         try:
             with births, births.watching(module) if watch else nullcontext():
                 with_weights(module, weights, step)
         except SourceError:
             raise
         except Exception as error:
-            given = ", ".join([describe(a) for a in args] + [f"{key}={describe(v)}" for key, v in kwargs.items()])
             where = f"op '{births.failed}': " if births.failed else ""
             why = f"{explain(error)}{place_of(error, module)}{ways_out(error, kwargs)}"
-            raise SourceError(f"{_label(module)}: {where}{why}; it was given ({given})") from error
+            raise SourceError(f"{label_of(module)}: {where}{why}; it was given {call_text(args, kwargs)}") from error
     found.changed = {name for name in state if weights[name]._version > versions[name]}
     if optimizer is not None:
         gradients = [weight.grad is not None for weight in weights.values()]
@@ -301,15 +300,3 @@ def _sizes(tensors: Iterable[Tensor]) -> list[int]:
 
 def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:
     return nullcontext() if dtype is None else torch.autocast("cpu", dtype)
-
-
-def _kernels(device: str | None) -> AbstractContextManager[None]:
-    if device != "cuda":
-        return nullcontext()
-    from .cuda import kernels_of_cuda
-
-    return kernels_of_cuda()
-
-
-def _label(module: torch.nn.Module) -> str:
-    return f"{type(module).__name__}.forward"

@@ -12,6 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_aten = torch.ops.aten
+LIFTS = {_aten.lift.default, _aten.lift_fresh.default, _aten.lift_fresh_copy.default}  # of data that was just made
+ZEROS = {_aten.zeros.default, _aten.zeros_like.default, _aten.new_zeros.default}
+ONES = {_aten.ones.default, _aten.ones_like.default, _aten.new_ones.default}
 # Operators that update running statistics in training although their schemas do not say so
 UPDATES = {
     f"aten::{name}"

@@ -19,7 +19,8 @@ from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
-from ..nested import peak_of
+from ..graph_dict import peak_of
+from ..notes import say
 from .effects import flat_tensors
 from .entries import Op
 from .failing import place_of_node, ways_out
@@ -42,6 +43,9 @@ _INLINE = {
     "invoke_subgraph": (0, 2),
     "tag_activation_checkpoint": (0, 1),
 }
+
+
+_FLAGS = ("train", "training")  # arguments of operators
 
 
 class GraphRun(fx.Interpreter):
@@ -309,3 +313,38 @@ def _explained(node: fx.Node) -> Iterator[None]:
         raise SourceError(
             f"node '{node.name}' ({node.target}): {explain(error)}{place_of_node(node)}{ways_out(error)}"
         ) from error
+
+
+def note_mode(module: fx.GraphModule, train: bool) -> None:
+    """Say so if all operators that ask for the mode were given another one than is planned for."""
+    found = dict[str, bool]()
+    for name, trains in _asked(module):
+        found[name] = trains
+        if trains is train:
+            return
+    if found:
+        mode, other = ("eval", "train") if train else ("train", "eval")
+        steps = ("inference", "training") if train else ("training", "inference")
+        kinds = sorted(found, key=lambda name: "norm" in name)
+        what = f"{', '.join(kinds[:-1])} and {kinds[-1]}" if len(kinds) > 1 else kinds[0]
+        runs = "run" if len(kinds) > 1 else "runs"
+        say(
+            f"exported in {mode} mode: {what} {runs} as in {steps[0]}, and so does all else that asks for the mode; "
+            f"for {steps[1]}, which may need other bytes, export the model after model.{other}()"
+        )
+
+
+def _asked(module: fx.GraphModule) -> Iterator[tuple[str, bool]]:
+    """Operators that ask whether a model trains, by name, and what they were told."""
+    graphs = [part for part in module.modules() if isinstance(part, fx.GraphModule)]
+    for node in (node for part in graphs for node in part.graph.nodes):
+        if not isinstance(node.target, torch._ops.OpOverload):
+            continue
+        schema = node.target._schema
+        name = str(schema.name).rpartition("::")[2]
+        if name.endswith("_no_training"):
+            yield "batch_norm", False
+        for position, argument in enumerate(schema.arguments):
+            if argument.name in _FLAGS:
+                given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+                yield name, bool(given)

@@ -22,8 +22,8 @@ from .failing import place_of, ways_out
 from .fake import Fakes, depends_on_data, describe, explain, tensors_in
 from .inputs import declared, in_spec
 from .listening import Listener
-from .logs import silenced
 from .optimizers import optimizer_of
+from .private import silenced
 from .recorder import GraphRecorder
 from .scopes import path_of
 from .trace import ModulePaths, OpTrace
@@ -80,7 +80,7 @@ def import_module(
         return _tensors(result)
 
     paths = ModulePaths(module)
-    watched = _watched(module, graph, fakes, paths, _call(args, kwargs), inputs)
+    watched = _watched(module, graph, fakes, paths, call_text(args, kwargs), inputs)
     with fakes.running(), torch.set_grad_enabled(train), watched:
         return graph.graph(with_weights(module, weights, run))
 
@@ -120,7 +120,7 @@ def _watched(
         why = _by_chance(module, trace.failed_by_chance) if where else ""
         reason = f"{where}{why or explain(error)}{place_of(error, module)}"
         reason += "" if why else _remedy(module, error, names)
-        raise SourceError(f"{_label(module)}: {reason}; it was given {given}") from error
+        raise SourceError(f"{label_of(module)}: {reason}; it was given {given}") from error
 
 
 def _by_chance(module: torch.nn.Module, drew: str | None) -> str:
@@ -171,7 +171,7 @@ def _joint(
     module: torch.nn.Module, result: Any, graph: GraphRecorder, leaves: Sequence[tuple[str, Tensor]]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss and the gradients of the leaves that it reaches; they are computed, and recorded, now."""
-    loss = loss_of(_label(module), result)
+    loss = loss_of(label_of(module), result)
     loss.backward()  # type: ignore[no-untyped-call]
     gradients = {name: leaf.grad for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None}
     graph.rename(loss, "loss")
@@ -211,7 +211,7 @@ def _positional_names(
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise SourceError(f"{_label(module)}: {error}; it was given {_call(args, kwargs)}") from error
+        raise SourceError(f"{label_of(module)}: {error}; it was given {call_text(args, kwargs)}") from error
     names: list[str] = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -221,11 +221,13 @@ def _positional_names(
     return names[: len(args)]
 
 
-def _label(module: torch.nn.Module) -> str:
+def label_of(module: torch.nn.Module) -> str:
+    """How messages call what runs."""
     return f"{type(module).__name__}.forward"
 
 
-def _call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+def call_text(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """The arguments of a call for a message."""
     parts = [describe(value) for value in args] + [f"{key}={describe(value)}" for key, value in kwargs.items()]
     arrays = any(isinstance(leaf, np.ndarray) for leaf in pytree.tree_leaves((args, dict(kwargs))))
     remedy = "; a numpy array is no tensor: torch.from_numpy(array) makes one" if arrays else ""

@@ -7,6 +7,7 @@ its file: missing there, they would look like the model's own mistake.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -54,3 +55,14 @@ def _message(what: str) -> str:
 
     tested = ", ".join(TESTED)
     return f"{what} reads what is private to torch, as it is in torch {tested}; this is torch {torch.__version__}"
+
+
+@contextmanager
+def silenced(name: str) -> Iterator[None]:
+    """Keep torch's reports of failures in the logger of that name off stderr, where memplan's errors say the same."""
+    log = logging.getLogger(name)
+    disabled, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = disabled

@@ -17,7 +17,7 @@ from torch import Tensor
 from ...inplace_ops import reusable
 
 _aten = torch.ops.aten
-_JOINS = {_aten.cat.default, _aten.stack.default}
+JOINS = {_aten.cat.default, _aten.stack.default}
 # Operators that copy their first argument as it is, if dtype, device and layout stay what they were
 _COPIES = {_aten.clone.default, _aten._to_copy.default, _aten.alias_copy.default, _aten.detach_copy.default}
 # and that do so if the bytes of both are in order, whatever the shape.
@@ -50,7 +50,7 @@ def offers_of(
     if not outputs:
         return NOTHING
     over = reusable(str(func), inputs)
-    if func in _JOINS:
+    if func in JOINS:
         return Offers(over, parts=_parts(func, args, kwargs, outputs[0]))
     copied = inputs and (func in _COPIES and _is_copy(inputs[0], outputs[0]))
     copied = copied or (func in _RESHAPES and _is_reshape(inputs[0], outputs[0]))

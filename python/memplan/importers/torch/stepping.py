@@ -13,22 +13,14 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
+from .effects import LIFTS, ONES, ZEROS
 from .late import LateNumber, is_lost, restored, value_of
 from .recorder import GraphRecorder
-from .trace import LIFTS, ModulePaths
+from .trace import ModulePaths
 
 _aten = torch.ops.aten
-_FILLED = {
-    _aten.zeros.default,
-    _aten.zeros_like.default,
-    _aten.new_zeros.default,
-    _aten.ones.default,
-    _aten.ones_like.default,
-    _aten.new_ones.default,
-    _aten.full.default,
-    _aten.full_like.default,
-    _aten.new_full.default,
-}  # operators that take no data from the tensors they are given
+# Operators that take no data from the tensors they are given
+_FILLED = {*ZEROS, *ONES, _aten.full.default, _aten.full_like.default, _aten.new_full.default}
 _NUMBERS = {"value", "alpha", "beta"}  # arguments that torch reads from a tensor, where it is given one
 _FROM_DATA = {torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor}
 

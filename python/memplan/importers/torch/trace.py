@@ -17,19 +17,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ...errors import SourceError
 from . import kernels
-from .effects import flat_tensors, generator, mutated
+from .effects import LIFTS, flat_tensors, generator, mutated
 from .fake import Fakes
 from .late import late_numbers
 from .recorder import GraphRecorder
 from .relations import offers_of
 from .touched import flops_of
 from .workspaces import inside_of
-
-LIFTS = {
-    torch.ops.aten.lift.default,
-    torch.ops.aten.lift_fresh.default,
-    torch.ops.aten.lift_fresh_copy.default,
-}
 
 
 class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from ...errors import UnsupportedError
-from ...importers.torch.effects import flat_tensors
+from ...importers.torch.effects import LIFTS, ONES, ZEROS, flat_tensors
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.late import late_numbers, value_of
-from ...importers.torch.relations import lie_alike
+from ...importers.torch.relations import JOINS, lie_alike
 from .memory import Memory
 from .recording import CallRecord, Number, View, with_numbers, with_tensors
 
@@ -31,14 +31,7 @@ _UNINITIALIZED = {
     _aten.new_empty.default,
     _aten.new_empty_strided.default,
 }
-_FILLED: dict[Any, int] = {
-    _aten.zeros.default: 0,
-    _aten.zeros_like.default: 0,
-    _aten.new_zeros.default: 0,
-    _aten.ones.default: 1,
-    _aten.ones_like.default: 1,
-    _aten.new_ones.default: 1,
-}
+_FILLED: dict[Any, int] = {**dict.fromkeys(ZEROS, 0), **dict.fromkeys(ONES, 1)}
 _WRITERS: dict[Any, Callable[..., Any]] = {  # operators without such an overload, which call others that have one
     _aten.relu.default: lambda x, out: _aten.clamp_min.out(x, 0, out=out),
     _aten.mul.Scalar: torch.mul,
@@ -49,9 +42,7 @@ _WRITERS: dict[Any, Callable[..., Any]] = {  # operators without such an overloa
         weight, 0, indices.reshape(-1), out=out.view(-1, weight.shape[1])
     ),
 }
-_LIFTED = {_aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.lift.default}
-_COPIES = {_aten.clone.default, _aten._to_copy.default, *_LIFTED}  # their first argument, in the layout of the output
-_JOINS = {_aten.cat.default, _aten.stack.default}
+_COPIES = {_aten.clone.default, _aten._to_copy.default, *LIFTS}  # their first argument, in the layout of the output
 
 
 class Instruction(NamedTuple):
@@ -92,7 +83,7 @@ def _operator(
     if func in _COPIES and not meets:
         source = args[0]
         return Instruction(lambda: outputs[0].copy_(source), False)
-    if func in _JOINS and meets and memory.span(call.outputs[0]) is not None:
+    if func in JOINS and meets and memory.span(call.outputs[0]) is not None:
         return _join(call, func, memory)
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
     straight = not meets or _over_itself(call, func, memory)

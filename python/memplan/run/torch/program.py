@@ -20,7 +20,7 @@ from ...importers.torch.private import names_of_torch
 from ...options.source import Source
 from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
-from ..result import Run
+from ..program import Run
 from .again import with_copies
 from .held import Modes
 from .inputs import plain_values

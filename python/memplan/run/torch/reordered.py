@@ -20,6 +20,7 @@ from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from torch.utils import _pytree as pytree
 
 from ...errors import UnsupportedError
+from ...importers.torch.effects import LIFTS
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
@@ -28,7 +29,6 @@ from ...options.source import Source
 from .recording import CallRecord, Number, Recording, View
 
 _aten = torch.ops.aten
-_LIFTS = {_aten.lift_fresh.default, _aten.lift_fresh_copy.default, _aten.lift.default}
 _PLAIN = (
     *(type(None), bool, int, float, complex, str, range, slice, type(...)),
     *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
@@ -112,7 +112,7 @@ class _Made:
         for view in call.inputs:
             if view in call.outputs and view not in self._nodes and view not in self._weights:
                 self.put(view, self._known(view))  # the call changes how it is seen, and not only its bytes
-        func = _aten.clone.default if func in _LIFTS else func  # what is written to it is not kept
+        func = _aten.clone.default if func in LIFTS else func  # what is written to it is not kept
         node = self._create(re.sub(r"\W", "_", name), func, call.args, call.kwargs)
         if call.number is not None:
             self._numbers[id(call.number)] = node
