@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -59,9 +58,7 @@ class FittedModules:
     def __enter__(self: _This) -> _This:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def __str__(self) -> str:
@@ -159,8 +156,8 @@ class Step:
 
     def run(self, watch: bool = False) -> DryRun:
         """The step without data."""
-        given = (self.model, self.args, self.kwargs, True, self.optimizer, self.autocast, self.loss, self.device)
-        return dry_run_of(*given, watch=watch)
+        how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch}
+        return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
 
 def fit_modules(
@@ -184,32 +181,9 @@ def fit_modules(
     limit = 0 if asked.least else asked.of(lambda: before.total)
     if before.total <= limit:
         return Chosen((), 0.0, before, before)
-    need = step_load(found, step.device) + (before.kept + _fixed(before, found, step.device))
+    load = step_load(found, step.device)
+    need = load + (before.total - int(load.max()))  # what else is held at all times, such as rounding of what is kept
     candidates = candidates_of(found, again, refused(found), beside)
-    while True:
-        try:
-            return _chosen(step, found, before, limit, asked.least, need, candidates, applied, again, beside)
-        except SourceError as error:
-            cause = error.__cause__
-            left = [c for c in candidates if not isinstance(cause, ChangedError) or c.module != cause.module]
-            if len(left) == len(candidates):
-                raise
-            candidates = left  # what it reads is written to before it runs again: it cannot be chosen
-
-
-def _chosen(
-    step: Step,
-    found: DryRun,
-    before: Estimate,
-    limit: int,
-    as_little: bool,
-    need: npt.NDArray[np.int64],
-    candidates: list[Candidate],
-    applied: _Applied,
-    again: bool,
-    beside: int,
-) -> Chosen:
-    """Candidates with which a step is within the limit, or with which it holds as little as is found."""
 
     def tried(chosen: list[Candidate]) -> Estimate:
         names = _in_order(found, chosen)
@@ -218,35 +192,42 @@ def _chosen(
         calls = sum(call.module in names for call in found.calls)
         return replace(after, activations=after.activations + beside * (calls + 1))  # one more while one runs again
 
-    target, best = limit, before
-    for _ in range(0 if as_little else _TRIALS):
-        chosen = choose(need, candidates, target)
-        if chosen is None:
-            break
-        after = tried(chosen)
-        if after.total <= limit:
-            return _made(found, chosen, before, after)
-        best = min(best, after, key=lambda estimate: estimate.total)
-        thought = need + sum((candidate.change for candidate in chosen), np.zeros_like(need))
-        target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
-    least = _least(need, before.kept, candidates)
-    after = tried(least)
-    if after.total <= limit or (as_little and after.total < before.total):
-        return _made(found, least, before, after)
-    if as_little:
-        return Chosen((), 0.0, before, before)
-    gradients = sum(found.size[place] for place in found.gradient)
-    raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
+    def within_limit(candidates: list[Candidate]) -> Chosen:
+        """Those with which a step is within the limit, or with which it holds as little as is found."""
+        target, best = limit, before
+        for _ in range(0 if asked.least else _TRIALS):
+            chosen = choose(need, candidates, target)
+            if chosen is None:
+                break
+            after = tried(chosen)
+            if after.total <= limit:
+                return _made(found, chosen, before, after)
+            best = min(best, after, key=lambda estimate: estimate.total)
+            thought = need + sum((candidate.change for candidate in chosen), np.zeros_like(need))
+            target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
+        least = _least(need, before.kept, candidates)
+        after = tried(least)
+        if after.total <= limit or (asked.least and after.total < before.total):
+            return _made(found, least, before, after)
+        if asked.least:
+            return Chosen((), 0.0, before, before)
+        gradients = sum(found.size[place] for place in found.gradient)
+        raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
+
+    while True:
+        try:
+            return within_limit(candidates)
+        except SourceError as error:
+            cause = error.__cause__
+            left = [c for c in candidates if not isinstance(cause, ChangedError) or c.module != cause.module]
+            if len(left) == len(candidates):
+                raise
+            candidates = left  # what it reads is written to before it runs again: it cannot be chosen
 
 
 def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Chosen:
     cost = sum(candidate.cost for candidate in chosen)
     return Chosen(_in_order(found, chosen), cost / max(sum(found.cost), 1.0), before, after)
-
-
-def _fixed(before: Estimate, found: DryRun, device: str) -> int:
-    """What else is held at all times, such as rounding of what is kept."""
-    return before.total - before.kept - int(step_load(found, device).max())
 
 
 def _in_order(found: DryRun, chosen: Sequence[Candidate]) -> tuple[str, ...]:

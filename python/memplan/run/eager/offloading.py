@@ -212,77 +212,51 @@ class _Store:
             known = self._out.get(id(storage))
             if known is not None and known.are(storage, version):
                 return known
-            place = self._moved(tensor, storage)
-            outside = _Bytes(storage, version, place.fetch)
-            if isinstance(place, _InFile):
-                weakref.finalize(outside, self._drop, place.offset, place.size)
-            self._out[id(storage)] = outside
+            outside = self._out[id(storage)] = self._moved(tensor, storage, version)
             return outside
 
-    def _moved(self, tensor: Tensor, storage: Any) -> _InFile | _InHost | _Nowhere:
+    def _moved(self, tensor: Tensor, storage: Any, version: int) -> _Bytes:
         size = storage.nbytes()
-        if isinstance(tensor, FakeTensor):
-            return _Nowhere(size, tensor.device)
+        empty = partial(torch.empty, size, dtype=torch.uint8, device=tensor.device)
+        if isinstance(tensor, FakeTensor):  # has no data
+            return _Bytes(storage, version, empty)
         whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
         self.moved += size
-        if tensor.device.type != "cpu":
-            return _InHost(whole)
+        if tensor.device.type != "cpu":  # copies run in the current stream, as kernels do
+            host = torch.empty(size, dtype=torch.uint8, pin_memory=True).copy_(whole, non_blocking=True)
+            return _Bytes(storage, version, lambda: empty().copy_(host, non_blocking=True))
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         free = self._free.get(size)
         offset = free.pop() if free else self._end
         self._end = max(self._end, offset + size)
-        return _InFile(self._file, offset, whole)
+        _write(self._file, offset, whole)
+        outside = _Bytes(storage, version, partial(_read, self._file, offset, size))
+        weakref.finalize(outside, self._drop, offset, size)
+        return outside
 
     def _drop(self, offset: int, size: int) -> None:
         with self._lock:
             self._free.setdefault(size, []).append(offset)
 
 
-class _InFile:
-    """Bytes of the CPU in a file."""
+def _write(file: Any, offset: int, whole: Tensor) -> None:
+    data, done = _content(whole), 0
+    while done < len(data):
+        done += os.pwrite(file.fileno(), data[done:], offset + done)
 
-    def __init__(self, file: Any, offset: int, whole: Tensor) -> None:
-        self._file, self.offset, self.size = file, offset, whole.numel()
-        data, done = _content(whole), 0
-        while done < self.size:
-            done += os.pwrite(file.fileno(), data[done:], offset + done)
 
-    def fetch(self) -> Tensor:
-        found = torch.empty(self.size, dtype=torch.uint8)
-        data, done = _content(found), 0
-        while done < self.size:
-            read = os.preadv(self._file.fileno(), [data[done:]], self.offset + done)
-            if not read:
-                raise OSError(f"the file of tensors moved out ends at {self.offset + done} bytes")
-            done += read
-        return found
+def _read(file: Any, offset: int, size: int) -> Tensor:
+    found = torch.empty(size, dtype=torch.uint8)
+    data, done = _content(found), 0
+    while done < size:
+        read = os.preadv(file.fileno(), [data[done:]], offset + done)
+        if not read:
+            raise OSError(f"the file of tensors moved out ends at {offset + done} bytes")
+        done += read
+    return found
 
 
 def _content(whole: Tensor) -> memoryview:
     array: Any = whole.numpy()
     return memoryview(array)
-
-
-class _InHost:
-    """Bytes of a GPU in pinned memory of the CPU; copies run in the current stream, as kernels do."""
-
-    def __init__(self, whole: Tensor) -> None:
-        self._device = whole.device
-        self._host = torch.empty(whole.numel(), dtype=torch.uint8, pin_memory=True)
-        self._host.copy_(whole, non_blocking=True)
-
-    def fetch(self) -> Tensor:
-        return torch.empty(self._host.numel(), dtype=torch.uint8, device=self._device).copy_(
-            self._host, non_blocking=True
-        )
-
-
-class _Nowhere:
-    """Bytes of a stand-in without data."""
-
-    def __init__(self, size: int, device: torch.device) -> None:
-        self._size, self._device = size, device
-
-    def fetch(self) -> Tensor:
-        return torch.empty(self._size, dtype=torch.uint8, device=self._device)

@@ -1,11 +1,17 @@
-"""A step is recorded: every allocation of torch, its size, its birth and its death, in program order."""
+"""A step is recorded: every allocation of torch, its size, its birth and its death, in program order.
+
+Several steps on one recording become the tape of one step, which knows what dies in the step after it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...importers.tape import ALIGNMENT, Tape
+import numpy as np
+
+from ...importers.tape import ALIGNMENT, COLUMNS, Tape
+from .report import stack
 
 
 @contextmanager
@@ -40,8 +46,6 @@ def record(*, stacks: bool = False, device: str = "cpu") -> Iterator[Tape]:
         Another device.
     """
     from .library import library_of
-    from .stacks import stack
-    from .steps import keep_one_step
 
     if device not in ALIGNMENT:
         raise ValueError(f"device must be {' or '.join(map(repr, ALIGNMENT))}, got {device!r}")
@@ -61,5 +65,37 @@ def record(*, stacks: bool = False, device: str = "cpu") -> Iterator[Tape]:
         library.end()
         library.recorded(tape)
         tape.stacks = [found for _, found in sorted(calls)]
-        keep_one_step(tape, begins)
+        _keep_one_step(tape, begins)
         tape.begin_step, tape.done = None, True
+
+
+def _keep_one_step(tape: Tape, begins: Sequence[int]) -> None:
+    """Keep the last step but one, if there are two or more, else the last one.
+
+    What dies in the step after it dies there before the same allocation in each step, as memory is used alike.
+
+    Parameters
+    ----------
+    begins
+        The moments at which steps begin. What comes before the first one is no part of a step.
+    """
+    if not begins:
+        return
+    begin = begins[-2:][0]
+    end = begins[-1] if len(begins) > 1 else tape.ticks
+    first, last = (int(place) for place in np.searchsorted(tape.birth, [begin, end]))
+    births_of_the_next = tape.birth[last:]
+    for name in COLUMNS:
+        setattr(tape, name, getattr(tape, name)[first:last])
+    tape.stacks = tape.stacks[first:last]
+    ticks = end - begin
+    tape.birth = tape.birth - begin
+    crosses = tape.death >= end
+    before = np.searchsorted(births_of_the_next, tape.death)  # how many allocations of the next step come before
+    moments = np.append(tape.birth, ticks)[np.minimum(before, len(tape))]
+    moments[before == 0] = 0
+    in_time = moments <= tape.birth  # before the next step allocates it again
+    tape.death = np.select(
+        [crosses & in_time, crosses | (tape.death < 0)], [ticks + moments, np.full(len(tape), -1)], tape.death - begin
+    )
+    tape.ticks = ticks

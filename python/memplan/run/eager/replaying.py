@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...importers.tape import ALIGNMENT, Tape
-from .report import REASONS, Divergence, Report
-from .stacks import stack
+from .report import REASONS, Divergence, Report, stack
 
 if TYPE_CHECKING:
     from ...plans.record import PlanRecord

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 from weakref import ref
 
@@ -23,10 +23,13 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import get_device_states, set_device_states
 
+from ...importers.torch.module import Attributes
 from .fitted_modules import Wrapped
-from .moment import Moment, statistics
 from .reads import ChangedError, Reads
+
+_NORM = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
 
 
 class _Slot:
@@ -52,6 +55,64 @@ class _Inputs(torch.autograd.Function):
         raise AssertionError("nothing is computed from what keeps the inputs")
 
 
+class _Moment:
+    """What a forward finds when it begins, besides tensors, so that it can run again and find the same.
+
+    These are attributes of the module and its parts, states of random numbers, autocast and the default device.
+
+    Parameters
+    ----------
+    module : Module
+        Whose forward begins.
+    tensors : sequence of Tensor
+        What it is given.
+    """
+
+    def __init__(self, module: torch.nn.Module, tensors: Sequence[Tensor]) -> None:
+        self._module, self._attributes = module, Attributes(module)
+        kinds = {tensor.device.type for tensor in tensors} - {"cpu", "meta"}
+        self._kind = kinds.pop() if kinds else "cuda"
+        self._random = torch.get_rng_state()
+        begun = getattr(getattr(torch, self._kind, None), "_initialized", False)
+        self._devices, self._states = get_device_states(*tensors) if begun else ([], [])
+        self._autocast = [
+            (kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", self._kind)
+        ]
+        self._cached = torch.is_autocast_cache_enabled()
+        self._device = torch.get_default_device()
+
+    @contextmanager
+    def again(self, generators: Iterable[tuple[torch.Generator, Tensor]]) -> Iterator[None]:
+        """Meanwhile, all is as it was then, and these generators have these states.
+
+        Running statistics change in copies: they have changed already.
+        """
+        now = Attributes(self._module)
+        with ExitStack() as stack:
+            stack.enter_context(torch.random.fork_rng(devices=self._devices, device_type=self._kind))
+            torch.set_rng_state(self._random)
+            set_device_states(self._devices, self._states, device_type=self._kind)
+            for kind, enabled, dtype in self._autocast:
+                cast = torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=self._cached)
+                stack.enter_context(cast)
+            if torch.get_default_device() != self._device:
+                stack.enter_context(self._device)
+            for generator, state in generators:
+                stack.callback(generator.set_state, generator.get_state())
+                generator.set_state(state)
+            stack.callback(now.restore)
+            self._attributes.restore()
+            for part in _statistics(self._module):
+                copies = {name: b.clone() for name, b in part._buffers.items() if b is not None}
+                part._buffers.update(copies)
+            yield
+
+
+def _statistics(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """The parts whose running statistics change in forward."""
+    return (part for part in module.modules() if isinstance(part, _NORM) and part.training)
+
+
 class Rerun:
     """A call of a module whose forward runs again.
 
@@ -72,7 +133,7 @@ class Rerun:
         self._place_of = {id(leaves[place]): place for place in self._places}
         start = torch.empty(0, requires_grad=True)
         self._inputs: Any = _Inputs.apply(start, *tensors).grad_fn  # type: ignore[no-untyped-call]
-        changes = [buffer for part in statistics(wrapped.module) for buffer in part._buffers.values()]
+        changes = [buffer for part in _statistics(wrapped.module) for buffer in part._buffers.values()]
         self._reads = Reads(buffer for buffer in changes if buffer is not None)
         self._watching: AbstractContextManager[Any] = self._reads
         if _has_compiled_parts(wrapped.module):  # torch.compile would compile what watches, too
@@ -82,7 +143,7 @@ class Rerun:
             tensors_read = tensors
         for tensor in tensors_read:
             self._reads.note(tensor)
-        self._moment = Moment(wrapped.module, tensors)
+        self._moment = _Moment(wrapped.module, tensors)
         self._slots: list[ref[_Slot]] = []
         self._kinds: list[tuple[Any, ...]] = []
         self._lock = threading.RLock()

@@ -2,26 +2,30 @@
 
 torch runs a hook when the gradient of a parameter is complete. The hook makes the optimizer's own step for this
 parameter alone. So a gradient lives for as long as its update, and not until the end of the backward pass.
+
+`torch.nn.utils.clip_grad_norm_` takes what gradients there are. Without any it does nothing, and a loop that relies on
+it trains otherwise than it says. So the private function that it gets the norm from is replaced meanwhile.
+`clip_grad_value_` raises an error of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad
 
 from ...errors import UnsupportedError
 from ...importers.torch.fake import describe
 from ...importers.torch.optimizers import alike, has_step_hooks, needs_closure, step_of
-from . import clipping
 from .reads import is_read_again
 
 _WHAT = "memplan.run.update_as_you_go()"
+_NORM = "_get_total_norm"
 _REPLACED = ("step", "zero_grad", "_step_supports_amp_scaling")  # attributes of an optimizer, for as long as it is on
 
 
@@ -72,21 +76,17 @@ class UpdatesAsYouGo:
         self._before = {name: vars(optimizer)[name] for name in _REPLACED if name in vars(optimizer)}
         self._watch_parameters()
         vars(optimizer).update(step=_as_wrapped(self._step), zero_grad=self._zero_grad, _step_supports_amp_scaling=True)
-        clipping.refuse_while(self)
-
-    @property
-    def pending(self) -> bool:
-        """Whether parameters were updated since the last step."""
-        return bool(self._updated)
-
-    @property
-    def parameters(self) -> frozenset[int]:
-        """The ids of the parameters that are updated."""
-        return frozenset(self._hooks)
+        _ACTIVE.add(self)
+        norm = getattr(clip_grad, _NORM)
+        if not hasattr(norm, "refuses"):
+            setattr(clip_grad, _NORM, _refusing(norm))
 
     def remove(self) -> None:
         """Let the optimizer do its own step again. A second call does nothing."""
-        clipping.allow(self)
+        _ACTIVE.discard(self)
+        norm = getattr(clip_grad, _NORM)
+        if not _ACTIVE and hasattr(norm, "refuses"):
+            setattr(clip_grad, _NORM, norm.refuses)
         for hook in self._hooks.values():
             hook.remove()
         if self._hooks:
@@ -99,9 +99,7 @@ class UpdatesAsYouGo:
     def __enter__(self) -> UpdatesAsYouGo:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def _watch_parameters(self) -> None:
@@ -178,6 +176,23 @@ class UpdatesAsYouGo:
             raise UnsupportedError(f"{_WHAT}: {problem}; train without one, in bfloat16 for instance")
 
 
+_ACTIVE: WeakSet[UpdatesAsYouGo] = WeakSet()
+
+
+def _refusing(norm: Callable[..., Any]) -> Callable[..., Any]:
+    """What refuses to clip nothing when gradients have been used."""
+
+    def checked(gradients: Any, *args: Any, **options: Any) -> Any:
+        nothing = isinstance(gradients, (list, tuple)) and not gradients
+        if nothing and any(updates._updated for updates in _ACTIVE):
+            problem = "there are no gradients to clip, each was used as it came"
+            raise UnsupportedError(f"{_WHAT}: {problem}; clip nothing, or remove() it")
+        return norm(gradients, *args, **options)
+
+    checked.refuses = norm  # type: ignore[attr-defined]
+    return checked
+
+
 def _check(optimizer: Any) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"{_WHAT} takes an optimizer of torch, got a {type(optimizer).__qualname__}")
@@ -188,7 +203,7 @@ def _check(optimizer: Any) -> None:
         )
     _refuse_step_hooks(optimizer)
     taken = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    if any(taken & other.parameters for other in clipping.active()):
+    if any(taken & other._hooks.keys() for other in _ACTIVE):
         raise UnsupportedError(f"{_WHAT}: a parameter of this {name} is updated as you go already; remove that first")
 
 
