@@ -10,7 +10,7 @@ import signal
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,15 @@ def read_json(path: str | os.PathLike[str], expected: str) -> dict[str, Any]:
         raise SourceError(f"{path}: {where or 'the file'} has the key {key!r} more than once")
     if not isinstance(spec, dict):
         raise SourceError(f"{path}: expected {expected}, got {type(spec).__name__}")
+    return spec
+
+
+def read_form(path: str | os.PathLike[str], expected: str, form: str, version: int) -> dict[str, Any]:
+    """The object in a JSON file that memplan wrote; SourceError if it is of another form or version."""
+    spec = read_json(path, expected)
+    if (spec.get("format"), spec.get("version")) != (form, version):
+        got = f"{spec.get('format')!r} version {spec.get('version')!r}"
+        raise SourceError(f"{path}: expected format {form!r} version {version}, got {got}")
     return spec
 
 
@@ -93,6 +102,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write UTF-8 text with one newline at the end."""
     with replacing(path) as beside:
         beside.write_text(text.rstrip("\n") + "\n", encoding="utf-8", newline="\n")
+
+
+def write_json(path: str | os.PathLike[str], spec: Mapping[str, Any], indent: int | None = 1) -> None:
+    """Write an object as UTF-8 JSON, with a newline at the end."""
+    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(spec, file, ensure_ascii=False, indent=indent)
+        file.write("\n")
 
 
 @contextmanager

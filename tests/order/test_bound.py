@@ -224,7 +224,7 @@ def optimal_bounds() -> list[tuple[_core.Graph, memplan.OrderBound]]:
     found = []
     for seed in range(400):
         graph, storage, bound = random_bound(seed)
-        order = _core.best_order(graph, storage)
+        order = _core.order_of(graph, "best", storage)
         if order.load == bound.bytes > 0:
             found.append((graph, bound))
     return found
@@ -404,7 +404,10 @@ def test_a_proof_is_kept_as_it_is(tmp_path: Path) -> None:
         (lambda spec: spec.update(needs=[{}]), r"needs\[0\] must be an object of op, before, after, "),
         (lambda spec: spec["options"].update(inplace=1), "options.inplace must be true or false, got 1"),
         (lambda spec: spec["needs"][0].update(held=[[]]), r"needs\[0\].held\[0\] must be a list of 4, got \[\]"),
-        (lambda spec: spec["needs"][0].update(passed=[["a", "b", "c"]]), r"passed\[0\] must be an integer, got 'c'"),
+        (
+            lambda spec: spec["needs"][0].update(passed=[["a", "b", "c"]]),
+            r"passed\[0\].bytes must be an integer, got 'c'",
+        ),
     ],
 )
 def test_a_file_that_is_not_as_expected(tmp_path: Path, change: Callable[[dict[str, Any]], Any], message: str) -> None:

@@ -368,11 +368,11 @@ def test_as_json(tmp_path: Path) -> None:
         ({"capacity": True}, "capacity must be an integer"),
         ({"nodes": None}, "nodes must be a list"),
         ({"ordered": {}}, "ordered must be a list"),
-        ({"ordered": [[1]]}, r"ordered\[0\] must be \[buffer, buffer\]"),
-        ({"buffers": [0.5]}, "buffers must be a list of integers"),
-        ({"nodes": [[None, None, None, 0]]}, r"nodes\[0\] must be \[parent, lower"),
-        ({"nodes": [[None, None, None, None, []]]}, r"nodes\[0\] must hold integers"),
-        ({"nodes": [[None, None, None, 0, [[1, 2]]]]}, r"nodes\[0\]: a member of its clique must be \[buffer"),
+        ({"ordered": [[1]]}, r"ordered\[0\] must be a list of 2"),
+        ({"buffers": [0.5]}, r"buffers\[0\] must be an integer"),
+        ({"nodes": [[None, None, None, 0]]}, r"nodes\[0\] must be a list of 5"),
+        ({"nodes": [[None, None, None, None, []]]}, r"nodes\[0\].difference must be an integer"),
+        ({"nodes": [[None, None, None, 0, [[1, 2]]]]}, r"nodes\[0\].clique\[0\] must be a list of 3"),
     ],
 )
 def test_json_that_is_something_else(change: dict[str, Any], says: str, tmp_path: Path) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
-from ..files import replacing
+from ..files import write_json
 from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
+from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 
 def plan_dict(plan: PlanRecord) -> dict[str, Any]:
@@ -123,6 +120,4 @@ def _tensors(plan: PlanRecord) -> dict[str, dict[str, Any]]:
 
 def write_plan_json(plan: PlanRecord, path: str | os.PathLike[str]) -> None:
     """Write `plan_dict` as UTF-8 JSON."""
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(plan_dict(plan), file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    write_json(path, plan_dict(plan))

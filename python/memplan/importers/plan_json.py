@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
-from ..files import read_json
+from ..files import read_form
 from ..plans.changes import Fitting, fitting_from
 from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
 from ..plans.pools import PlannedPools, pools_from
@@ -44,19 +44,9 @@ class PlanRows(NamedTuple):
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     """Read buffers, offsets and the planner's name; SourceError names the entry that is not as expected."""
-    spec = read_json(path, "a plan that memplan wrote")
-    if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
-        got = f"{spec.get('format')!r} version {spec.get('version')!r}"
-        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
+    spec = read_form(path, "a plan that memplan wrote", FORMAT, VERSION)
     rows = Rows()
-    columns: tuple[list[Any], ...] = (
-        rows.name,
-        rows.size,
-        rows.first,
-        rows.last,
-        rows.alignment,
-        rows.offset,
-    )
+    columns: Any = (rows.name, rows.size, rows.first, rows.last, rows.alignment, rows.offset)
     for i, entry in enumerate(_list(spec.get("buffers"), f"{path}: buffers")):
         for column, key in zip(columns, _KEYS, strict=True):
             column.append(_value(entry, key, f"{path}: buffers[{i}].{key}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import SourceError
-from ..files import read_json, replacing
+from ..files import read_form, write_json
 
 FORMAT, VERSION = "memplan.tape", 1
 ALIGNMENT = {"cpu": 64, "cuda": 512}  # bytes, as torch's allocators align what they give
@@ -161,9 +160,7 @@ class Tape:
         spec |= {column: getattr(self, column).tolist() for column in COLUMNS}
         if self.stacks:
             spec["stacks"] = [list(stack) for stack in self.stacks]
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-            json.dump(spec, file, ensure_ascii=False)
-            file.write("\n")
+        write_json(path, spec, indent=None)
 
     def __repr__(self) -> str:
         if not self.done:
@@ -180,10 +177,7 @@ def read_tape(path: str | os.PathLike[str]) -> Tape:
     SourceError
         The file is no tape. The message says which entry is not as expected.
     """
-    spec = read_json(path, "a tape that memplan wrote")
-    if spec.get("format") != FORMAT or spec.get("version") != VERSION:
-        got = f"{spec.get('format')!r} version {spec.get('version')!r}"
-        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}, got {got}")
+    spec = read_form(path, "a tape that memplan wrote", FORMAT, VERSION)
     columns = {name: _column(spec.get(name), f"{path}: {name}") for name in COLUMNS}
     device, ticks, stacks = spec.get("device"), spec.get("ticks"), spec.get("stacks", [])
     if device not in ALIGNMENT:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..export.json import plan_dict
-from ..files import replacing
+from ..files import write_json
 
 if TYPE_CHECKING:
     from .result import MethodsPlan
@@ -47,6 +46,4 @@ def methods_dict(plan: MethodsPlan) -> dict[str, Any]:
 
 def write_methods_json(plan: MethodsPlan, path: str | os.PathLike[str]) -> None:
     """Write `methods_dict` as UTF-8 JSON."""
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(methods_dict(plan), file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    write_json(path, methods_dict(plan))

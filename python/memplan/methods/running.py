@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..options.checks import boolean
+from ..plans.record import PlanRecord
 from ..run.plans import by_engine, keywords, positional, program_of
-from ..run.program import Bound, Common, aligned
-from ..run.result import Run
+from ..run.program import Bound, Common, Run, aligned
 
 if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
     from .result import MethodsPlan
 
 

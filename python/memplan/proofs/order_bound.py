@@ -6,20 +6,19 @@ none.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import get_type_hints
 
 from .. import _core
-from ..errors import SourceError
-from ..files import read_json, replacing
+from ..files import read_form, write_json
 from ..text import counted
 from . import order_checker
 from .order_checker import Held, Need, Passed
 from .order_model import Options, OrderModel
 from .proven import Proven
+from .reading import read_as
 
 FORMAT = "memplan.order_bound"
 VERSION = 1
@@ -95,97 +94,15 @@ class OrderBound:
         spec = {"format": FORMAT, "version": VERSION, "memplan": _core.__version__, "bytes": self.bytes}
         needs = [need._asdict() for need in self.needs]
         spec |= {"options": self.options._asdict(), "ops": self.ops, "needs": needs, "alive": self.alive}
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-            json.dump(spec, file)
-            file.write("\n")
+        write_json(path, spec, indent=None)
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> OrderBound:
         """Read what `to_json` wrote; SourceError names what is not as expected. Nothing is checked yet."""
-        spec = read_json(path, "a bound of all orders that memplan wrote")
-        if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
-            raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
-        read = _Reader(str(path))
+        spec = read_form(path, "a bound of all orders that memplan wrote", FORMAT, VERSION)
         return cls(
-            read.count(spec.get("bytes"), "bytes"),
-            read.names(spec.get("ops"), "ops"),
-            tuple(read.need(need, f"needs[{k}]") for k, need in enumerate(read.rows(spec.get("needs"), "needs"))),
-            read.options(spec.get("options")),
-            read.names(spec.get("alive", []), "alive"),
+            **{name: read_as(kind, spec.get(name), f"{path}: {name}") for name, kind in get_type_hints(cls).items()}
         )
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Takes what a file holds apart; SourceError names what is not as expected."""
-
-    path: str
-
-    def fail(self, where: str, expected: str, got: Any) -> SourceError:
-        return SourceError(f"{self.path}: {where} must be {expected}, got {got!r}")
-
-    def count(self, value: Any, where: str) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise self.fail(where, "an integer", value)
-        return value
-
-    def rows(self, value: Any, where: str) -> list[Any]:
-        if not isinstance(value, list):
-            raise self.fail(where, "a list", value)
-        return value
-
-    def name(self, value: Any, where: str) -> str:
-        if not isinstance(value, str):
-            raise self.fail(where, "a name", value)
-        return value
-
-    def names(self, value: Any, where: str) -> tuple[str, ...]:
-        return tuple(self.name(name, f"{where}[{k}]") for k, name in enumerate(self.rows(value, where)))
-
-    def row(self, value: Any, where: str, length: int) -> list[Any]:
-        if len(self.rows(value, where)) != length:
-            raise self.fail(where, f"a list of {length}", value)
-        return list(value)
-
-    def flag(self, value: Any, where: str) -> bool:
-        if not isinstance(value, bool):
-            raise self.fail(where, "true or false", value)
-        return value
-
-    def mapping(self, value: Any, where: str, keys: Sequence[str]) -> dict[str, Any]:
-        if not isinstance(value, dict) or set(value) != set(keys):
-            raise self.fail(where, f"an object of {', '.join(keys)}", value)
-        return value
-
-    def options(self, value: Any) -> Options:
-        spec = self.mapping(value, "options", Options._fields)
-        return Options(
-            self.names(spec["place"], "options.place"),
-            self.flag(spec["inplace"], "options.inplace"),
-            self.flag(spec["zero_copy"], "options.zero_copy"),
-            self.names(spec["disable_inplace_ops"], "options.disable_inplace_ops"),
-            self.names(spec["donate"], "options.donate"),
-        )
-
-    def need(self, value: Any, where: str) -> Need:
-        spec = self.mapping(value, where, Need._fields)
-        return Need(
-            None if spec["op"] is None else self.name(spec["op"], f"{where}.op"),
-            self.names(spec["before"], f"{where}.before"),
-            self.names(spec["after"], f"{where}.after"),
-            self.count(spec["bytes"], f"{where}.bytes"),
-            tuple(self.held(row, f"{where}.held[{k}]") for k, row in enumerate(self.rows(spec["held"], where))),
-            tuple(self.passed(row, f"{where}.passed[{k}]") for k, row in enumerate(self.rows(spec["passed"], where))),
-        )
-
-    def held(self, value: Any, where: str) -> Held:
-        tensor, begin, user, count = self.row(value, where, 4)
-        by = None if user is None else self.name(user, where)
-        return Held(self.name(tensor, where), self.count(begin, where), by, self.count(count, where))
-
-    def passed(self, value: Any, where: str) -> Passed:
-        op, before, count = self.row(value, where, 3)
-        return Passed(self.name(op, where), self.name(before, where), self.count(count, where))
 
 
 def order_bound_of(graph: _core.Graph, storage: _core.StorageOptions, work: int) -> OrderBound:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import SourceError
-from ..files import read_json, replacing
+from ..files import read_form, write_json
 from ..text import counted
 from . import checker
 from .checker import Node
 from .items import Columns, items_of
 from .proven import Proven
+from .reading import read_as
 
 FORMAT = "memplan.refutation"
 VERSION = 1
@@ -66,22 +65,15 @@ class Refutation:
         """Write it as versioned JSON; a node is [parent, lower, upper, difference, clique]."""
         spec = {"format": FORMAT, "version": VERSION, "memplan": _core.__version__, "capacity": self.capacity}
         rows = {"buffers": self.buffers, "ordered": self.ordered, "nodes": self.nodes}
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-            json.dump({**spec, **rows}, file)
-            file.write("\n")
+        write_json(path, {**spec, **rows}, indent=None)
 
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> Refutation:
         """Read what `to_json` wrote; SourceError names what is not as expected. Nothing is checked yet."""
-        spec = _read(path)
-        buffers = _integers(spec["buffers"], f"{path}: buffers")
-        ordered = []
-        for k, row in enumerate(spec["ordered"]):
-            where = f"{path}: ordered[{k}]"
-            i, j = _integers(row, where, "[buffer, buffer]", 2)
-            ordered.append((i, j))
-        nodes = tuple(_node(row, f"{path}: nodes[{k}]") for k, row in enumerate(spec["nodes"]))
-        return cls(spec["capacity"], tuple(buffers), tuple(ordered), nodes)
+        spec = read_form(path, "a proof that memplan wrote", FORMAT, VERSION)
+        return cls(
+            **{name: read_as(kind, spec.get(name), f"{path}: {name}") for name, kind in get_type_hints(cls).items()}
+        )
 
 
 def _plain(problem: _core.Problem) -> Columns:
@@ -105,42 +97,6 @@ def _plain(problem: _core.Problem) -> Columns:
 
 def _rows(table: npt.NDArray[np.int64] | None) -> list[list[int]]:
     return [] if table is None else table.tolist()
-
-
-def _read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A JSON object of this format and version, with a capacity and its lists."""
-    spec = read_json(path, "a proof that memplan wrote")
-    if (spec.get("format"), spec.get("version")) != (FORMAT, VERSION):
-        raise SourceError(f"{path}: expected format {FORMAT!r} version {VERSION}")
-    if not _is_integer(spec.get("capacity")):
-        raise SourceError(f"{path}: capacity must be an integer, got {spec.get('capacity')!r}")
-    for name in ("buffers", "ordered", "nodes"):
-        if not isinstance(spec.get(name), list):
-            raise SourceError(f"{path}: {name} must be a list, got {spec.get(name)!r}")
-    return dict(spec)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _integers(row: Any, where: str, what: str = "a list of integers", count: int | None = None) -> list[int]:
-    if not isinstance(row, list) or not all(map(_is_integer, row)) or count not in (None, len(row)):
-        raise SourceError(f"{where} must be {what}, got {row!r}")
-    return row
-
-
-def _node(row: Any, where: str) -> Node:
-    if not isinstance(row, list) or len(row) != 5 or not isinstance(row[4], list):
-        raise SourceError(f"{where} must be [parent, lower, upper, difference, clique], got {row!r}")
-    if not all(_is_integer(value) or (value is None and k < 3) for k, value in enumerate(row[:4])):
-        raise SourceError(f"{where} must hold integers, or null for parent, lower and upper, got {row!r}")
-    clique = []
-    for member in row[4]:
-        buffer, begin, end = _integers(member, f"{where}: a member of its clique", "[buffer, begin, end]", 3)
-        clique.append((buffer, begin, end))
-    parent, lower, upper, difference, _ = row
-    return Node(parent, lower, upper, difference, tuple(clique))
 
 
 def refuted(problem: _core.Problem, capacity: int, work: int) -> Refutation | None:
