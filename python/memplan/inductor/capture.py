@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
 from ..importers.torch.private import require_tested, require_torch
 from ..plans.record import PlanRecord
-from .wrapper import Block, Pool, Wrapper
+from .wrapper import Block, Pool
 
 ALIGNMENT = 64  # bytes, of the buffers in torch's pools
 
 
-class InductorCapture(Wrapper):
+@dataclass(frozen=True, repr=False)
+class InductorCapture:
     """One graph that torch.compile made, and what its wrapper code holds in memory, in bytes.
 
     A step is the code of the wrapper between two runs of lines about memory, as torch's memory planner counts steps.
@@ -49,6 +50,17 @@ class InductorCapture(Wrapper):
     code : str
         The wrapper as torch would have run it by default.
     """
+
+    name: str
+    inference: bool
+    steps: int
+    needed: list[Block]
+    held: list[Block]
+    in_place: list[tuple[str, str]]
+    handed_on: list[tuple[str, str]]
+    pools: list[Pool]
+    pools_error: str | None = None
+    code: str = ""
 
     @property
     def problem(self) -> _core.Problem:
@@ -177,8 +189,7 @@ def capture_inductor(
     require_tested("capture_inductor")
     from .compiled import compiled_wrappers
 
-    wrappers = compiled_wrappers(fn_or_module, args, kwargs or {}, train)
-    return [InductorCapture(**{f.name: getattr(wrapper, f.name) for f in fields(wrapper)}) for wrapper in wrappers]
+    return compiled_wrappers(fn_or_module, args, kwargs or {}, train)
 
 
 def _load(blocks: Sequence[Block | Pool]) -> int:

@@ -30,8 +30,9 @@ from ..errors import MissingDependencyError, SourceError, UnsupportedError
 from ..importers.torch import _ONE_AT_A_TIME, _unwrapped
 from ..importers.torch.fake import describe, map_tensors, tensors_in
 from ..importers.torch.module import loss_of, unchanged
+from .capture import InductorCapture
 from .lines import Ledger, number_of
-from .wrapper import Pool, Wrapper
+from .wrapper import Pool
 
 _CONFIG = {
     "force_disable_caches": True,  # or no wrapper would be made of what has been compiled before
@@ -42,7 +43,9 @@ _CONFIG = {
 }
 
 
-def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], train: bool) -> list[Wrapper]:
+def compiled_wrappers(
+    target: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], train: bool
+) -> list[InductorCapture]:
     """The wrappers of all graphs that torch.compile makes of a call, in the order in which it makes them.
 
     Raises
@@ -58,7 +61,7 @@ def compiled_wrappers(target: Callable[..., Any], args: Any, kwargs: Mapping[str
     target = _unwrapped(target)
     label = getattr(target, "__qualname__", type(target).__qualname__)
     _check_on_cpu(target, args, kwargs)
-    found: list[Wrapper] = []
+    found: list[InductorCapture] = []
     try:
         with _ONE_AT_A_TIME, _recording(found):
             _run(target, label, *_copied(args, kwargs), train)
@@ -109,7 +112,7 @@ def _copied(args: Any, kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _recording(found: list[Wrapper]) -> Iterator[None]:
+def _recording(found: list[InductorCapture]) -> Iterator[None]:
     """torch.compile with wrappers that are read, and graphs that run eagerly."""
     plan = wrapper.PythonWrapperCodegen.run_wrapper_ir_passes
 
@@ -183,7 +186,7 @@ def _own_error(error: BaseException) -> BaseException | None:
 # Lines
 
 
-def _read(codegen: Any, inference: bool, plan: Callable[..., None]) -> Wrapper:
+def _read(codegen: Any, inference: bool, plan: Callable[..., None]) -> InductorCapture:
     """What a wrapper holds before and after Inductor's default has planned it, and the pools that it might have had."""
     graph = V.graph
     if isinstance(graph, SubgraphLowering) or isinstance(codegen, wrapper.SubgraphPythonWrapperCodegen):
@@ -195,7 +198,7 @@ def _read(codegen: Any, inference: bool, plan: Callable[..., None]) -> Wrapper:
     held = Ledger(codegen.lines)
     kind = "inference" if inference else "backward" if graph.is_backward else "forward"
     handed_on = [pair for pair in held.takeovers if pair not in needed.takeovers]
-    return Wrapper(
+    return InductorCapture(
         f"{kind} {graph.graph_id}",
         inference,
         needed.steps,

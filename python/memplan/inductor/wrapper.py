@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass
@@ -36,24 +36,3 @@ class Pool:
     first: int
     last: int
     offsets: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Wrapper:
-    """One compiled graph: its buffers, and what torch makes of them with each of its planners.
-
-    ``needed`` are the bytes alive by need, with what torch does in place; ``held`` those that its default holds on to,
-    which hands blocks on to later buffers. ``in_place`` and ``handed_on`` are pairs (who takes, from whom).
-    ``pools_error`` says why there are no pools.
-    """
-
-    name: str
-    inference: bool
-    steps: int
-    needed: list[Block]
-    held: list[Block]
-    in_place: list[tuple[str, str]]
-    handed_on: list[tuple[str, str]]
-    pools: list[Pool] = field(default_factory=list)
-    pools_error: str | None = None
-    code: str = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from executorch.exir.memory_planning import get_node_tensor_specs
 from torch import fx
 from torch._ops import HigherOrderOperator
 
+from ... import _core
 from ..ordering import PieceGraph
 from .storages import memory_of
 
@@ -105,12 +105,11 @@ class Order:
             for root in {root for node in unit for root in _touched(node)}:
                 first.setdefault(root, step)
                 last[root] = step
-        change = {number: [0] * (len(units) + 3) for number in self._memory.values()}
+        lives: dict[int, list[tuple[int, int, int]]] = {}  # by memory: bytes, first step, and the one after the last
         for root, number in self._memory.items():
             end = len(units) + 1 if root in self._kept else last.get(root, 0)
-            change[number][first.get(root, 0)] += self._size[root]
-            change[number][end + 1] -= self._size[root]
-        return {number: max(accumulate(changes)) for number, changes in change.items()}
+            lives.setdefault(number, []).append((self._size[root], first.get(root, 0), end + 1))
+        return {number: _core.Problem(*zip(*rows, strict=True)).load for number, rows in lives.items()}
 
 
 def _units(nodes: list[fx.Node]) -> list[_Unit]:

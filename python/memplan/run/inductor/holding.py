@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch._functorch.partitioners import pointwise_ops
 from torch._inductor.fx_utils import get_storage
 from torch.fx.experimental.symbolic_shapes import optimization_hint
 
+from ... import _core
 from ...importers.torch.effects import flat_tensors
 
 _HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
@@ -67,11 +67,8 @@ class _Timeline:
 
     def most(self) -> int:
         """The most bytes at a step."""
-        change = [0] * (self._steps + 2)
-        for place, size in enumerate(self._size):
-            change[self._begin[place]] += size
-            change[self._steps + 1 if place in self._kept else self._end[place]] -= size
-        return max(accumulate(change))
+        ends = [self._steps + 1 if place in self._kept else end for place, end in enumerate(self._end)]
+        return _core.Problem(self._size, self._begin, ends).load
 
     def _meet(self, node: fx.Node) -> None:
         for storage, size in storages(node).items():
