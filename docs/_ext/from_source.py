@@ -18,7 +18,7 @@ from typing import Any
 
 import memplan
 from memplan import Parameter, PlannerInfo
-from memplan.cli import COMMANDS, main
+from memplan.cli import main, parser
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -117,7 +117,7 @@ def _escaped(prose: str) -> str:
 def commands() -> str:
     """The help of the command line and of each command."""
     os.environ["COLUMNS"] = "100"
-    names = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+    names = next(action.choices for action in parser()._actions if action.choices)
     return "\n\n".join(f"## memplan {name}\n\n```text\n{_help(name)}\n```" for name in names)
 
 

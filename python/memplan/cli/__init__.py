@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from .._core import __version__
 from ..errors import PlannerError
 from ..text import one_line, printable
-from . import check, compare, diff, estimate, explain, fit, orders, plan, planners, verify
+from . import check, compare, diff, estimate, explain, fit, plan, planners, verify
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, fit, estimate, compare, explain, diff, check, verify, planners, orders)
+COMMANDS = (plan, fit, estimate, compare, explain, diff, check, verify, planners)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     was interrupted."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names may hold what the terminal cannot show
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
@@ -38,16 +38,17 @@ def _one_line(error: BaseException) -> str:
     return one_line(str(error))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    made = Parser(
         "memplan",
         description="Plan the memory of a neural network before it runs: every tensor gets an offset in one arena.",
         epilog=epilog("\n".join(command.EXAMPLES.strip().splitlines()[0] for command in COMMANDS))
         + "\n`memplan COMMAND --help` says more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"memplan {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    made.add_argument("--version", action="version", version=f"memplan {__version__}")
+    commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
-    return parser
+    return made

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
+from .._core import Problem
+from ..importers import Network
+from ..importers.snapshot import Snapshot
 from ..options import Layout, Reading, Search, Sharing, written
 from ..planning.orders import order_names
 from ..planning.registry import planner_names as known_planners
+from ..plans.pools import Pool
 from ..text import one_line
 from . import flags, values
 from .terminal import ERROR
-
-if TYPE_CHECKING:
-    from .._core import Problem
-    from ..importers import Network
-    from ..importers.snapshot import Snapshot
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Group: TypeAlias = "argparse._ArgumentGroup"
@@ -102,6 +101,44 @@ def add_search(group: Group, function: str = "plan") -> None:
     flags.add(group, function, Search)
 
 
+def add_pools(search: Group) -> None:
+    """The memories that tensors may lie in."""
+    search.add_argument(
+        "--pool",
+        type=_pool,
+        action="append",
+        default=[],
+        metavar="NAME=N,…",
+        help="a memory that tensors may lie in, such as sram=512KiB,align=16, or dram for one without a capacity; "
+        "those given first cost less, unless cost=X says else; base=N is its address, and accepts=weight+Conv says "
+        "what may lie there; may be repeated",
+    )
+
+
+def _pool(text: str) -> Pool:
+    """A pool: "sram=512KiB,align=16" or "dram"."""
+    first, *others = text.split(",")
+    name, equals, capacity = first.partition("=")
+    given: dict[str, Any] = {"capacity": capacity} if equals else {}
+    for other in others:
+        key, _, value = other.partition("=")
+        if key == "cost":
+            try:
+                given[key] = float(value) if not value.isdecimal() else int(value)
+            except ValueError:
+                raise argparse.ArgumentTypeError(f"cost must be a number, got {value!r}") from None
+        elif key == "accepts":
+            given[key] = value.split("+")
+        elif key in ("align", "base"):
+            given["alignment" if key == "align" else key] = value
+        else:
+            raise argparse.ArgumentTypeError(f"must be NAME=N and align=N, base=N, cost=X, accepts=A+B, got {other!r}")
+    try:
+        return Pool(name, **given)
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def captured(options: argparse.Namespace, source: str | Snapshot) -> Network | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
@@ -123,6 +160,13 @@ def capturing(options: argparse.Namespace) -> dict[str, Any]:
 def planning(options: argparse.Namespace) -> dict[str, Any]:
     """What functions take besides, of what `add_source` and `add_search` let their user say."""
     return flags.given(options, Sharing, Layout, Search)
+
+
+def write_files(options: argparse.Namespace, writers: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write the files that were asked for, each by what writes it, by the names of flags."""
+    for name, write in writers.items():
+        if (path := getattr(options, name)) is not None:
+            write(path)
 
 
 def check_targets(targets: Iterable[Path | None], sources: Iterable[str]) -> None:

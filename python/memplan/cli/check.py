@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
+from ..facade import Plan
 from ..text import printable
 from .arguments import Commands, add_planner, add_search, add_source, captured, new_command, planning, search_group
 from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting
 from .values import size
-
-if TYPE_CHECKING:
-    from ..facade import Plan
 
 EXAMPLES = """
 memplan check model.onnx --max 2MiB

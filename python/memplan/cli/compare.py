@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterable
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
@@ -20,13 +19,12 @@ from .arguments import (
     new_command,
     planning,
     search_group,
+    write_files,
 )
-from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
+from .terminal import INVALID, OK, Line, console, interrupted, readers_may_leave, waiting
 from .values import names_with_parameters
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..comparing.comparison import Comparison
     from ..comparing.row import ComparisonRow
     from ..comparing.sweep import Sweep
@@ -89,7 +87,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         result = _swept(options, arguments)
     with waiting("writing"):
-        _write(options, result)
+        writers = {"csv": result.to_csv, "json": result.to_json, "markdown": result.to_markdown}
+        write_files(options, {**writers, "html": result.to_html, "plot": result.save_picture})
     with readers_may_leave():
         _print(result)
     if result.interrupted:
@@ -115,34 +114,10 @@ def _swept(options: argparse.Namespace, arguments: dict[str, Any]) -> Comparison
     return result[0] if len(result) == 1 else result
 
 
-def _write(options: argparse.Namespace, result: Comparison | Sweep) -> None:
-    if options.csv is not None:
-        result.to_csv(options.csv)
-    if options.json is not None:
-        result.to_json(options.json)
-    if options.markdown is not None:
-        result.to_markdown(options.markdown)
-    if options.html is not None:
-        result.to_html(options.html)
-    if options.plot is not None:
-        _save_plot(result, options.plot)
-
-
 def _each(result: Comparison | Sweep) -> Iterable[Comparison]:
     from ..comparing.comparison import Comparison
 
     return [result] if isinstance(result, Comparison) else result
-
-
-def _save_plot(result: Comparison | Sweep, path: Path) -> None:
-    from ..comparing.comparison import Comparison
-    from ..comparing.picture import save_comparison
-    from ..comparing.sweep.picture import save_sweep
-
-    if isinstance(result, Comparison):
-        save_comparison(result, path)
-    else:
-        save_sweep(result, path)
 
 
 def _print(result: Comparison | Sweep) -> None:
@@ -157,11 +132,11 @@ def _print(result: Comparison | Sweep) -> None:
         out.print(rich_table(table))
 
 
-class _Progress:
+class _Progress(Line):
     """How far the comparison has come, as a line: "comparing: 12 of 27 plans, 3 s"."""
 
     def __init__(self, total: int) -> None:
-        self._begin = time.monotonic()
+        super().__init__()
         self._done, self._total = 0, total
 
     def step(self, _: ComparisonRow) -> None:
@@ -169,14 +144,7 @@ class _Progress:
         self._done += 1
 
     def __str__(self) -> str:
-        from ..printing.units import seconds
-
-        return f"comparing: {self._done} of {self._total} plans, {seconds(int(time.monotonic() - self._begin))}"
-
-    def __rich__(self) -> Text:
-        from rich.text import Text
-
-        return Text(str(self))
+        return f"comparing: {self._done} of {self._total} plans, {self.spent}"
 
 
 def _jobs(text: str) -> int:

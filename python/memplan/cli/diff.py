@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from .arguments import Commands, check_targets, new_command
+from .arguments import Commands, check_targets, new_command, write_files
 from .terminal import OK, readers_may_leave, waiting
 
 EXAMPLES = """
@@ -39,10 +39,7 @@ def run(options: argparse.Namespace) -> int:
     with waiting("comparing"):
         before, after = (read_plan(path, inclusive=options.inclusive) for path in (options.before, options.after))
         difference = before.diff(after)
-    if options.json is not None:
-        difference.to_json(options.json)
-    if options.html is not None:
-        difference.to_html(options.html)
+    write_files(options, {"json": difference.to_json, "html": difference.to_html})
     with readers_may_leave():
         print(difference)
     return OK

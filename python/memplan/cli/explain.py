@@ -10,6 +10,7 @@ from typing import Any
 from .arguments import (
     Commands,
     add_planner,
+    add_pools,
     add_search,
     add_source,
     captured,
@@ -17,8 +18,8 @@ from .arguments import (
     new_command,
     planning,
     search_group,
+    write_files,
 )
-from .pools import add_pools
 from .terminal import OK, Progress, interrupted, readers_may_leave, waiting
 
 EXAMPLES = """
@@ -56,10 +57,7 @@ def run(options: argparse.Namespace) -> int:
         found = plan(source, options.planner, order=options.order, pools=options.pool, **told, **planning(options))
     with waiting("explaining"):
         explanation = found.explain()
-    if options.json is not None:
-        explanation.to_json(options.json)
-    if options.html is not None:
-        explanation.to_html(options.html)
+    write_files(options, {"json": explanation.to_json, "html": explanation.to_html})
     with readers_may_leave():
         print(explanation)
     return interrupted("this explains the best plan until then") if found.interrupted else OK

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..files import write_text
 from ..options import written
@@ -23,12 +22,10 @@ from .arguments import (
     new_command,
     planning,
     search_group,
+    write_files,
 )
-from .terminal import INVALID, OK, console, interrupted, readers_may_leave, waiting
+from .terminal import INVALID, OK, console, interrupted, print_summary, readers_may_leave, waiting
 from .values import capacity_or_least
-
-if TYPE_CHECKING:
-    from ..facade import Plan
 
 EXAMPLES = """
 memplan fit example:resnet50_train --capacity 2GiB --json plan.json
@@ -94,6 +91,7 @@ def _ways(text: str) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Fit, write and print; returns the exit status."""
     from ..api import fit, plan
+    from ..draw.gantt import save_plot
     from ..draw.page import require_bokeh, write_page
     from ..fitting.fit import check_ways
 
@@ -113,38 +111,19 @@ def run(options: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return INVALID
     with waiting("writing"):
-        _write(options, found)
-        if options.html is not None:
-            write_page([plan(source, options.planner, **taken), found], options.html, title=options.source)
+        assert found.graph is not None
+        graph = json.dumps(found.graph.to_dict())
+        writers = {
+            "graph": lambda path: write_text(path, graph),
+            "json": found.to_json,
+            "plot": lambda path: save_plot(found, path),
+            "html": lambda path: write_page(
+                [plan(source, options.planner, **taken), found], path, title=options.source
+            ),
+        }
+        write_files(options, writers)
     with readers_may_leave():
-        _print(options.source, found)
+        print_summary(options.source, found)
+        if found.changes:
+            console().print(str(found.fitting), soft_wrap=True, markup=False, highlight=False)
     return interrupted("this is the best plan until then") if found.interrupted else OK
-
-
-def _write(options: argparse.Namespace, found: Plan) -> None:
-    assert found.graph is not None
-    if options.graph is not None:
-        write_text(options.graph, json.dumps(found.graph.to_dict()))
-    if options.json is not None:
-        found.to_json(options.json)
-    if options.plot is not None:
-        from ..draw.gantt import save_plot
-
-        save_plot(found, options.plot)
-
-
-def _print(source: str, found: Plan) -> None:
-    from rich.table import Table
-
-    from ..draw.layout import summary_rows
-
-    out = console()
-    out.print(printable(source), soft_wrap=True)
-    table = Table(show_header=False, box=None)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in summary_rows(found):
-        table.add_row(label, value)
-    out.print(table)
-    if found.changes:
-        out.print(str(found.fitting), soft_wrap=True, markup=False, highlight=False)

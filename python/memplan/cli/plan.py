@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._core import Problem
+from ..draw.colours import COLOUR_BY
+from ..facade import Plan
+from ..importers import Network
+from ..importers.snapshot import Snapshot
 from ..plans.failing import InfeasibleError
 from ..text import printable
 from .arguments import (
     Commands,
     Group,
     add_planner,
+    add_pools,
     add_search,
     add_source,
     captured,
@@ -25,17 +31,10 @@ from .arguments import (
     new_command,
     planning,
     search_group,
+    write_files,
 )
-from .pictures import add_picture, of_page, picture
-from .pools import add_pools
-from .terminal import INVALID, OK, Progress, console, interrupted, readers_may_leave, waiting
+from .terminal import INVALID, OK, Progress, console, interrupted, print_summary, readers_may_leave, waiting
 from .values import capacity
-
-if TYPE_CHECKING:
-    from .._core import Problem
-    from ..facade import Plan
-    from ..importers import Network
-    from ..importers.snapshot import Snapshot
 
 EXAMPLES = """
 memplan plan example:resnet50_infer --plot resnet50.png
@@ -68,7 +67,7 @@ def add(commands: Commands) -> None:
     add_pools(search)
     add_search(search)
     _add_files(command.add_argument_group("files to write"))
-    add_picture(command.add_argument_group("the picture of --plot, and what the page of --html shows first"))
+    _add_picture(command.add_argument_group("the picture of --plot, and what the page of --html shows first"))
 
 
 def _add_files(group: Group) -> None:
@@ -111,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     with waiting("writing"):
         _write(options, result)
     with readers_may_leave():
-        _print_summary(options.source, result)
+        print_summary(options.source, result)
         if result.ranged is not None:
             print(result.ranged)
         if snapshot is not None:
@@ -133,7 +132,7 @@ def _check_picture(options: argparse.Namespace, source: Network | Problem) -> No
     from ..api import plan
     from ..draw.gantt import check_options
 
-    if wanted := picture(options):
+    if wanted := _picture(options):
         check_options(plan(source, "naive", order=options.order, **planning(options)), **wanted)
 
 
@@ -174,7 +173,7 @@ def _check_targets(options: argparse.Namespace) -> None:
             raise ValueError(f"--{flag} needs a source that ends in {suffix}, got {options.source}")
     if options.plot is None and options.zoom is not None:
         raise ValueError("--zoom needs a picture to draw: --plot F")
-    if options.plot is None and options.html is None and picture(options):
+    if options.plot is None and options.html is None and _picture(options):
         raise ValueError("--highlight and --colour-by need a picture or a page: --plot F or --html F")
     check_picture(options.plot)
     if options.html is not None:
@@ -184,41 +183,53 @@ def _check_targets(options: argparse.Namespace) -> None:
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:
-    if options.csv is not None:
-        result.to_csv(options.csv, form=options.csv_form)
-    if options.json is not None:
-        result.to_json(options.json)
-    if options.c_header is not None:
-        result.to_c_header(options.c_header)
-    if options.onnx is not None:
-        again = {name: value for name, value in capturing(options).items() if name in ("dims", "inplace_ops")}
-        result.to_onnx(options.onnx, source=options.source, **again)
-    if options.tflite is not None:
-        result.to_tflite(options.tflite, options.source, inplace_ops=capturing(options).get("inplace_ops", ()))
-    if options.layout is not None:
-        result.to_layout(options.layout)
-    if options.plot is not None:
-        from ..draw.gantt import save_plot
-
-        save_plot(result, options.plot, **picture(options))
-    if options.html is not None:
-        result.to_html(options.html, title=options.source, **of_page(options))
-    if options.chrome_trace is not None:
-        result.to_chrome_trace(options.chrome_trace)
-    if options.memory_viz is not None:
-        result.to_memory_viz(options.memory_viz)
+    again = {name: value for name, value in capturing(options).items() if name in ("dims", "inplace_ops")}
+    page = {name: value for name, value in _picture(options).items() if name != "zoom"}  # it is zoomed in the browser
+    inplace_ops = again.get("inplace_ops", ())
+    writers: dict[str, Callable[[Path], None]] = {
+        "csv": lambda path: result.to_csv(path, form=options.csv_form),
+        "json": result.to_json,
+        "c_header": result.to_c_header,
+        "onnx": lambda path: result.to_onnx(path, source=options.source, **again),
+        "tflite": lambda path: result.to_tflite(path, options.source, inplace_ops=inplace_ops),
+        "layout": result.to_layout,
+        "plot": lambda path: _save_plot(result, path, **_picture(options)),
+        "html": lambda path: result.to_html(path, title=options.source, **page),
+        "chrome_trace": result.to_chrome_trace,
+        "memory_viz": result.to_memory_viz,
+    }
+    write_files(options, writers)
 
 
-def _print_summary(source: str, result: Plan) -> None:
-    from rich.table import Table
+def _save_plot(result: Plan, path: Path, **options: Any) -> None:
+    from ..draw.gantt import save_plot
 
-    from ..draw.layout import summary_rows
+    save_plot(result, path, **options)
 
-    table = Table(show_header=False, box=None)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in summary_rows(result):
-        table.add_row(label, value)
-    out = console()
-    out.print(printable(source), soft_wrap=True)
-    out.print(table)
+
+def _add_picture(group: Group) -> None:
+    """--highlight, --colour-by and --zoom."""
+    group.add_argument(
+        "--highlight", action="append", metavar="NAME", help="a tensor or module to bring out; may be repeated"
+    )
+    group.add_argument("--colour-by", choices=COLOUR_BY, help="what the colours of boxes tell (default: buffer)")
+    group.add_argument(
+        "--zoom",
+        type=_zoom,
+        metavar="peak|A:B",
+        help="draw only the steps around the peak, or from A up to B; for --plot",
+    )
+
+
+def _picture(options: argparse.Namespace) -> dict[str, Any]:
+    """What `save_plot` takes, of what `_add_picture` lets its user say."""
+    said = {"highlight": options.highlight, "colour_by": options.colour_by, "zoom": options.zoom}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _zoom(text: str) -> str | tuple[int, int]:
+    first, colon, last = text.partition(":")
+    try:
+        return text if text == "peak" else (int(first), int(last if colon else ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be 'peak' or steps A:B, got {text!r}") from None

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .._core import OrderProgress
+from ..facade import Plan
 from ..text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RichCast
     from rich.text import Text
-
-    from .._core import OrderProgress
-    from ..facade import Plan
 
 OK, INVALID, ERROR, INTERRUPTED = 0, 1, 2, 130
 
@@ -44,14 +43,49 @@ def readers_may_leave() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class Progress:
+def print_summary(source: str, plan: Plan) -> None:
+    """The figures of a plan, below the name of what was planned."""
+    from rich.table import Table
+
+    from ..draw.layout import summary_rows
+
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in summary_rows(plan):
+        table.add_row(label, value)
+    out = console()
+    out.print(printable(source), soft_wrap=True)
+    out.print(table)
+
+
+class Line:
+    """A line that says how far something has come, since it began."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+
+    @property
+    def spent(self) -> str:
+        """The time since."""
+        from ..printing.units import seconds
+
+        return seconds(int(time.monotonic() - self._begin))
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        return Text(str(self))
+
+
+class Progress(Line):
     """How far planning has come, as a line: "planning: peak 1.2 MiB, bound 1.0 MiB, gap 20.000%, 3 s".
 
     Before that, of the search for an order: "ordering: load 1.2 MiB, bound of all orders 1.0 MiB, 3 s".
     """
 
     def __init__(self) -> None:
-        self._begin = time.monotonic()
+        super().__init__()
         self._best: Plan | None = None
         self._order: OrderProgress | None = None
 
@@ -64,21 +98,17 @@ class Progress:
         self._order = found
 
     def __str__(self) -> str:
-        from ..printing.units import format_bytes, gap_text, seconds
+        from ..printing.units import format_bytes, gap_text
 
-        spent = seconds(int(time.monotonic() - self._begin))
         if self._best is None and self._order is not None:
             needed, bound = format_bytes(self._order.needed), format_bytes(self._order.bound)
-            return f"ordering: load {needed}, bound of all orders {bound}, {spent}"
+            return f"ordering: load {needed}, bound of all orders {bound}, {self.spent}"
         if self._best is None:
-            return f"planning: {spent}"
+            return f"planning: {self.spent}"
         peak, bound = format_bytes(self._best.peak), format_bytes(self._best.lower_bound)
-        return f"planning: peak {peak}, bound {bound}, {gap_text(self._best.peak, self._best.lower_bound)}, {spent}"
-
-    def __rich__(self) -> Text:
-        from rich.text import Text
-
-        return Text(str(self))
+        return (
+            f"planning: peak {peak}, bound {bound}, {gap_text(self._best.peak, self._best.lower_bound)}, {self.spent}"
+        )
 
 
 class waiting:
