@@ -27,7 +27,7 @@ from builders.paths import DATA
 from builders.registered import PLANNERS
 from memplan.comparing import comparison
 from memplan.comparing.comparison import Comparison, time_limits
-from memplan.comparing.picture import percent, save_comparison
+from memplan.comparing.picture import percent
 from memplan.comparing.row import ComparisonRow
 from memplan.planning import cp_sat
 
@@ -447,7 +447,7 @@ def test_names_of_many_planners_do_not_overlap(all_of_resnet: Comparison) -> Non
 
 
 def test_pictures_without_a_plan_or_a_byte(tmp_path: Path) -> None:
-    save_comparison(memplan.compare(HARD, ["naive"], capacity=1), tmp_path / "a.png")
-    save_comparison(memplan.compare(([], [], []), ["naive", "auto"]), tmp_path / "b.png")
-    save_comparison(memplan.compare(([0], [0], [1]), ["naive"]), tmp_path / "c.svg")
+    memplan.compare(HARD, ["naive"], capacity=1).save_picture(tmp_path / "a.png")
+    memplan.compare(([], [], []), ["naive", "auto"]).save_picture(tmp_path / "b.png")
+    memplan.compare(([0], [0], [1]), ["naive"]).save_picture(tmp_path / "c.svg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png", "c.svg"]

@@ -26,7 +26,6 @@ from builders.paths import DATA
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
-from memplan.comparing.sweep.picture import save_sweep
 from memplan.planning import cp_sat
 
 HARD = DATA / "minimalloc" / "A.1048576.csv"
@@ -402,5 +401,5 @@ def test_the_map_has_a_cell_per_source_and_planner() -> None:
 
 
 def test_the_map_is_drawn_into_files(tmp_path: Path) -> None:
-    save_sweep(FEW_PLANNERS, tmp_path / "s.svg")
+    FEW_PLANNERS.save_picture(tmp_path / "s.svg")
     assert "<svg" in (tmp_path / "s.svg").read_text()

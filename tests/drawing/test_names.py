@@ -15,8 +15,6 @@ from matplotlib.text import Text
 
 import memplan
 from memplan import _core, cli
-from memplan.comparing.picture import save_comparison
-from memplan.comparing.sweep.picture import save_sweep
 from memplan.text import one_line, printable
 
 EVIL = "a\x1b]0;b\x07\r\n\x7f\x9b31m\u202e\u2066\u200b\u2028\ufeffé重"
@@ -197,10 +195,10 @@ def test_pictures_draw_names_as_they_are(tmp_path: Path, monkeypatch: pytest.Mon
     memplan.plot_plans(plans, titles=[MATHS, MATHS])[0].figure.savefig(tmp_path / "plans.svg")
     comparison = memplan.compare(network(MATHS), ["first_fit", "naive"])
     named = type(comparison)(MATHS, comparison.rows)
-    save_comparison(named, tmp_path / "compare.svg")
+    named.save_picture(tmp_path / "compare.svg")
     named.plot(title=MATHS).figure.savefig(tmp_path / "titled.svg")
     sweep = memplan.sweep({MATHS: network(MATHS)}, ["first_fit", "naive"], 1)
-    save_sweep(sweep, tmp_path / "sweep.svg")
+    sweep.save_picture(tmp_path / "sweep.svg")
     texts = [text for figure in figures for text in figure.findobj(Text) if "$" in text.get_text()]
     assert len(figures) >= 8
     assert len({text.get_text() for text in texts}) >= 5

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .. import _core
+from ..draw.figures import png
 from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, TimeLimitError, UnsupportedError
 from ..facade import as_plan
 from ..importers import Network, read_once
@@ -17,14 +18,17 @@ from ..options.taking import request, without
 from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
 from ..plans.failing import InfeasibleError
+from ..printing.tables import Table, html_image, html_page, text
 from ..sizes import in_bytes
 from ..solving.planning import plan
 from ..text import printable
-from .ordered import Ordered, checked_orders, in_order
+from .export import Written, comparison_dict
+from .ordered import Ordered, checked_orders, in_order, names_once
 from .row import NOT_RUN, ComparisonRow, first_line, not_run, refused, row_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
     from ..options.keywords import CompareOptions
@@ -35,7 +39,7 @@ REFUSALS = (UnsupportedError, MissingDependencyError, InvalidPlanError, PlannerE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(Written):
     """What each planner makes of one source: a row per planner and order of the ops, sorted by peak.
 
     Rows with equal peaks come in this order: planners that have proven the peak optimal themselves, "auto" and its
@@ -50,6 +54,8 @@ class Comparison:
     interrupted : bool
         Ctrl-C cut a search short, and the planners after it were not run.
     """
+
+    _form: ClassVar[str] = "memplan.comparison"
 
     source: str
     rows: tuple[ComparisonRow, ...]
@@ -144,51 +150,28 @@ class Comparison:
 
         return plot_comparison(self, ax, layouts=layouts, title=title)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a line per planner, with all figures."""
-        from .export import write_comparisons_csv
+    def _comparisons(self) -> Sequence[Comparison]:
+        return [self]
 
-        write_comparisons_csv([self], path)
+    def _spec(self) -> dict[str, Any]:
+        return comparison_dict(self)
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison as versioned JSON."""
-        from .export import write_comparison_json
+    def _table(self) -> Table:
+        from .picture import comparison_table
 
-        write_comparison_json(self, path)
+        return comparison_table(self)
 
-    def to_markdown(self, path: str | os.PathLike[str]) -> None:
-        """Write the table as Markdown."""
-        from ..files import write_text
-
-        write_text(path, self.markdown())
-
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page with the table and the picture, which needs no other file."""
-        from ..files import write_text
-        from ..printing.tables import html_image, html_page
-        from .picture import picture
-
+    def _page(self) -> str:
         alt = f"{self.source}: peaks as bars, and plans side by side"
-        write_text(path, html_page(self.source, self._repr_html_(), html_image(picture(self), alt)))
+        return html_page(self.source, self._repr_html_(), html_image(png(self._figure()), alt))
 
-    def markdown(self) -> str:
-        """The table as Markdown."""
-        from ..printing.tables import markdown
-        from .picture import comparison_table
+    def _figure(self) -> Figure:
+        from .picture import figure_of
 
-        return markdown(comparison_table(self))
-
-    def _repr_html_(self) -> str:
-        from ..printing.tables import html
-        from .picture import comparison_table
-
-        return html(comparison_table(self))
+        return figure_of(self)
 
     def __str__(self) -> str:
-        from ..printing.tables import text
-        from .picture import comparison_table
-
-        return text(comparison_table(self))
+        return text(self._table())
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""
@@ -333,15 +316,8 @@ def checked_planners(planners: Sequence[str] | None) -> list[str]:
     """The names of planners, all of the registry for None; refuses unknown ones and repeats before any work."""
     if planners is None:
         return [row.name for row in registered()]
-    is_list = isinstance(planners, Iterable) and not isinstance(planners, (str, Mapping))
-    if not is_list or not all(isinstance(name, str) for name in planners):
-        raise TypeError(f"planners must be a list of names from planners(), got {planners!r}")
-    if not planners:
-        raise ValueError("planners must name one planner at least, got none")
-    names = list(planners)
+    names = names_once(planners, "planners", "planners()")
     for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"planners names {name!r} {names.count(name)} times; once is enough")
         with suppress(MissingDependencyError):
             check_planner(name)
     return names

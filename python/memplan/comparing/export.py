@@ -1,24 +1,24 @@
-"""Comparisons of planners as CSV and versioned JSON."""
+"""Comparisons of planners as CSV, versioned JSON, Markdown and pages."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _core
-from ..files import replacing
+from ..draw.figures import save
+from ..files import replacing, write_json, write_text
+from ..printing.tables import Table, html, markdown
 from .row import COLUMNS, ComparisonRow
 
 if TYPE_CHECKING:
-    from .comparison import Comparison
-    from .sweep import Sweep
+    from matplotlib.figure import Figure
 
-FORMAT = "memplan.comparison"
-SWEEP_FORMAT = "memplan.sweep"
-VERSION = 1
+    from .comparison import Comparison
+
+VERSION = 1  # of the JSON
 FIGURES = tuple(column.name for column in COLUMNS if column.exported)
 
 
@@ -45,30 +45,53 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def write_comparison_json(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write `comparison_dict` as UTF-8 JSON, with format and version."""
-    _write_json(FORMAT, comparison_dict(comparison), path)
+class Written:
+    """What a comparison and a sweep can be written as: tables, pages and files."""
 
+    _form: ClassVar[str]  # of its JSON
 
-def write_sweep_json(sweep: Sweep, path: str | os.PathLike[str]) -> None:
-    """Write the planners, the orders and a `comparison_dict` per source as UTF-8 JSON, with format and version."""
-    comparisons = [comparison_dict(comparison) for comparison in sweep]
-    _write_json(
-        SWEEP_FORMAT, {"planners": list(sweep.planners), "orders": list(sweep.orders), "comparisons": comparisons}, path
-    )
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a line per source and planner: the source, then all figures; an empty cell is not known."""
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, ["source", *FIGURES], lineterminator="\n")
+            writer.writeheader()
+            for comparison in self._comparisons():
+                writer.writerows({"source": comparison.source} | figures(row) for row in comparison)
 
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write it as versioned JSON."""
+        write_json(path, {"format": self._form, "version": VERSION, "memplan": _core.__version__} | self._spec())
 
-def _write_json(name: str, spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    spec = {"format": name, "version": VERSION, "memplan": _core.__version__} | spec
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(spec, file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    def to_markdown(self, path: str | os.PathLike[str]) -> None:
+        """Write the table as Markdown."""
+        write_text(path, self.markdown())
 
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with all tables and the picture, which needs no other file."""
+        write_text(path, self._page())
 
-def write_comparisons_csv(comparisons: Sequence[Comparison], path: str | os.PathLike[str]) -> None:
-    """Write a line per source and planner: the source, then `FIGURES`; an empty cell is not known."""
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["source", *FIGURES], lineterminator="\n")
-        writer.writeheader()
-        for comparison in comparisons:
-            writer.writerows({"source": comparison.source} | figures(row) for row in comparison)
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        return markdown(self._table())
+
+    def save_picture(self, path: str | os.PathLike[str]) -> None:
+        """Draw the whole picture into a file; its suffix says the format (png, svg, pdf)."""
+        save(self._figure(), path)
+
+    def _repr_html_(self) -> str:
+        return html(self._table())
+
+    def _comparisons(self) -> Sequence[Comparison]:
+        raise NotImplementedError
+
+    def _spec(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _table(self) -> Table:
+        raise NotImplementedError
+
+    def _page(self) -> str:
+        raise NotImplementedError
+
+    def _figure(self) -> Figure:
+        raise NotImplementedError

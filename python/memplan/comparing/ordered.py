@@ -49,13 +49,18 @@ def in_order(captured: Network | _core.Problem, order: str, options: Mapping[str
 
 def checked_orders(orders: Sequence[str]) -> list[str]:
     """The names of orders; refuses unknown ones and repeats before any work."""
-    is_list = isinstance(orders, Iterable) and not isinstance(orders, (str, Mapping))
-    if not is_list or not all(isinstance(name, str) for name in orders):
-        raise TypeError(f"orders must be a list of names from memplan.orders(), got {orders!r}")
-    names = [check_order(name) for name in orders]
+    return [check_order(name) for name in names_once(orders, "orders", "memplan.orders()")]
+
+
+def names_once(given: Any, what: str, of: str) -> list[str]:
+    """Names that were given, such as those of orders: one at least, and none twice."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, (str, Mapping))
+    if not is_list or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"{what} must be a list of names from {of}, got {given!r}")
+    names = list(given)
     if not names:
-        raise ValueError("orders must name one order at least, got none")
+        raise ValueError(f"{what} must name one {what.removesuffix('s')} at least, got none")
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"orders names {name!r} {names.count(name)} times; once is enough")
+            raise ValueError(f"{what} names {name!r} {names.count(name)} times; once is enough")
     return names

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..draw.colours import PALETTE, colourings
-from ..draw.figures import ink, new_figure, png, save
+from ..draw.figures import ink, new_figure
 from ..draw.gantt import plot_coloured
 from ..draw.highlight import steps_of
 from ..printing.tables import Table
@@ -89,17 +88,8 @@ def plot_comparison(
     return _draw(figure, comparison, chosen, title)
 
 
-def save_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Draw a comparison into a file; its suffix says the format (png, svg, pdf)."""
-    save(_figure(comparison), path)
-
-
-def picture(comparison: Comparison) -> bytes:
-    """The drawing as a PNG."""
-    return png(_figure(comparison))
-
-
-def _figure(comparison: Comparison) -> Figure:
+def figure_of(comparison: Comparison) -> Figure:
+    """The drawing, in a figure of its own."""
     chosen = _chosen(comparison, None)
     figure = new_figure(_inches(comparison, chosen))
     _draw(figure, comparison, chosen, None)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import _core
+from ..facade import Plan
 from ..printing.units import format_bytes, percent, seconds
-
-if TYPE_CHECKING:
-    from ..facade import Plan
 
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end
 

@@ -14,10 +14,9 @@ from ...options.taking import request, without
 from ..comparison import Comparison, checked_planners, time_limits
 from ..ordered import checked_orders
 from ..row import NOT_RUN, ComparisonRow, not_run
-from .cells import Cell, Source, planned_cell
+from .cells import Cell, Source, options_as_json, planned_cell, read_sources
 from .log import SweepLog
 from .result import Sweep
-from .sources import options_as_json, read_sources
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

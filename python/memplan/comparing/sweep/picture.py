@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...draw.figures import new_figure, png, save
+from ...draw.figures import new_figure, png
 from ...printing.tables import WIDTH, Table, html, html_image, html_page, text
 from ...printing.units import percent
 from ...text import printable
@@ -126,7 +125,7 @@ def sweep_page(sweep: Sweep) -> str:
     """A page with the table, all figures per source, and the map."""
     tables = [gap_table(sweep), *map(comparison_table, sweep)]
     title = _title(sweep)
-    return html_page(title, *map(html, tables), html_image(png(_figure(sweep)), f"{title}, as a map"))
+    return html_page(title, *map(html, tables), html_image(png(figure_of(sweep)), f"{title}, as a map"))
 
 
 def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None) -> Axes:
@@ -138,12 +137,8 @@ def plot_sweep(sweep: Sweep, ax: Axes | None = None, *, title: str | None = None
     return _draw(sweep, ax, title)
 
 
-def save_sweep(sweep: Sweep, path: str | os.PathLike[str]) -> None:
-    """Draw the map into a file; its suffix says the format (png, svg, pdf)."""
-    save(_figure(sweep), path)
-
-
-def _figure(sweep: Sweep) -> Figure:
+def figure_of(sweep: Sweep) -> Figure:
+    """The map, in a figure of its own."""
     figure = new_figure(_inches(sweep))
     _draw(sweep, figure.add_subplot(), None)
     return figure

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...printing.tables import Table
 from ..comparison import Comparison
+from ..export import Written, comparison_dict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep:
+class Sweep(Written):
     """A comparison per source, whose rows have no plans.
 
     Attributes
@@ -24,6 +26,8 @@ class Sweep:
     planners, orders : tuple of str
         As they were given.
     """
+
+    _form: ClassVar[str] = "memplan.sweep"
 
     comparisons: tuple[Comparison, ...]
     planners: tuple[str, ...]
@@ -62,43 +66,27 @@ class Sweep:
 
         return plot_sweep(self, ax, title=title)
 
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a line per source and planner, with all figures."""
-        from ..export import write_comparisons_csv
+    def _comparisons(self) -> Sequence[Comparison]:
+        return self.comparisons
 
-        write_comparisons_csv(self.comparisons, path)
+    def _spec(self) -> dict[str, Any]:
+        comparisons = [comparison_dict(comparison) for comparison in self]
+        return {"planners": self.planners, "orders": self.orders, "comparisons": comparisons}
 
-    def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the sweep as versioned JSON."""
-        from ..export import write_sweep_json
+    def _table(self) -> Table:
+        from .picture import gap_table
 
-        write_sweep_json(self, path)
+        return gap_table(self)
 
-    def to_markdown(self, path: str | os.PathLike[str]) -> None:
-        """Write the gaps as a table of Markdown."""
-        from ...files import write_text
-
-        write_text(path, self.markdown())
-
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page with the gaps, all figures per source, and the picture, which needs no other file."""
-        from ...files import write_text
+    def _page(self) -> str:
         from .picture import sweep_page
 
-        write_text(path, sweep_page(self))
+        return sweep_page(self)
 
-    def markdown(self) -> str:
-        """The gaps as a table of Markdown."""
-        from ...printing.tables import markdown
-        from .picture import gap_table
+    def _figure(self) -> Figure:
+        from .picture import figure_of
 
-        return markdown(gap_table(self))
-
-    def _repr_html_(self) -> str:
-        from ...printing.tables import html
-        from .picture import gap_table
-
-        return html(gap_table(self))
+        return figure_of(self)
 
     def __str__(self) -> str:
         from .picture import sweep_text
