@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..plans.record import PlanRecord
 from ..plans.returns import Return
 from ..printing.units import counted
 from .colours import OTHERS, buffers_by_name
 from .figures import scale_bytes
+from .highlight import Steps
 from .labels import label_rectangles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
-
-    from ..plans.record import PlanRecord
-    from .highlight import Steps
 
 KINDS = {"recompute": "computed again", "offload": "moved out, and fetched"}
 HATCH = "////"

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..plans.pools import PlannedPool, PlannedPools
+from ..plans.record import PlanRecord
 from ..printing.units import format_bytes, shortened, tick, unit_of
 from .colours import PALETTE
 from .figures import ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..plans.record import PlanRecord
 
 SHADE, LIMIT = "#F3F3F3", PALETTE[5]
 _MOST_ROOM = 2  # times the peak of a pool: where its capacity is further away, it is not drawn

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..plans.record import PlanRecord
 from ..plans.returns import returns_of
 from ..plans.usage import Part, parts_by_buffer, step_of_peak
 from ..printing.units import format_bytes, unit_of
 from .away import colours_of, draw_arrows, draw_away
 from .bands import draw_bands
 from .colours import OTHERS, Colouring, faded
-from .curve import draw_load
-from .figures import ink, scale_bytes
+from .figures import draw_load, ink, scale_bytes
 from .highlight import Mark, Steps
 from .labels import Shapes, label_boxes, label_marks
 from .outline import outline
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
     from matplotlib.path import Path
-
-    from ..plans.record import PlanRecord
 
 _BARE = 1.5  # points; a thinner box has no border: a line of any width darkens the pixels that it shares
 _RASTER = 5000  # boxes, from which on SVG and PDF hold them as an image

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..plans.record import PlanRecord
 from ..plans.returns import Return
 from ..plans.verdict import title_of
 from ..text import printable
 from .away import KINDS, ends_of, largest, spans, stacked
 from .bands import LIMIT, SHADE, bands, places_of_names
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 _INK, _MARK, _LOAD = "#222222", "#D55E00", "#9AA8B8"
 _AXIS = 90  # pixels left of every chart, so that what is above one another lies above one another

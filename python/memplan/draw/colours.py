@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..plans.buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
+from ..plans.record import PlanRecord
 from ..plans.returns import returns_of
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
 PALETTE = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")

@@ -8,26 +8,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..plans.moved_ops import moved_ops
+from ..plans.record import PlanRecord
 from ..plans.returns import returns_of
 from ..plans.verdict import changes_text, title_of
 from ..printing.units import counted
 from .away import height
 from .bands import scale_bands, spaced
 from .boxes import Panels, draw
-from .checks import checked_plans, checked_titles
 from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .figures import new_figure, png, save
-from .highlight import Steps, marks, window
+from .highlight import Steps, checked_plans, checked_titles, marks, window
 from .legend import legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from ..plans.record import PlanRecord
 
 _SMALL = 9, 5  # inches
 
@@ -38,29 +37,9 @@ def plot_plan(plan: PlanRecord, ax: Axes | None = None, **options: Any) -> Axes:
     The axes have one collection, with a path for each buffer in sight, the names that fit, and the peak as a line with
     a mark at its step. A shaped buffer is the union of its parts; its name is in the largest part.
     """
-    return _plot(plan, lambda: _panels_in(_new_figure(1), [plan])[0] if ax is None else Panels(ax), **options)
-
-
-def _plot(
-    plan: PlanRecord,
-    panels: Callable[[], Panels],
-    title: str | None = None,
-    highlight: str | Iterable[str] = (),
-    colour_by: str = "buffer",
-    zoom: str | Sequence[int] | None = None,
-) -> Axes:
-    """`plot_plan`, into axes that are made once the options are known to be right."""
-    drawn = spaced(plan)
-    found, colours, steps = marks(drawn, highlight), colouring(plan, colour_by), window(plan, zoom)
-    own = panels()
-    ax = own.boxes
-    draw(drawn, own, colours, found, steps, max(drawn.peak, 1))
-    scale_bands([drawn], ax)
-    legend(ax, colours)
-    changed = f"\n{changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else ""
-    shown = title if title is not None else title_of(plan) + changed
-    ax.set_title(shown, loc="left", fontsize="medium", parse_math=False)
-    return ax
+    title = options.pop("title", None)
+    panels = partial(_new_panels, [plan]) if ax is None else lambda: [Panels(ax)]
+    return _plot([plan], panels, None if title is None else [title], **options)[0]
 
 
 def plot_coloured(plan: PlanRecord, ax: Axes, colours: Colouring, steps: Steps) -> None:
@@ -108,25 +87,23 @@ def plot_plans(
     if not plans or (titles is not None and len(titles) != len(plans)):
         got = f"{len(plans)} plans" if titles is None else f"{len(plans)} plans and {len(titles)} titles"
         raise ValueError(f"plot_plans needs at least one plan, and one title for each if any, got {got}")
-    return _plot_side_by_side(lambda: _new_figure(len(plans)), plans, titles, highlight, colour_by, zoom)
+    return _plot(plans, partial(_new_panels, plans), titles, highlight, colour_by, zoom)
 
 
 def plans_picture(plans: Sequence[PlanRecord], titles: Sequence[str]) -> bytes:
     """Plans side by side, as a PNG."""
-    figure = new_figure(_inches(len(plans)))
-    _plot_side_by_side(lambda: figure, plans, titles)
-    return png(figure)
+    return png(_figure(plans, _inches(len(plans)), titles=titles))
 
 
-def _plot_side_by_side(
-    figure: Callable[[], Figure],
+def _plot(
     plans: Sequence[PlanRecord],
+    panels: Callable[[], list[Panels]],
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
     colour_by: str = "buffer",
     zoom: str | Sequence[int] | None = None,
 ) -> list[Axes]:
-    """`plot_plans`, into a figure that is made once the options are known to be right."""
+    """`plot_plans`, into axes that are made once the options are known to be right."""
     names = [highlight] if isinstance(highlight, str) else list(highlight)
     drawn = [spaced(plan) for plan in plans]
     found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
@@ -134,17 +111,16 @@ def _plot_side_by_side(
         every = [window(plan, None) for plan in plans]
         steps = min(begin for begin, _ in every), max(end for _, end in every)
     first = colouring(plans[0], colour_by)
-    panels = _panels_in(figure(), plans)
-    for k, (plan, own) in enumerate(zip(plans, panels, strict=True)):
+    drawn_in = panels()
+    for k, (plan, own) in enumerate(zip(plans, drawn_in, strict=True)):
         colours, ax = _as_in(plans[0], first, plan), own.boxes
         draw(drawn[k], own, colours, found[k], steps, max(1, *(other.peak for other in drawn)))
-        ax.label_outer()
-        if own.load is not None:
-            own.load.label_outer()
-        moved = f"\n{_moved(plans[0], plan)}" if k else "\n" * (len(plans) > 1)
-        title = titles[k] if titles is not None else title_of(plan, "\n") + moved
+        for axes in (ax, own.load) if len(plans) > 1 else ():
+            if axes is not None:
+                axes.label_outer()
+        title = titles[k] if titles is not None else _title(plans, k)
         ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
-    boxes = [own.boxes for own in panels]
+    boxes = [own.boxes for own in drawn_in]
     scale_bands(drawn, boxes[0])
     legend(boxes[-1], first)
     return boxes
@@ -161,25 +137,25 @@ def check_options(
 
 def save_plot(plan: PlanRecord, path: str | os.PathLike[str], **options: Any) -> None:
     """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
-    save(_figure(plan, _inches(1), **options), path)
+    save(_figure([plan], _inches(1), **options), path)
 
 
 def plan_picture(plan: PlanRecord) -> bytes:
     """A plan as a small PNG without a title."""
     wide, high = _SMALL
-    return png(_figure(plan, (wide, high + 1.5 * bool(returns_of(plan))), title=""))
+    return png(_figure([plan], (wide, high + 1.5 * bool(returns_of(plan))), titles=[""]))
 
 
-def _figure(plan: PlanRecord, inches: tuple[float, float], **options: Any) -> Figure:
+def _figure(plans: Sequence[PlanRecord], inches: tuple[float, float], **options: Any) -> Figure:
     figure = new_figure(inches)
-    _plot(plan, lambda: _panels_in(figure, [plan])[0], **options)
+    _plot(plans, lambda: _panels_in(figure, plans), **options)
     return figure
 
 
-def _new_figure(count: int) -> Figure:
+def _new_panels(plans: Sequence[PlanRecord]) -> list[Panels]:
     from matplotlib import pyplot as plt
 
-    return plt.figure(figsize=_inches(count), layout="constrained")
+    return _panels_in(plt.figure(figsize=_inches(len(plans)), layout="constrained"), plans)
 
 
 def _inches(count: int) -> tuple[float, float]:
@@ -205,6 +181,14 @@ def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring
     of_name = {name: colours.colours[b] for name, b in buffers_by_name(model).items()}
     of_name |= {one.back.name: of_name[one.tensor] for one in returns_of(plan) if one.tensor in of_name}
     return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
+
+
+def _title(plans: Sequence[PlanRecord], k: int) -> str:
+    """Of a plan alone its figures and what was given up; beside others, what is elsewhere than in the first."""
+    plan = plans[k]
+    if len(plans) == 1:
+        return title_of(plan) + (f"\n{changes_text(plan.fitting)}" if plan.changes and plan.fitting is not None else "")
+    return title_of(plan, "\n") + "\n" + (_moved(plans[0], plan) if k else "")
 
 
 def _moved(model: PlanRecord, plan: PlanRecord) -> str:

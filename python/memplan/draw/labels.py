@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..plans.record import PlanRecord
 from ..plans.usage import Part
 from ..printing.units import format_bytes
 from ..text import printable
+from .highlight import Mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ..plans.record import PlanRecord
-    from .highlight import Mark
 
 Shapes = Mapping[int, Sequence[Part]]
 Sides = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from .. import _core
 from ..plans.buffer_info import tenants_of
 from ..plans.changes_text import asked_text, least_text
 from ..plans.pools_text import cost_text
+from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer, step_of_peak
 from ..plans.verdict import SHARES, changes_text, optimal, state
 from ..printing.tables import WIDTH, printed
 from ..printing.units import counted, format_bytes, gap_text, seconds, shortened, with_bytes
 from ..text import printable
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 _WORTH_SAYING = 0.1  # of the peak
 HEADER = ("Tensor", "Size", "Start", "End", "Address", "Note")

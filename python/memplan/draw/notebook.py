@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from .. import _core
+from ..plans.record import PlanRecord
 from ..printing.tables import image_of, written
 from ..printing.units import shortened, with_bytes
-from .curve import load_figure
-from .figures import png
+from .figures import load_figure, png
 from .gantt import plan_picture
 from .layout import summary_rows
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 _MOST_TYPES = 8
 

@@ -9,16 +9,18 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..files import write_text
 from ..plans.buffer_info import BufferInfo, buffer_infos
 from ..plans.pools_text import cost_text, pools_table
+from ..plans.record import PlanRecord
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
 from ..plans.verdict import changes_text, enough, optimal, title_of
@@ -27,13 +29,8 @@ from ..text import printable
 from .away import KINDS, height
 from .bands import spaced
 from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small
-from .checks import checked_plans, is_plan
 from .colours import COLOUR_BY, Colouring, colourings, samples
-from .highlight import marks
-
-if TYPE_CHECKING:
-    from .. import _core
-    from ..plans.record import PlanRecord
+from .highlight import checked_plans, is_plan, marks
 
 _BESIDE = 3  # charts in a row
 _TENANTS = 6  # tensors that a tooltip lists
