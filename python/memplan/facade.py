@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .explaining.explanation import Explanation
     from .explaining.reuse import Reuse
     from .fitting.curve import Pareto
-    from .run.result import Run
+    from .run.program import Run
 
 
 class Plan(PlanRecord):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..explaining.alive import Alive
 from ..explaining.explanation import Moment, Scene
 from ..plans.moved_ops import OpMove, moved_ops
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
-    from ..plans.slots import Slot
+from ..plans.record import PlanRecord
+from ..plans.slots import Slot
 
 CHANGES = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
 

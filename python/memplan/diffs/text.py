@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..draw.gantt import plans_picture
-from ..plans.pools import exact, number
+from ..plans.pools import PlannedPools, exact, number
 from ..plans.pools_text import cost_text
+from ..plans.slots import Slot
 from ..printing.tables import Report, Table, html_image, report_page
 from ..printing.units import counted, format_bytes, gap_text, op_label
 
 if TYPE_CHECKING:
-    from ..plans.pools import PlannedPools
-    from ..plans.slots import Slot
     from .diff import Change, Figures, PlanDiff
 
 LISTED = 20  # rows of a table; the others are counted

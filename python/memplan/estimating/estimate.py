@@ -90,8 +90,8 @@ def estimate(
         return _of_source(source, reading, optimizer, device)
     if dims or trust:
         raise TypeError("dims and trust are for files and graphs; the arguments of a module have the sizes")
-    found = dry_run_of(source, args, kwargs, train, optimizer, autocast, loss, device)
-    return of_run(found, device)
+    how = {"train": train, "optimizer": optimizer, "loss": loss}
+    return of_run(dry_run_of(source, args, kwargs, autocast=autocast, device=device, **how), device)
 
 
 def _of_network(
@@ -116,32 +116,15 @@ def runs(source: Any) -> bool:
 
 
 def dry_run_of(
-    source: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None,
-    train: bool,
-    optimizer: Any,
-    autocast: Any,
-    loss: Callable[[Any], Any] | None,
-    device: str,
-    watch: bool = False,
+    source: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
 ) -> DryRun:
-    """A step of a module without data."""
+    """A step of a module without data; `how` are other options of `dry_run`."""
     from ..importers.torch.dry_run import dry_run
 
     if not isinstance(args, (tuple, list)):
         raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got a {type(args).__qualname__}")
-    return dry_run(
-        source,
-        tuple(args),
-        dict(kwargs or {}),
-        train=train,
-        optimizer=optimizer,
-        autocast=_dtype(autocast, device),
-        loss=loss,
-        device=None if device == "cpu" else device,
-        watch=watch,
-    )
+    how |= {"autocast": _dtype(autocast, device), "device": None if device == "cpu" else device}
+    return dry_run(source, tuple(args), dict(kwargs or {}), **how)
 
 
 def of_run(found: DryRun, device: str) -> Estimate:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..plans.changes import Change
+from ..printing.tables import html, text
 
 PARTS = ("weights", "gradients", "states", "inputs", "activations", "temporaries", "workspaces", "rounding")
 
@@ -80,14 +81,14 @@ class Estimate:
         return {**own, "notes": list(self.notes), "total": self.total}
 
     def __str__(self) -> str:
-        from .text import estimate_text
+        from .text import estimate_table
 
-        return estimate_text(self)
+        return text(estimate_table(self))
 
     def _repr_html_(self) -> str:
-        from .text import estimate_html
+        from .text import estimate_table
 
-        return estimate_html(self)
+        return html(estimate_table(self))
 
 
 @dataclass(frozen=True)

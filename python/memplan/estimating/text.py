@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..printing.tables import Table, html, text
+from ..printing.tables import Table
 from ..printing.units import counted, format_bytes, with_bytes
 
 if TYPE_CHECKING:
@@ -13,16 +13,6 @@ if TYPE_CHECKING:
 _BAR = 30  # characters of a bar that is all
 _EIGHTHS = "▏▎▍▌▋▊▉█"
 _RIGHT = frozenset({"bytes", "share"})
-
-
-def estimate_text(found: Estimate) -> str:
-    """A row for each part, with a bar."""
-    return text(estimate_table(found))
-
-
-def estimate_html(found: Estimate) -> str:
-    """The same table for notebooks."""
-    return html(estimate_table(found))
 
 
 def estimate_table(found: Estimate) -> Table:

@@ -8,15 +8,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .. import _core
 from ..files import write_text
+from ..plans.record import PlanRecord
 from ..text import printable
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
-
 
 # An assertion when it is compiled. C99 has none; there, an array of a negative size is an error that names it.
 _CHECK = """\

@@ -11,15 +11,13 @@ import json
 import os
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..files import write_text
 from ..plans.buffer_info import buffer_infos
+from ..plans.record import PlanRecord
+from ..plans.slots import Slot
 from ..plans.usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
-    from ..plans.slots import Slot
 
 Event = dict[str, Any]
 

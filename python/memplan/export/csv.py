@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from ..files import write_rows
+from ..plans.record import PlanRecord
 from ..plans.slots import Slot
 from ..plans.usage import parts_by_buffer
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] = {
     "minimalloc": (

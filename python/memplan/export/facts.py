@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from ..files import replacing
+from ..files import write_json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -25,6 +24,4 @@ def facts_dict(facts: DataclassInstance, format: str, version: int) -> dict[str,
 
 def write_facts(facts: DataclassInstance, path: str | os.PathLike[str], format: str, version: int) -> None:
     """Write `facts_dict` as UTF-8 JSON."""
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(facts_dict(facts, format, version), file, ensure_ascii=False, indent=1)
-        file.write("\n")
+    write_json(path, facts_dict(facts, format, version))

@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..dtypes import typed_shape
 from ..files import replacing
 from ..plans.buffer_info import buffer_infos
+from ..plans.record import PlanRecord
 from ..plans.usage import rectangles
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 # Where the arena begins: as on a GPU, and with zeros at the end, so that offsets can be read off the addresses. What
 # is above stays exact in the page's numbers, which are doubles.

@@ -16,6 +16,7 @@ from ..options.records import Reading
 from ..options.source import Source
 from ..options.taking import request
 from . import notes
+from .graph_dict import graph_of, read_example, read_graph_dict
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
@@ -106,23 +107,20 @@ def captured(source: Any, reading: Reading) -> Captured:
 def _read(kind: str, source: Any, reading: Reading) -> _core.Graph | _core.Problem:
     if kind == "problem":
         return source  # type: ignore[no-any-return]
-    if kind == "tape":
-        return source.problem()  # type: ignore[no-any-return]
+    if kind in ("tape", "snapshot", ".pickle"):
+        return (source if isinstance(source, (Tape, Snapshot)) else read_snapshot(source)).problem()
     if kind == "arrays":
         return _core.Problem(*source)
+    asked = {option: getattr(reading, option) for option in _OPTIONS[kind]}
     if kind == ".csv":
         from .csv import read_problem
 
-        return read_problem(source, inclusive=reading.inclusive)
-    if kind in ("snapshot", ".pickle"):
-        return (source if isinstance(source, Snapshot) else read_snapshot(source)).problem()
-    types = frozenset(reading.inplace_ops)
-    if kind in ("graph", *_GRAPH_DICTS):
-        graph = source if kind == "graph" else _graph_of(_dict_of(kind, source))
-        return with_inplace(graph, types) if types else graph
-    options = {name: getattr(reading, name) for name in ("args", "kwargs", "train", "dims", "trust", "device")}
-    options |= {"inplace_ops": types, "optimizer": reading.optimizer, "keep_gradients": reading.keep_gradients}
-    return _graph_of(_dict_of(kind, source, **options), measured=True)
+        return read_problem(source, **asked)
+    asked["inplace_ops"] = types = frozenset(reading.inplace_ops)
+    if kind not in ("graph", *_GRAPH_DICTS):
+        return graph_of(_imported(kind, source, asked), measured=True)
+    graph = source if kind == "graph" else graph_of(_spec_of(kind, source))
+    return with_inplace(graph, types) if types else graph
 
 
 def _is_nothing(value: Any) -> bool:
@@ -196,35 +194,23 @@ def _is_onnx_model(source: object) -> bool:
     return onnx is not None and isinstance(source, onnx.ModelProto)
 
 
-def _dict_of(kind: str, source: Any, **options: Any) -> Mapping[str, Any]:
-    if kind == "dict":
-        return source  # type: ignore[no-any-return]
+def _spec_of(kind: str, source: Any) -> Mapping[str, Any]:
+    """A graph dict as it is, or as it lies in a file."""
     if kind == "example":
-        from .examples import read_example
-
         return read_example(source.removeprefix("example:"))
-    if kind == ".json":
-        from .graph_dict import read_graph_dict
+    return read_graph_dict(source) if kind == ".json" else source
 
-        return read_graph_dict(source)
+
+def _imported(kind: str, source: Any, asked: dict[str, Any]) -> Mapping[str, Any]:
+    """The graph dict that is made of a model."""
     if kind in ("onnx", ".onnx"):
         from .onnx import import_onnx
 
-        return import_onnx(source, dims=options["dims"], inplace_ops=options["inplace_ops"])
+        return import_onnx(source, **asked)
     if kind == ".tflite":
         from .tflite import import_tflite
 
-        return import_tflite(source, options["inplace_ops"]).graph
+        return import_tflite(source, **asked).graph
     from .torch import import_pt2, import_torch
 
-    if kind == ".pt2":
-        del options["args"], options["kwargs"], options["device"]
-        return import_pt2(source, **options)
-    del options["trust"]
-    return import_torch(source, **options)
-
-
-def _graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
-    from .graph_dict import graph_of
-
-    return graph_of(spec, measured=measured)
+    return (import_pt2 if kind == ".pt2" else import_torch)(source, **asked)

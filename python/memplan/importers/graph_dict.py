@@ -15,20 +15,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import os
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any
 
 from .. import _core
 from ..dtypes import INT64_MAX, elements, is_known, nbytes
 from ..errors import GraphError, SourceError
 from ..files import read_json
+from ..kinds import PLACED
 from ..options.barriers import with_barriers
 from ..options.declaring import made
 from ..options.layouts import on_graph
 from ..options.records import Layout
+from ..planning.registry import solve_graph
 from ..text import number as digits
 
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
@@ -47,6 +51,21 @@ def read_graph_dict(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     if isinstance(kind, str) and kind.startswith("memplan."):
         raise SourceError(f"{path}: expected a graph dict with tensors, ops and outputs, got a {kind} file")
     return spec
+
+
+def example_names() -> list[str]:
+    """The names that "example:NAME" takes, sorted."""
+    files = resources.files("memplan").joinpath("examples").iterdir()
+    return sorted(file.name.removesuffix(".json") for file in files if file.name.endswith(".json"))
+
+
+def read_example(name: str) -> dict[str, Any]:
+    """The graph dict of a shipped example; SourceError lists the names when there is none such."""
+    if name not in example_names():
+        raise SourceError(f"there is no example {name!r}; there are {', '.join(example_names())}")
+    text = resources.files("memplan").joinpath("examples", f"{name}.json").read_text(encoding="utf-8")
+    graph: dict[str, Any] = json.loads(text)
+    return graph
 
 
 def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
@@ -74,6 +93,16 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
         return on_graph(graph, made(Layout, asked))
     except (TypeError, ValueError) as error:
         raise GraphError(str(error)) from None
+
+
+def peak_of(graph: dict[str, Any]) -> int:
+    """Bytes of the arena that the plan of a graph dict needs by default.
+
+    As much workspace has an op that holds it, such as the body of a loop.
+    """
+    storage = _core.StorageOptions(list(PLACED), 1, True, [], [], True)
+    _, solution = solve_graph(graph_of(graph, measured=True), "auto", storage)
+    return int(solution.peak)
 
 
 def _tensor(entry: Any, where: str) -> _core.Tensor:

@@ -16,7 +16,7 @@ _DOORS: dict[str, str] = {
     "MethodsArena": ".methods.running",
     "Offload": "eager.offloading",
     "Program": "program",
-    "Run": "result",
+    "Run": "program",
     "UpdatesAsYouGo": "eager.updating",
     "arena": "eager.replaying",
     "checkpoint": "eager.checkpointing",

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..importers import kind_of
 from ..options.checks import boolean
 from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
+from ..plans.record import PlanRecord
 from .matching import require_same, with_graph
-from .program import Bound, Program
-from .result import Run
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+from .program import Bound, Program, Run
 
 _TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
 _AGAIN = "give what was planned: plan.run(..., source=model)"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ..plans.dataflow import Dataflow
+from ..plans.record import PlanRecord
 from ..plans.usage import Span, cut, rectangles
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
 
 GARBAGE = 0xFF  # in every byte: NaN for all floating dtypes of IEEE 754, -1 for signed integers
 

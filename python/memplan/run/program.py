@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from ..plans.record import PlanRecord
 from ..plans.usage import Span, cut
-from .result import Run
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
-
 
 _ALIGNMENT = 64  # of an arena: that of a cache line, and of any kernel
 
@@ -43,6 +39,35 @@ class Common:
     def free(self) -> list[Span]:
         """The bytes that do not stay."""
         return reduce(cut, self.stays, [(0, len(self.data))])
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a plan's program in an arena.
+
+    Attributes
+    ----------
+    outputs : Any
+        What the program returned: for a torch module in the nest that its forward returns, for ONNX a dict from names
+        to arrays. Copies, unless views were asked for: those are valid until the next run.
+    loss : tensor or None
+        With ``train=True``, the loss.
+    gradients : mapping of str to tensor
+        With ``train=True``, the gradients by the names of parameters; with an optimizer, if they are kept.
+    arena_bytes : int
+        Bytes of the arena: the peak of the plan.
+    ops : int
+        Ops that were run; views are none.
+    copied : int
+        Ops that computed outside of the arena, and whose results were copied into it.
+    """
+
+    outputs: Any
+    loss: Any = None
+    gradients: Mapping[str, Any] = field(default_factory=dict)
+    arena_bytes: int = 0
+    ops: int = 0
+    copied: int = 0
 
 
 class Bound(Protocol):

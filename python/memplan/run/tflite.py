@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..dtypes import bits, is_known
 from ..errors import SourceError
@@ -15,9 +15,7 @@ from ..importers.graph_dict import graph_of
 from ..importers.tflite import import_tflite
 from ..plans.failing import LISTED, invalid_plan
 from ..plans.placed import Placed, offsets_of, outside_of
-
-if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+from ..plans.record import PlanRecord
 
 _NAME = b"OfflineMemoryAllocation"
 _VERSION, _SUBGRAPH, _AT_RUN_TIME = 1, 0, -1

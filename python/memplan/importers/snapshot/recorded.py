@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +12,9 @@ import numpy.typing as npt
 from ... import _core
 from ...errors import SourceError
 from ...plans.fragmentation import Fragmentation, PoolUse
+from ...plans.record import PlanRecord
 from .names import Namer
 from .trace import Pool, Walked
-
-if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
 
 GRANULE = 512  # torch's CUDA allocator rounds up to it, and its addresses are multiples of it
 _MOST_PAIRS = 10**7
