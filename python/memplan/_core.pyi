@@ -125,7 +125,7 @@ class Tensor:
         shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
         dtype: str = "",
     ) -> None: ...
-    def __reduce__(self) -> tuple[type, tuple[str, int, str, list[int] | None, str]]: ...
+    def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
     @property
     def bytes(self) -> int: ...
@@ -166,29 +166,7 @@ class Op:
         branch: str = "",
         flops: typing.SupportsFloat | typing.SupportsIndex | None = None,
     ) -> None: ...
-    def __reduce__(
-        self,
-    ) -> tuple[
-        type,
-        tuple[
-            str,
-            str,
-            list[str],
-            list[str],
-            int,
-            list[tuple[str, str, int]],
-            list[tuple[str, str, int]],
-            list[tuple[str, str, int]],
-            int,
-            list[tuple[str, str, int]],
-            list[tuple[str, str, int]],
-            list[str],
-            float | None,
-            bool,
-            str,
-            float | None,
-        ],
-    ]: ...
+    def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
     @property
     def after(self) -> list[str]:
@@ -271,20 +249,7 @@ class Layout:
             ]
         ] = [],
     ) -> None: ...
-    def __reduce__(
-        self,
-    ) -> tuple[
-        type,
-        tuple[
-            list[tuple[str, int]],
-            list[tuple[int, int, int, int]],
-            list[tuple[str, str, int]],
-            list[tuple[str, str]],
-            list[str],
-            list[tuple[str, str, int]],
-            list[tuple[str, int, int, int, int]],
-        ],
-    ]: ...
+    def __reduce__(self) -> tuple: ...
     @property
     def apart(self) -> list[tuple[str, str]]:
         """
@@ -338,7 +303,7 @@ class Graph:
         outputs: collections.abc.Sequence[str] = [],
         layout: Layout = ...,
     ) -> None: ...
-    def __reduce__(self) -> tuple[type, tuple[list[Tensor], list[Op], list[str], Layout]]: ...
+    def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
     def _repr_html_(self) -> str:
         """
@@ -451,25 +416,7 @@ class Problem:
         branches: typing.Any = None,
     ) -> None: ...
     def __len__(self) -> int: ...
-    def __reduce__(
-        self,
-    ) -> tuple[
-        type,
-        tuple[
-            numpy.typing.NDArray[numpy.int64],
-            numpy.typing.NDArray[numpy.int64],
-            numpy.typing.NDArray[numpy.int64],
-            numpy.typing.NDArray[numpy.int64],
-            list[str],
-            numpy.typing.NDArray[numpy.int64] | None,
-            numpy.typing.NDArray[numpy.int64] | None,
-            None,
-            numpy.typing.NDArray[numpy.int64] | None,
-            numpy.typing.NDArray[numpy.int64] | None,
-            numpy.typing.NDArray[numpy.int64] | None,
-            list[str] | None,
-        ],
-    ]: ...
+    def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
     def _repr_html_(self) -> str:
         """
@@ -653,7 +600,7 @@ class StorageOptions:
         donate: collections.abc.Sequence[str] = [],
         zero_copy: bool = True,
     ) -> None: ...
-    def __reduce__(self) -> tuple[type, tuple[list[str], int, bool, list[str], list[str], bool]]: ...
+    def __reduce__(self) -> tuple: ...
     @property
     def alignment(self) -> int: ...
     @property
@@ -690,14 +637,7 @@ class Buffers:
         donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         unshared: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
-    def __reduce__(
-        self,
-    ) -> tuple[
-        type,
-        tuple[
-            Problem, list[int], list[int], list[int], list[int], list[tuple[str, int, int, int, int]], list[int], int
-        ],
-    ]: ...
+    def __reduce__(self) -> tuple: ...
     @property
     def buffer_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
         """
