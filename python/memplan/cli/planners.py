@@ -73,7 +73,7 @@ def _cells(row: PlannerInfo) -> tuple[str, ...]:
 
 
 def _title(row: PlannerInfo | OrderInfo) -> str:
-    return "\n".join([row.title, *map(_parameter, row.parameters)])
+    return "\n".join([row.title, *map(parameter_text, row.parameters)])
 
 
 def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -88,7 +88,7 @@ def _print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console().print(table)
 
 
-def _parameter(parameter: Any) -> str:
+def parameter_text(parameter: Any) -> str:
     """A parameter with its standard and what else it can be: "k=16 (1 to 1048576)", "order=size (size, birth)"."""
     limited = parameter.least is not None and parameter.most is not None
     others = ", ".join(parameter.words) or (f"{parameter.least} to {parameter.most}" if limited else parameter.expected)
