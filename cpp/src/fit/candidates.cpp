@@ -51,7 +51,8 @@ void Candidates::look(const Schedule& schedule, const Walk& walk, std::span<cons
       }
     }
   }
-  std::sort(all_.begin(), all_.end(), [](const Leaving& a, const Leaving& b) { return a.rerun < b.rerun; });
+  std::sort(all_.begin(), all_.end(),
+            [](const RerunCandidate& a, const RerunCandidate& b) { return a.rerun < b.rerun; });
   std::size_t kept = 0;
   for (std::size_t c = 0; c < all_.size(); ++c) {
     if (kept > 0 && all_[kept - 1].rerun == all_[c].rerun) {

@@ -11,7 +11,7 @@
 
 namespace memplan {
 
-struct Leaving {
+struct RerunCandidate {
   Rerun rerun;
   double freed = 0;  // bytes x steps above the capacity, at most what is too much
   double worth = 0;  // the same, each byte at the price that its step was given
@@ -34,7 +34,7 @@ class Candidates {
 
   double over() const { return over_; }  // bytes x steps above the capacity
 
-  const std::vector<Leaving>& all() const { return all_; }
+  const std::vector<RerunCandidate>& all() const { return all_; }
 
   // All that has to run again for a unit at a stage, the unit last; none if that is more than `most` units.
   std::optional<std::vector<Rerun>> with_inputs(const Schedule& schedule, const Walk& walk, const Rerun& rerun) const;
@@ -52,7 +52,7 @@ class Candidates {
   std::vector<double> over_until_;     // per step: the sum before it
   std::vector<Index> too_much_until_;  // per step: how many are above the capacity before it
   std::vector<Bytes> most_of_block_;   // of the needs
-  std::vector<Leaving> all_;
+  std::vector<RerunCandidate> all_;
 };
 
 }  // namespace memplan

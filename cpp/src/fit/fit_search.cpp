@@ -43,9 +43,9 @@ class FitSearch::Choices {
   Choices(FitSearch& search, const Schedule& schedule, double noise) : search_(search), schedule_(schedule) {
     double dearest = 0;
     left_ = search.candidates_.all();
-    for (const Leaving& c : left_) dearest = std::max(dearest, cost_of(c.rerun));
+    for (const RerunCandidate& c : left_) dearest = std::max(dearest, cost_of(c.rerun));
     least_ = 1e-6 * dearest + 1e-300;  // so that no cost is 0
-    for (Leaving& c : left_) {
+    for (RerunCandidate& c : left_) {
       const double chance = noise > 0 ? std::exp(noise * (search.chance_.share() + search.chance_.share() - 1)) : 1;
       c.score = chance * c.worth / (cost_of(c.rerun) + least_);
     }
@@ -67,14 +67,14 @@ class FitSearch::Choices {
   }
 
  private:
-  static bool worse(const Leaving& a, const Leaving& b) {
+  static bool worse(const RerunCandidate& a, const RerunCandidate& b) {
     return a.score != b.score ? a.score < b.score : b.rerun < a.rerun;
   }
   static bool lower(const Choice& a, const Choice& b) { return a.score < b.score; }
 
   double cost_of(const Rerun& rerun) const { return schedule_.cost_of(rerun.unit); }
 
-  void look_at(const Leaving& c) {
+  void look_at(const RerunCandidate& c) {
     std::optional<std::vector<Rerun>> reruns = search_.candidates_.with_inputs(schedule_, search_.walk_, c.rerun);
     *search_.work_ -= 20;
     if (!reruns) return;
@@ -87,8 +87,8 @@ class FitSearch::Choices {
   FitSearch& search_;
   const Schedule& schedule_;
   double least_ = 0;
-  std::vector<Leaving> left_;    // a heap
-  std::vector<Choice> choices_;  // a heap
+  std::vector<RerunCandidate> left_;  // a heap
+  std::vector<Choice> choices_;       // a heap
 };
 
 // Whether two reruns bring the same item back at a stage.

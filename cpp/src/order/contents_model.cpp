@@ -86,7 +86,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
   const HappensBefore order(graph);
   const Storages storages = storages_of(graph, order, none);
   const Contents contents(graph, storages, possible);
-  const Whereabouts whereabouts(graph, storages, options, possible);
+  const ArenaMembership membership(graph, storages, options, possible);
   std::vector<Index> producer(graph.tensors().size(), kNone);
   std::vector<std::vector<Index>> users(graph.tensors().size());
   for (Index k = 0; k < graph.op_count(); ++k) {
@@ -103,7 +103,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
   std::vector<std::vector<Showing>> shown(storages.storages.size());  // per origin
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
-    if (!whereabouts.surely_inside(s)) continue;
+    if (!membership.surely_inside(s)) continue;
     const Bytes begin = storages.offset_of[at(t)];
     contents.for_each(s, begin, begin + graph.tensor(t).bytes,
                       [&](Index origin, Bytes from, Bytes to) { shown[at(origin)].push_back({from, to, t}); });
@@ -115,7 +115,7 @@ void ContentsModel::add_items(const Graph& graph, const StorageOptions& options,
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
     using Life = std::tuple<Index, std::vector<Index>, bool, Index, std::vector<Index>>;
     std::map<Life, Index> known;  // maker, users, kept, from when, and who spares it -> item
-    const bool is_inside = whereabouts.surely_inside(static_cast<Index>(s));
+    const bool is_inside = membership.surely_inside(static_cast<Index>(s));
     ShownBytes showing_now(shown[s]);
     for (std::size_t e = 0; e + 1 < ends.size(); ++e) {
       std::vector<Index> by, tensors, copies, keepers, roots, spared;

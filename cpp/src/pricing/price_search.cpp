@@ -33,16 +33,16 @@ double distance(std::int64_t begin, std::int64_t end, std::int64_t other_begin, 
 
 }  // namespace
 
-PriceSearch::PriceSearch(const Problem& problem, Meetings& meetings, std::span<const Bytes> offsets, Bytes capacity,
+PriceSearch::PriceSearch(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
                          std::uint64_t seed)
     : problem_(problem),
-      meetings_(meetings),
-      layout_(problem, meetings, offsets),
+      ranges_(ranges),
+      layout_(problem, ranges, offsets),
       capacity_(capacity),
       chance_(seed),
-      unit_(mean_price(meetings.pairs())),
+      unit_(mean_price(ranges.pairs())),
       best_(offsets.begin(), offsets.end()),
-      best_price_(meetings.paid(offsets)),
+      best_price_(ranges.paid(offsets)),
       price_(best_price_),
       is_out_(offsets.size() + 1, 1),  // the ground stays, and what is pinned
       has_moved_(offsets.size(), 0) {
@@ -54,7 +54,7 @@ PriceSearch::PriceSearch(const Problem& problem, Meetings& meetings, std::span<c
 void PriceSearch::take(std::span<const Bytes> offsets) {
   best_.assign(offsets.begin(), offsets.end());
   for (const Index i : movable_) move(i);
-  best_price_ = meetings_.paid(offsets);
+  best_price_ = ranges_.paid(offsets);
 }
 
 void PriceSearch::restart() {
@@ -138,18 +138,18 @@ void PriceSearch::begin_greedily(std::int64_t work, const Deadline& deadline, co
     std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return key[at(a)] > key[at(b)]; });
     const double weight = how % 4 == 3 ? 0 : std::pow(10, -2 + 2 * chance_.share());
     if (!place_all(order, weight, deadline)) continue;
-    price_ = meetings_.paid(layout_.offsets());
+    price_ = ranges_.paid(layout_.offsets());
     if (price_ < best_price_) keep(better);
   }
 }
 
 void PriceSearch::list_payers() {
   payers_.clear();
-  for (const PricedPair& pair : meetings_.pairs())
-    if (meet(pair, layout_.offsets()))
+  for (const PricedPair& pair : ranges_.pairs())
+    if (pays(pair, layout_.offsets()))
       for (const Index i : {pair.a, pair.b})
         if (problem_.pin(i) == kNowhere) payers_.push_back(i);
-  const std::size_t pairs = meetings_.pairs().size();
+  const std::size_t pairs = ranges_.pairs().size();
   work_ += static_cast<std::int64_t>(pairs / 8);
   trials_until_list_ = std::max<std::size_t>(64, pairs / 16);
 }
@@ -193,24 +193,24 @@ void PriceSearch::add_partners(std::size_t count) {
   constexpr int kLooks = 12;
   for (std::size_t tries = 0; tries < 4 * count && out_.size() < count; ++tries) {
     const Index i = out_[chance_.below(out_.size())];
-    const std::span<const Meeting> priced = meetings_.priced(i), forbidden = meetings_.forbidden(i);
+    const std::span<const OffsetRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
     const std::size_t all = priced.size() + forbidden.size();
     for (int look = 0; look < kLooks && all > 0; ++look) {
       const std::size_t k = chance_.below(all);
-      const Meeting& meeting = k < priced.size() ? priced[k] : forbidden[k - priced.size()];
-      if (meeting.other == meetings_.ground()) continue;
-      const Bytes difference = layout_.offset(i) - layout_.offset(meeting.other);
-      if (difference < meeting.after || difference > meeting.before) continue;
-      add(meeting.other);
+      const OffsetRange& range = k < priced.size() ? priced[k] : forbidden[k - priced.size()];
+      if (range.other == ranges_.ground()) continue;
+      const Bytes difference = layout_.offset(i) - layout_.offset(range.other);
+      if (difference < range.after || difference > range.before) continue;
+      add(range.other);
       break;
     }
   }
 }
 
-void PriceSearch::add_meeting(std::size_t count) {
+void PriceSearch::add_related(std::size_t count) {
   for (std::size_t tries = 0; tries < 4 * count && out_.size() < count; ++tries) {
     const Index i = out_[chance_.below(out_.size())];
-    const std::span<const Meeting> priced = meetings_.priced(i), forbidden = meetings_.forbidden(i);
+    const std::span<const OffsetRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
     if (priced.size() + forbidden.size() == 0) continue;
     const std::size_t k = chance_.below(priced.size() + forbidden.size());
     add(k < priced.size() ? priced[k].other : forbidden[k - priced.size()].other);
@@ -219,8 +219,8 @@ void PriceSearch::add_meeting(std::size_t count) {
 
 // Those that are near in time and in offset.
 void PriceSearch::add_near(Index first, std::size_t count) {
-  const std::span<const Index> born = meetings_.by_birth();
-  const std::size_t place = meetings_.birth_of(first);
+  const std::span<const Index> born = ranges_.by_birth();
+  const std::size_t place = ranges_.birth_of(first);
   const std::size_t begin = place < kNear ? 0 : place - kNear, end = std::min(born.size(), place + kNear);
   const double steps = std::max(1.0, as_double(problem_.first(born[end - 1]) - problem_.first(born[begin])));
   const double offset_weight = (0.5 + chance_.share()) / std::max(1.0, as_double(capacity_));
@@ -246,7 +246,7 @@ void PriceSearch::take_out(Index first, const Deadline& deadline) {
   const std::int64_t before = work();
   switch (chance_.below(3)) {
     case 0: add_partners(count); break;
-    case 1: add_meeting(count); break;
+    case 1: add_related(count); break;
     default: add_near(first, count);
   }
   change_ = 0;
@@ -269,7 +269,7 @@ bool PriceSearch::put_back(Bytes capacity, std::int64_t most) {
     double key = 1;
     if (rule == 1) key = size;
     if (rule == 2) key = size * life;
-    if (rule == 3) key = as_double(static_cast<std::int64_t>(meetings_.priced(i).size()));
+    if (rule == 3) key = as_double(static_cast<std::int64_t>(ranges_.priced(i).size()));
     keyed_.emplace_back(-key * (rule == 0 ? chance_.share() : 0.6 + 0.8 * chance_.share()), i);
   }
   std::sort(keyed_.begin(), keyed_.end());

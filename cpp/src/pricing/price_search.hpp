@@ -22,7 +22,7 @@
 
 #include "base/chance.hpp"
 #include "base/deadline.hpp"
-#include "pricing/meetings.hpp"
+#include "pricing/offset_ranges.hpp"
 #include "pricing/priced_layout.hpp"
 
 namespace memplan {
@@ -31,8 +31,8 @@ class PriceSearch {
  public:
   using OnBetter = std::function<void()>;  // the best plan is cheaper, or lower, than before
 
-  // From a plan within the capacity. `problem`, that of the meetings, and they outlive it.
-  PriceSearch(const Problem& problem, Meetings& meetings, std::span<const Bytes> offsets, Bytes capacity,
+  // From a plan within the capacity. `problem`, that of the ranges, and they outlive it.
+  PriceSearch(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
               std::uint64_t seed);
 
   // Places all buffers in several orders, and goes on from the cheapest plan, if it is cheaper. About that much work.
@@ -59,7 +59,7 @@ class PriceSearch {
   bool place_all(std::span<const Index> order, double weight, const Deadline& deadline);
   void take_out(Index first, const Deadline& deadline);
   void add_partners(std::size_t count);
-  void add_meeting(std::size_t count);
+  void add_related(std::size_t count);
   void add_near(Index first, std::size_t count);
   void add(Index i);
   bool put_back(Bytes capacity, std::int64_t most);
@@ -72,7 +72,7 @@ class PriceSearch {
   void move(Index i);
 
   const Problem& problem_;
-  Meetings& meetings_;
+  OffsetRanges& ranges_;
   PricedLayout layout_;
   Bytes capacity_;
   Chance chance_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "memplan/liveness.hpp"
-#include "storage/laying.hpp"
+#include "storage/buffer_layout.hpp"
 
 namespace memplan {
 

@@ -83,8 +83,8 @@ bool Contents::add(const Shared& choice, std::vector<Piece>& pieces) const {
   return known_[at(storage_of(view.input))];
 }
 
-Whereabouts::Whereabouts(const Graph& graph, const Storages& storages, const StorageOptions& options,
-                         std::span<const Shared> possible)
+ArenaMembership::ArenaMembership(const Graph& graph, const Storages& storages, const StorageOptions& options,
+                                 std::span<const Shared> possible)
     : outside_(storages.storages.size(), 0) {
   std::vector<std::vector<Link>> guests(storages.storages.size());  // per storage, what may be pulled into it
   for (const Shared& shared : possible) {
@@ -106,13 +106,13 @@ Whereabouts::Whereabouts(const Graph& graph, const Storages& storages, const Sto
   }
 }
 
-bool Whereabouts::perhaps_inside(Index storage) const {
+bool ArenaMembership::perhaps_inside(Index storage) const {
   return placed_alone_[at(storage)] && (outside_[at(storage)] & ~kDonated) == 0;
 }
 
 // Where a storage may lie that others may be pulled into: one of intermediates is an output if one of those is.
-unsigned Whereabouts::outside_alone(const Storage& storage, bool donated, bool near_output,
-                                    const StorageOptions& options) const {
+unsigned ArenaMembership::outside_alone(const Storage& storage, bool donated, bool near_output,
+                                        const StorageOptions& options) const {
   if (storage.excluded) return kElsewhere;
   const bool given = storage.kind == TensorKind::input || storage.kind == TensorKind::weight;
   if (given) return options.place.contains(storage.kind) ? 0 : donated ? kDonated : kGiven;
@@ -121,7 +121,7 @@ unsigned Whereabouts::outside_alone(const Storage& storage, bool donated, bool n
   return !options.place.contains(storage.kind) || may_be_output ? kElsewhere : 0;
 }
 
-void Whereabouts::spread(Index storage, unsigned where, const std::vector<std::vector<Link>>& guests) {
+void ArenaMembership::spread(Index storage, unsigned where, const std::vector<std::vector<Link>>& guests) {
   std::vector<std::pair<Index, unsigned>> waiting = {{storage, where}};
   while (!waiting.empty()) {
     const auto [s, bits] = waiting.back();

@@ -59,10 +59,10 @@ class Contents {
 };
 
 // Where the bytes of each storage may lie: in the arena, or outside of it in an input, an output or a weight.
-class Whereabouts {
+class ArenaMembership {
  public:
-  Whereabouts(const Graph& graph, const Storages& storages, const StorageOptions& options,
-              std::span<const Shared> possible);
+  ArenaMembership(const Graph& graph, const Storages& storages, const StorageOptions& options,
+                  std::span<const Shared> possible);
 
   // Whether a storage lies in the arena, or in a donated input, under every choice of sharing.
   bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }

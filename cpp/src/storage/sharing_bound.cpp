@@ -79,18 +79,18 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   none.inplace = none.zero_copy = false;
   const Storages storages = storages_of(graph, order, none);
   const Contents contents(graph, storages, possible);
-  const Whereabouts whereabouts(graph, storages, options, possible);
+  const ArenaMembership membership(graph, storages, options, possible);
   const std::vector<Span> lives = lives_of(graph);
 
   std::vector<std::vector<Strip>> inside(storages.storages.size()), all(storages.storages.size());
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
-    if (!whereabouts.perhaps_inside(s)) continue;
+    if (!membership.perhaps_inside(s)) continue;
     const Bytes begin = storages.offset_of[at(t)];
     contents.for_each(s, begin, begin + graph.tensor(t).bytes, [&](Index origin, Bytes from, Bytes to) {
       const Strip strip{from, to, lives[at(t)].first, lives[at(t)].last};
       all[at(origin)].push_back(strip);
-      if (whereabouts.surely_inside(s)) inside[at(origin)].push_back(strip);
+      if (membership.surely_inside(s)) inside[at(origin)].push_back(strip);
     });
   }
   Curve surely(graph), perhaps(graph);
@@ -101,7 +101,7 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes(), over = written_over(graph, possible);
   std::vector<std::pair<Bytes, Step>> needs;
   for (std::size_t k = 0; k < least.size(); ++k) {
-    Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - whereabouts.donated_bytes(), 0);
+    Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - membership.donated_bytes(), 0);
     if (k < over.size()) {
       need -= over[k];
       if (options.place.contains(TensorKind::workspace)) need += graph.op(static_cast<Index>(k)).workspace;

@@ -1,4 +1,4 @@
-// Meetings: at which differences of their offsets two buffers collide, or pay.
+// OffsetRanges: at which differences of their offsets two buffers collide, or pay.
 //
 //     offset ▲   ┌─────┐             i and j share bytes if the offset of i less that of j is in a range: between
 //            │ ┌─┴─┐ j │             -size of i and size of j, both excluded. If both are alive at a step, the range
@@ -29,22 +29,22 @@ struct PricedPair {
 };
 
 // A range of the differences between a buffer and another one; one without a price is forbidden.
-struct Meeting {
+struct OffsetRange {
   Index other;
   Bytes after, before;
   std::int64_t price;
 };
 
-class Meetings {
+class OffsetRanges {
  public:
   // `problem` outlives it, and has no branches and distances. The two buffers of a pair are different.
-  Meetings(const Problem& problem, std::vector<PricedPair> pairs);
+  OffsetRanges(const Problem& problem, std::vector<PricedPair> pairs);
 
   std::span<const PricedPair> pairs() const { return pairs_; }
   // Where buffer i pays, and to whom.
-  std::span<const Meeting> priced(Index i) const;
+  std::span<const OffsetRange> priced(Index i) const;
   // The ranges that others forbid to buffer i, which has bytes; valid until the next call.
-  std::span<const Meeting> forbidden(Index i);
+  std::span<const OffsetRange> forbidden(Index i);
   // The buffer that stands for what is reserved.
   Index ground() const { return problem_.count(); }
   // Buffers by birth; birth_of(i) is the position of i in that row.
@@ -55,22 +55,22 @@ class Meetings {
   std::int64_t paid(std::span<const Bytes> offsets) const;
 
  private:
-  void collect(Index i, std::vector<Meeting>& found) const;
+  void collect(Index i, std::vector<OffsetRange>& found) const;
 
   const Problem& problem_;
   std::vector<PricedPair> pairs_;
   std::vector<std::size_t> priced_start_;  // per buffer, and one more
-  std::vector<Meeting> priced_;
+  std::vector<OffsetRange> priced_;
   std::vector<Index> by_birth_;
   std::vector<std::size_t> birth_of_;
   std::vector<Step> births_;  // of by_birth_
   MaxTree deaths_;            // of by_birth_, from the first birth on
-  std::vector<std::vector<Meeting>> forbidden_;
+  std::vector<std::vector<OffsetRange>> forbidden_;
   std::vector<bool> known_;
-  std::size_t kept_ = 0;  // meetings in there
+  std::size_t kept_ = 0;  // ranges in there
 };
 
-inline bool meet(const PricedPair& pair, std::span<const Bytes> offsets) {
+inline bool pays(const PricedPair& pair, std::span<const Bytes> offsets) {
   const Bytes difference = offsets[at(pair.a)] - offsets[at(pair.b)];
   return pair.after < difference && difference < pair.before;
 }

@@ -1,4 +1,4 @@
-#include "storage/laying.hpp"
+#include "storage/buffer_layout.hpp"
 
 #include "memplan/errors.hpp"
 

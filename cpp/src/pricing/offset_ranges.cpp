@@ -1,4 +1,4 @@
-#include "pricing/meetings.hpp"
+#include "pricing/offset_ranges.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kMostMeetingsKept = std::size_t{1} << 23;  // meetings: a quarter of a GiB
+constexpr std::size_t kMostRangesKept = std::size_t{1} << 23;  // ranges: a quarter of a GiB
 
 std::vector<Index> sorted_by_birth(const Problem& problem) {
   std::vector<Index> order(at(problem.count()));
@@ -16,7 +16,7 @@ std::vector<Index> sorted_by_birth(const Problem& problem) {
   return order;
 }
 
-// 0 for what has no bytes, which meets nothing; else steps from the first birth on.
+// 0 for what has no bytes, which collides with nothing; else steps from the first birth on.
 std::vector<Bytes> deaths_in(const Problem& problem, std::span<const Index> order) {
   std::vector<Bytes> deaths;
   for (const Index i : order)
@@ -26,7 +26,7 @@ std::vector<Bytes> deaths_in(const Problem& problem, std::span<const Index> orde
 
 }  // namespace
 
-Meetings::Meetings(const Problem& problem, std::vector<PricedPair> pairs)
+OffsetRanges::OffsetRanges(const Problem& problem, std::vector<PricedPair> pairs)
     : problem_(problem),
       pairs_(std::move(pairs)),
       priced_start_(at(problem.count()) + 1, 0),
@@ -52,15 +52,15 @@ Meetings::Meetings(const Problem& problem, std::vector<PricedPair> pairs)
   }
 }
 
-std::span<const Meeting> Meetings::priced(Index i) const {
+std::span<const OffsetRange> OffsetRanges::priced(Index i) const {
   const std::size_t begin = priced_start_[at(i)];
   return std::span(priced_).subspan(begin, priced_start_[at(i) + 1] - begin);
 }
 
-std::span<const Meeting> Meetings::forbidden(Index i) {
+std::span<const OffsetRange> OffsetRanges::forbidden(Index i) {
   if (!known_[at(i)]) {
-    if (kept_ > kMostMeetingsKept) {
-      for (std::vector<Meeting>& list : forbidden_) std::vector<Meeting>().swap(list);
+    if (kept_ > kMostRangesKept) {
+      for (std::vector<OffsetRange>& list : forbidden_) std::vector<OffsetRange>().swap(list);
       known_.assign(known_.size(), false);
       kept_ = 0;
     }
@@ -71,7 +71,7 @@ std::span<const Meeting> Meetings::forbidden(Index i) {
   return forbidden_[at(i)];
 }
 
-void Meetings::collect(Index i, std::vector<Meeting>& found) const {
+void OffsetRanges::collect(Index i, std::vector<OffsetRange>& found) const {
   const Step begin = births_.front();
   const auto born_later = std::lower_bound(births_.begin(), births_.end(), problem_.last(i)) - births_.begin();
   for (std::size_t k = 0;; ++k) {
@@ -97,10 +97,10 @@ void Meetings::collect(Index i, std::vector<Meeting>& found) const {
     });
 }
 
-std::int64_t Meetings::paid(std::span<const Bytes> offsets) const {
+std::int64_t OffsetRanges::paid(std::span<const Bytes> offsets) const {
   std::int64_t sum = 0;
   for (const PricedPair& pair : pairs_)
-    if (meet(pair, offsets)) sum += pair.price;
+    if (pays(pair, offsets)) sum += pair.price;
   return sum;
 }
 

@@ -1,4 +1,4 @@
-// Laying: what a graph's layout asks for by name, said of its buffers.
+// Buffer layout: what a graph's layout asks for by name, said of its buffers.
 #pragma once
 
 #include <span>
