@@ -15,8 +15,8 @@
 #include "memplan/verify.hpp"
 #include "pricing/cheapest_set.hpp"
 #include "pricing/group_bound.hpp"
-#include "pricing/offset_ranges.hpp"
 #include "pricing/open_pairs.hpp"
+#include "pricing/pair_ranges.hpp"
 #include "pricing/priced_layout.hpp"
 
 using namespace memplan;
@@ -66,7 +66,7 @@ void check_free_offsets(std::mt19937_64& generator) {
   const Problem problem = small_problem(generator, 6, false);
   const OpenPairs open = open_pairs(problem, nullptr, random_prices(generator, problem.count()));
   std::vector<Bytes> offsets = solve(problem, "greedy_by_size").offsets;
-  OffsetRanges ranges(problem, open.flat);
+  PairRanges ranges(problem, open.flat);
   PricedLayout layout(problem, ranges, offsets);
   const auto i = static_cast<Index>(below(generator, 6));
   if (problem.size(i) == 0) return;

@@ -185,7 +185,7 @@ def test_lazy_modules() -> None:
         (lambda: import_torch("model"), "source must be a torch.nn.Module.*got a builtins.str"),
         (lambda: import_torch(nn.Linear), "got the class Linear: give an instance of it"),
         (lambda: import_torch(nn.Linear(4, 4), args=torch.zeros(4)), r"args must be a tuple.*args=\(x,\)"),
-        (lambda: import_torch(nn.Linear(4, 4), kwargs=[1]), "kwargs must be a mapping.*got a builtins.list"),
+        (lambda: import_torch(nn.Linear(4, 4), kwargs=[1]), "kwargs must be a mapping.*got list"),
     ],
 )
 def test_wrong_kinds(call: Callable[[], Any], message: str) -> None:

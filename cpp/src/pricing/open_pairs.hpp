@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "memplan/pricing.hpp"
-#include "pricing/offset_ranges.hpp"
+#include "pricing/pair_ranges.hpp"
 #include "problem/fold.hpp"
 
 namespace memplan {

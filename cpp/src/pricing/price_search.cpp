@@ -33,7 +33,7 @@ double distance(std::int64_t begin, std::int64_t end, std::int64_t other_begin, 
 
 }  // namespace
 
-PriceSearch::PriceSearch(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
+PriceSearch::PriceSearch(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
                          std::uint64_t seed)
     : problem_(problem),
       ranges_(ranges),
@@ -193,11 +193,11 @@ void PriceSearch::add_partners(std::size_t count) {
   constexpr int kLooks = 12;
   for (std::size_t tries = 0; tries < 4 * count && out_.size() < count; ++tries) {
     const Index i = out_[chance_.below(out_.size())];
-    const std::span<const OffsetRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
+    const std::span<const PairRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
     const std::size_t all = priced.size() + forbidden.size();
     for (int look = 0; look < kLooks && all > 0; ++look) {
       const std::size_t k = chance_.below(all);
-      const OffsetRange& range = k < priced.size() ? priced[k] : forbidden[k - priced.size()];
+      const PairRange& range = k < priced.size() ? priced[k] : forbidden[k - priced.size()];
       if (range.other == ranges_.ground()) continue;
       const Bytes difference = layout_.offset(i) - layout_.offset(range.other);
       if (difference < range.after || difference > range.before) continue;
@@ -210,7 +210,7 @@ void PriceSearch::add_partners(std::size_t count) {
 void PriceSearch::add_related(std::size_t count) {
   for (std::size_t tries = 0; tries < 4 * count && out_.size() < count; ++tries) {
     const Index i = out_[chance_.below(out_.size())];
-    const std::span<const OffsetRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
+    const std::span<const PairRange> priced = ranges_.priced(i), forbidden = ranges_.forbidden(i);
     if (priced.size() + forbidden.size() == 0) continue;
     const std::size_t k = chance_.below(priced.size() + forbidden.size());
     add(k < priced.size() ? priced[k].other : forbidden[k - priced.size()].other);

@@ -22,7 +22,7 @@
 
 #include "base/chance.hpp"
 #include "base/deadline.hpp"
-#include "pricing/offset_ranges.hpp"
+#include "pricing/pair_ranges.hpp"
 #include "pricing/priced_layout.hpp"
 
 namespace memplan {
@@ -32,7 +32,7 @@ class PriceSearch {
   using OnBetter = std::function<void()>;  // the best plan is cheaper, or lower, than before
 
   // From a plan within the capacity. `problem`, that of the ranges, and they outlive it.
-  PriceSearch(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
+  PriceSearch(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
               std::uint64_t seed);
 
   // Places all buffers in several orders, and goes on from the cheapest plan, if it is cheaper. About that much work.
@@ -72,7 +72,7 @@ class PriceSearch {
   void move(Index i);
 
   const Problem& problem_;
-  OffsetRanges& ranges_;
+  PairRanges& ranges_;
   PricedLayout layout_;
   Bytes capacity_;
   Chance chance_;

@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {}  // namespace
 
-PricedLayout::PricedLayout(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets)
+PricedLayout::PricedLayout(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets)
     : problem_(problem), ranges_(ranges), offsets_(offsets.begin(), offsets.end()), placed_(offsets.size() + 1, 1) {
   offsets_.push_back(0);
 }
@@ -15,8 +15,8 @@ PricedLayout::PricedLayout(const Problem& problem, OffsetRanges& ranges, std::sp
 std::int64_t PricedLayout::paid_by(Index i) const {
   std::int64_t sum = 0;
   const Bytes offset = offsets_[at(i)];
-  const std::span<const OffsetRange> ranges = ranges_.priced(i);
-  for (const OffsetRange& range : ranges) {
+  const std::span<const PairRange> ranges = ranges_.priced(i);
+  for (const PairRange& range : ranges) {
     const Bytes difference = offset - offsets_[at(range.other)];
     if (range.after < difference && difference < range.before && placed_[at(range.other)]) sum += range.price;
   }
@@ -25,9 +25,9 @@ std::int64_t PricedLayout::paid_by(Index i) const {
 }
 
 // A range ends at multiples of the alignment: those that it has inside stay inside.
-void PricedLayout::look_at(Index i, std::span<const OffsetRange> ranges, bool forbidden, Bytes highest) {
+void PricedLayout::look_at(Index i, std::span<const PairRange> ranges, bool forbidden, Bytes highest) {
   const Bytes alignment = problem_.alignment(i);
-  for (const OffsetRange& range : ranges) {
+  for (const PairRange& range : ranges) {
     if (!placed_[at(range.other)]) continue;
     Bytes after = offsets_[at(range.other)] + range.after, before = offsets_[at(range.other)] + range.before;
     if (alignment > 1) {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "pricing/offset_ranges.hpp"
+#include "pricing/pair_ranges.hpp"
 
 namespace memplan {
 
@@ -26,7 +26,7 @@ struct PricedOffset {
 class PricedLayout {
  public:
   // `problem`, that of the ranges, and they outlive it. All buffers are placed at these offsets.
-  PricedLayout(const Problem& problem, OffsetRanges& ranges, std::span<const Bytes> offsets);
+  PricedLayout(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets);
 
   void put(Index i, Bytes offset) {
     offsets_[at(i)] = offset;
@@ -55,10 +55,10 @@ class PricedLayout {
     std::int64_t price;
   };
 
-  void look_at(Index i, std::span<const OffsetRange> ranges, bool forbidden, Bytes highest);
+  void look_at(Index i, std::span<const PairRange> ranges, bool forbidden, Bytes highest);
 
   const Problem& problem_;
-  OffsetRanges& ranges_;
+  PairRanges& ranges_;
   std::vector<Bytes> offsets_;  // and that of the ground
   std::vector<char> placed_;
   std::vector<End> ends_;

@@ -13,8 +13,8 @@
 #include "memplan/verify.hpp"
 #include "pricing/cores.hpp"
 #include "pricing/group_bound.hpp"
-#include "pricing/offset_ranges.hpp"
 #include "pricing/open_pairs.hpp"
+#include "pricing/pair_ranges.hpp"
 #include "pricing/price_search.hpp"
 #include "problem/fold.hpp"
 #include "problem/unbranched.hpp"
@@ -123,7 +123,7 @@ class Pricing {
   // Without a capacity nothing has to share: what pays goes elsewhere, at first as high as it takes.
   void apart(const Deadline& deadline) {
     deadline.check();
-    OffsetRanges ranges(flat(), open_.flat);
+    PairRanges ranges(flat(), open_.flat);
     PriceSearch search(flat(), ranges, fold_ ? fold_->folded(best_.offsets) : best_.offsets, room_for_all(flat()),
                        options_.seed);
     try {
@@ -155,7 +155,7 @@ class Pricing {
 
   void within(Bytes capacity, const Deadline& deadline) {
     deadline.check();
-    OffsetRanges ranges(flat(), open_.flat);
+    PairRanges ranges(flat(), open_.flat);
     PriceSearch search(flat(), ranges, fold_ ? fold_->folded(best_.offsets) : best_.offsets, capacity, options_.seed);
     Cores cores(problem_, open_.pairs, effort_.tries, options_.stop,
                 [&](std::vector<Bytes> offsets) { take(std::move(offsets), seconds_since(begin_)); });

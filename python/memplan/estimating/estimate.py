@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from ..calls import keywords, positional
 from ..importers import Network, captured
 from ..importers.torch import accepts
 from ..kinds import PLACED
@@ -121,10 +122,8 @@ def dry_run_of(
     """A step of a module without data; `how` are other options of `dry_run`."""
     from ..importers.torch.dry_run import dry_run
 
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got a {type(args).__qualname__}")
     how |= {"autocast": _dtype(autocast, device), "device": None if device == "cpu" else device}
-    return dry_run(source, tuple(args), dict(kwargs or {}), **how)
+    return dry_run(source, positional(args), keywords(kwargs), **how)
 
 
 def of_run(found: DryRun, device: str) -> Estimate:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from ..calls import keywords, positional
 from ..errors import SourceError
 from ..estimating.estimate import estimate, runs
 from ..estimating.result import Largest
@@ -215,10 +216,9 @@ class _Sized:
 
 def _bound(model: Any, args: Any, kwargs: Any) -> inspect.BoundArguments:
     """The arguments of a call by name."""
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got a {type(args).__qualname__}")
+    call = positional(args), keywords(kwargs)
     try:
-        return inspect.signature(model.forward).bind(*args, **dict(kwargs or {}))
+        return inspect.signature(model.forward).bind(*call[0], **call[1])
     except TypeError as error:
         takes = ", ".join(inspect.signature(model.forward).parameters)
         raise TypeError(f"args and kwargs must be those of {type(model).__name__}.forward({takes}): {error}") from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
+from ..calls import keywords, positional
 from ..importers.torch.private import require_tested, require_torch
 from ..plans.record import PlanRecord
 from .wrapper import Block, Pool
@@ -181,15 +182,12 @@ def capture_inductor(
     """
     if not callable(fn_or_module) or isinstance(fn_or_module, type):
         raise TypeError(f"fn_or_module must be a function or a torch.nn.Module, got {fn_or_module!r}")
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {type(args).__name__}")
-    if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise TypeError(f"kwargs must be a mapping from names to values, got {type(kwargs).__name__}")
+    call = positional(args), keywords(kwargs)
     require_torch("capture_inductor")
     require_tested("capture_inductor")
     from .compiled import compiled_wrappers
 
-    return compiled_wrappers(fn_or_module, args, kwargs or {}, train)
+    return compiled_wrappers(fn_or_module, *call, train)
 
 
 def _load(blocks: Sequence[Block | Pool]) -> int:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ..calls import keywords
 from ..options.checks import boolean
 from ..plans.record import PlanRecord
-from ..run.plans import by_engine, keywords, positional, program_of
+from ..run.plans import by_engine, inputs_of, program_of
 from ..run.program import Bound, Common, Run, aligned
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class MethodsArena:
         plan = self.plan[method]
         for option, value in (("check", check), ("views", views)):
             boolean(value, option)
-        call = positional(inputs, args), keywords(kwargs, "kwargs")
+        call = inputs_of(inputs, args), keywords(kwargs)
         given = keywords(weights, "weights")
         mine = {stays.name: stays.tensors[method] for stays in self.plan.shared if method in stays.tensors}
         there = _roots(plan, [names for name, names in mine.items() if name in self._there])

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ..calls import keywords, positional
 from ..importers import kind_of
 from ..options.checks import boolean
 from ..options.declaring import made
@@ -37,7 +38,7 @@ def run_plan(
         boolean(value, option)
     for option in ("train", "trust", "keep_gradients"):
         boolean(given[option], option)
-    call = positional(inputs, args), keywords(kwargs, "kwargs")
+    call = inputs_of(inputs, args), keywords(kwargs)
     if weights is not None:
         keywords(weights, "weights")
     if given["source"] is None:
@@ -177,21 +178,10 @@ def by_engine(plan: PlanRecord, engine: str) -> PlanRecord:
     return replace(plan, source=_by_engine(plan.source, engine))
 
 
-def positional(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
+def inputs_of(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
     """What a call has by position: ``run(x)`` or ``run(args=(x,))``."""
     if args is None:
         return tuple(inputs)
     if inputs:
         raise TypeError(f"give inputs as run(x) or run(args=(x,)), not both; got {len(inputs)} and args")
-    if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {type(args).__name__}")
-    return tuple(args)
-
-
-def keywords(value: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
-    """A mapping from names; TypeError for anything else."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return dict(value)
-    raise TypeError(f"{name} must be a mapping from names, got {type(value).__name__}")
+    return positional(args)

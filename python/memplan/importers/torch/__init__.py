@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ...calls import keywords, positional
 from ...errors import SourceError, UnsupportedError
 from .private import names_of_torch, require_torch, silenced
 
@@ -63,7 +64,7 @@ def import_torch(
     with its own dispatch, a symbolic size has no number, or the step of the optimizer cannot be traced.
     """
     require_torch(_WHAT)
-    call = _checked_args(args), _checked_kwargs(kwargs)
+    call = positional(args), keywords(kwargs)
     if optimizer is not None and not train:
         raise TypeError("option optimizer needs train=True: its step follows the backward pass")
     if keep_gradients and optimizer is None:
@@ -192,20 +193,6 @@ def _unwrapped(source: Any) -> Any:
     if isinstance(source, torch.nn.Module) and type(source).__name__ == "OptimizedModule":
         return source._orig_mod
     return source
-
-
-def _checked_args(args: object) -> tuple[Any, ...]:
-    if isinstance(args, (tuple, list)):
-        return tuple(args)
-    raise TypeError(f"args must be a tuple of the positional arguments, args=(x,), got {_kind_of(args)}")
-
-
-def _checked_kwargs(kwargs: object) -> dict[str, Any]:
-    if kwargs is None:
-        return {}
-    if isinstance(kwargs, Mapping) and all(isinstance(key, str) for key in kwargs):
-        return dict(kwargs)
-    raise TypeError(f"kwargs must be a mapping from the names of arguments to values, got {_kind_of(kwargs)}")
 
 
 def _kind_of(value: object) -> str:

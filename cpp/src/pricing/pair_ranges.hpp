@@ -1,4 +1,4 @@
-// OffsetRanges: at which differences of their offsets two buffers collide, or pay.
+// PairRanges: at which differences of their offsets two buffers collide, or pay.
 //
 //     offset ▲   ┌─────┐             i and j share bytes if the offset of i less that of j is in a range: between
 //            │ ┌─┴─┐ j │             -size of i and size of j, both excluded. If both are alive at a step, the range
@@ -29,22 +29,22 @@ struct PricedPair {
 };
 
 // A range of the differences between a buffer and another one; one without a price is forbidden.
-struct OffsetRange {
+struct PairRange {
   Index other;
   Bytes after, before;
   std::int64_t price;
 };
 
-class OffsetRanges {
+class PairRanges {
  public:
   // `problem` outlives it, and has no branches and distances. The two buffers of a pair are different.
-  OffsetRanges(const Problem& problem, std::vector<PricedPair> pairs);
+  PairRanges(const Problem& problem, std::vector<PricedPair> pairs);
 
   std::span<const PricedPair> pairs() const { return pairs_; }
   // Where buffer i pays, and to whom.
-  std::span<const OffsetRange> priced(Index i) const;
+  std::span<const PairRange> priced(Index i) const;
   // The ranges that others forbid to buffer i, which has bytes; valid until the next call.
-  std::span<const OffsetRange> forbidden(Index i);
+  std::span<const PairRange> forbidden(Index i);
   // The buffer that stands for what is reserved.
   Index ground() const { return problem_.count(); }
   // Buffers by birth; birth_of(i) is the position of i in that row.
@@ -55,17 +55,17 @@ class OffsetRanges {
   std::int64_t paid(std::span<const Bytes> offsets) const;
 
  private:
-  void collect(Index i, std::vector<OffsetRange>& found) const;
+  void collect(Index i, std::vector<PairRange>& found) const;
 
   const Problem& problem_;
   std::vector<PricedPair> pairs_;
   std::vector<std::size_t> priced_start_;  // per buffer, and one more
-  std::vector<OffsetRange> priced_;
+  std::vector<PairRange> priced_;
   std::vector<Index> by_birth_;
   std::vector<std::size_t> birth_of_;
   std::vector<Step> births_;  // of by_birth_
   MaxTree deaths_;            // of by_birth_, from the first birth on
-  std::vector<std::vector<OffsetRange>> forbidden_;
+  std::vector<std::vector<PairRange>> forbidden_;
   std::vector<bool> known_;
   std::size_t kept_ = 0;  // ranges in there
 };

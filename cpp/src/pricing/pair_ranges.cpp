@@ -1,4 +1,4 @@
-#include "pricing/offset_ranges.hpp"
+#include "pricing/pair_ranges.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -26,7 +26,7 @@ std::vector<Bytes> deaths_in(const Problem& problem, std::span<const Index> orde
 
 }  // namespace
 
-OffsetRanges::OffsetRanges(const Problem& problem, std::vector<PricedPair> pairs)
+PairRanges::PairRanges(const Problem& problem, std::vector<PricedPair> pairs)
     : problem_(problem),
       pairs_(std::move(pairs)),
       priced_start_(at(problem.count()) + 1, 0),
@@ -52,15 +52,15 @@ OffsetRanges::OffsetRanges(const Problem& problem, std::vector<PricedPair> pairs
   }
 }
 
-std::span<const OffsetRange> OffsetRanges::priced(Index i) const {
+std::span<const PairRange> PairRanges::priced(Index i) const {
   const std::size_t begin = priced_start_[at(i)];
   return std::span(priced_).subspan(begin, priced_start_[at(i) + 1] - begin);
 }
 
-std::span<const OffsetRange> OffsetRanges::forbidden(Index i) {
+std::span<const PairRange> PairRanges::forbidden(Index i) {
   if (!known_[at(i)]) {
     if (kept_ > kMostRangesKept) {
-      for (std::vector<OffsetRange>& list : forbidden_) std::vector<OffsetRange>().swap(list);
+      for (std::vector<PairRange>& list : forbidden_) std::vector<PairRange>().swap(list);
       known_.assign(known_.size(), false);
       kept_ = 0;
     }
@@ -71,7 +71,7 @@ std::span<const OffsetRange> OffsetRanges::forbidden(Index i) {
   return forbidden_[at(i)];
 }
 
-void OffsetRanges::collect(Index i, std::vector<OffsetRange>& found) const {
+void PairRanges::collect(Index i, std::vector<PairRange>& found) const {
   const Step begin = births_.front();
   const auto born_later = std::lower_bound(births_.begin(), births_.end(), problem_.last(i)) - births_.begin();
   for (std::size_t k = 0;; ++k) {
@@ -97,7 +97,7 @@ void OffsetRanges::collect(Index i, std::vector<OffsetRange>& found) const {
     });
 }
 
-std::int64_t OffsetRanges::paid(std::span<const Bytes> offsets) const {
+std::int64_t PairRanges::paid(std::span<const Bytes> offsets) const {
   std::int64_t sum = 0;
   for (const PricedPair& pair : pairs_)
     if (pays(pair, offsets)) sum += pair.price;
