@@ -20,7 +20,7 @@ PACKAGE = ROOT / "python" / "memplan"
 
 # The floors of the package, from the ground: what is in a module or folder imports from it and from those before it.
 FLOORS = (
-    *("text", "errors", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
+    *("text", "errors", "calls", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
     *("planning", "options", "proofs", "plans", "importers", "solving", "verifying", "draw", "export"),
     *("estimating", "inductor", "run", "fitting", "explaining", "diffs", "facade"),
     *("ranges", "comparing", "methods", "api", "cli"),

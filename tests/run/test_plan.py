@@ -57,7 +57,7 @@ def test_plans_without_a_network() -> None:
         ({"args": [], "inputs": (1,)}, r"run\(x\) or run\(args=\(x,\)\), not both; got 1 and args"),
         ({"args": torch.ones(1)}, "args must be a tuple of the positional arguments"),
         ({"kwargs": [1]}, "kwargs must be a mapping from names to values, got list"),
-        ({"weights": {1: 2}}, "weights must be a mapping from names, got dict"),
+        ({"weights": {1: 2}}, "weights must be a mapping from names to values, got dict"),
         ({"train": True}, "option train goes with source="),
         ({"source": NETWORK}, "source must be a network of torch or ONNX, or a path to one, got a source of kind dict"),
     ],
