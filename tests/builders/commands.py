@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from builders.paths import DATA
 from memplan import cli
 
@@ -18,6 +20,15 @@ def run(*arguments: object) -> int:
         return cli.main([str(argument) for argument in arguments])
     except SystemExit as stop:
         return int(stop.code or 0)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line with which a command is refused."""
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("memplan: error: ")
+    return err
 
 
 def shell(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

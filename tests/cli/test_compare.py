@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import memplan
-from builders.commands import LIFETIMES, run, shell
+from builders.commands import LIFETIMES, refused, run, shell
 from memplan.cli.values import names_with_parameters
 
 PLANNERS = ["auto", "naive", "xla_heap:order=spatial,fit=lowest"]
@@ -128,14 +128,10 @@ def test_a_resumed_source_alone_is_a_table_too(small: Path, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.csv"], "missing.csv: No such file or directory"),
         ([LIFETIMES, "missing.csv"], "missing.csv: No such file or directory"),
         ([LIFETIMES, "--planners", "auto,nope"], "got 'nope'"),
-        ([LIFETIMES, "--planners", "beam:j=3"], "'beam' takes NAME=VALUE for k, got 'j=3'"),
         ([LIFETIMES, LIFETIMES], "two sources are called 'A.1048576'"),
         ([LIFETIMES, "--csv", LIFETIMES], "is named twice"),
-        ([LIFETIMES, "--csv", "no/folder.csv"], "the folder no does not exist"),
-        ([LIFETIMES, "--plot", "c.txt"], "--plot takes a file that ends in .png, .svg or .pdf, got c.txt"),
         ([LIFETIMES, "--jobs", "0"], "--jobs: must be from 1 to 1024, got '0'"),
         ([LIFETIMES, "--resume", LIFETIMES], "is named twice"),
         ([], "SOURCE"),
@@ -143,12 +139,7 @@ def test_a_resumed_source_alone_is_a_table_too(small: Path, tmp_path: Path, caps
     ids=str,
 )
 def test_errors_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("compare", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("memplan: error: ")
-    assert message in err
+    assert message in refused(capsys, "compare", *arguments)
 
 
 def test_help_has_examples_and_says_how_planners_are_separated(capsys: pytest.CaptureFixture[str]) -> None:

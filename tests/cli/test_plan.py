@@ -11,7 +11,7 @@ import pytest
 
 import memplan
 from builders import graphs
-from builders.commands import LIFETIMES, run, shell
+from builders.commands import LIFETIMES, refused, run, shell
 from builders.interrupting import FOREVER
 
 PLANNERS = [row.name for row in memplan.planners()]
@@ -200,31 +200,22 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
     [
         (["missing.csv"], "missing.csv: No such file or directory"),
         (["model.txt"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle, got 'model.txt'"),
-        (["model"], "a path must end in .onnx, .tflite, .json, .csv, .pt2 or .pickle"),
         (["example:nothing"], "there is no example 'nothing'; there are gpt2_infer"),
         (
             [LIFETIMES, "--dims", "batch"],
             "--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got 'batch'",
         ),
-        ([LIFETIMES, "--dims", "batch=x"], "got 'batch=x'"),
         ([LIFETIMES, "--dims", "=8"], "got '=8'"),
         ([LIFETIMES, "--dims", "batch=8"], "option dims does not apply to a source of kind .csv"),
-        ([LIFETIMES, "--train"], "option train does not apply to a source of kind .csv"),
         (["example:resnet50_infer", "--inclusive"], "option inclusive does not apply to a source of kind example"),
         (["example:resnet50_infer", "--place", "params"], "--place: must hold kinds among input, weight"),
         ([LIFETIMES, "--planner", "magic"], "--planner: must be one of auto, naive, first_fit"),
-        ([LIFETIMES, "--planner", "naive:k=1"], "planner 'naive' takes no parameters, got 'k=1'"),
         ([LIFETIMES, "--planner", "beam:k=x"], "parameter k must be an integer in [1, 1048576], got 'x'"),
-        ([LIFETIMES, "--planner", "beam:k=16,"], "planner 'beam' takes NAME=VALUE for k, got ''"),
-        ([LIFETIMES, "--planner", "naive:,"], "planner 'naive' takes no parameters, got ''"),
-        ([LIFETIMES, "--planner", "beam:width=3"], "planner 'beam' takes NAME=VALUE for k, got 'width=3'"),
         ([LIFETIMES, "--planner", ""], "--planner: must be one of auto"),
         ([LIFETIMES, "--donate", "x"], "option donate applies to graphs"),
-        ([LIFETIMES, "--disable-inplace-ops", "Add"], "option disable_inplace_ops applies to graphs"),
         (["example:resnet50_infer", "--donate", "nothing"], "donate must name graph inputs, got 'nothing'"),
         ([LIFETIMES, "--alignment", "0"], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", "x"], "--alignment"),
-        ([LIFETIMES, "--alignment", str(2**63)], "--alignment: must be >= 1"),
         ([LIFETIMES, "--alignment", str(2**62)], "add up to at most 2^63 - 1 bytes"),
         ([LIFETIMES, "--time-limit", "0"], "--time-limit: must be > 0 seconds, got 0.0"),
         ([LIFETIMES, "--threads", "0"], "--threads: must be >= 1"),
@@ -232,7 +223,6 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
         ([LIFETIMES, "--seed", "-1"], "--seed: must"),
         ([LIFETIMES, "--plot", "plan.gif"], "--plot takes a file that ends in .png, .svg or .pdf, got plan.gif"),
         ([LIFETIMES, "--csv", "missing/plan.csv"], "missing/plan.csv: the folder missing does not exist"),
-        ([LIFETIMES, "--layout", "missing/plan.txt"], "missing/plan.txt: the folder missing does not exist"),
         ([LIFETIMES, "--csv", "."], "."),
         ([LIFETIMES, "--nonsense"], "--nonsense"),
         ([], "SOURCE"),
@@ -247,11 +237,7 @@ def test_plan_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run("plan", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("memplan: error: ")
+    err = refused(capsys, "plan", *arguments)
     assert message in err
     assert "incompatible function arguments" not in err
     assert not list(tmp_path.iterdir())
@@ -278,27 +264,13 @@ def test_plan_errors_are_one_line(
         ("l.csv", "id,lower,upper,size\na,0,x,1\n", "l.csv: line 2, column 3: last must be an integer, got 'x'"),
         ("l.csv", "", "l.csv: line 1: expected a header"),
     ],
-    ids=[
-        "cut json",
-        "plan",
-        "list",
-        "empty dict",
-        "deep json",
-        "long number",
-        "surrogate",
-        "csv",
-        "empty csv",
-    ],
+    ids=range(9),
 )
 def test_bad_files_are_one_line(
     name: str, text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert run("plan", tmp_path / name) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("memplan: error: ")
-    assert message in err
+    assert message in refused(capsys, "plan", tmp_path / name)
 
 
 @pytest.mark.parametrize(("name", "package"), [("l.csv", "numpy"), ("m.onnx", "onnx"), ("m.pt2", "torch")])

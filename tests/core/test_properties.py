@@ -16,10 +16,10 @@ from builders.strategies import BOUNDED, columns, graph_dicts, places, shaped_pr
 from memplan import _core
 from memplan.kinds import KINDS
 from oracles import plain as oracle
+from oracles.reference import Columns
 
 pytestmark = pytest.mark.no_cover
 
-Columns = tuple[list[int], list[int], list[int], list[int]]
 PLANNERS = st.sampled_from(NAMES)
 
 

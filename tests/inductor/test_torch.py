@@ -38,8 +38,9 @@ from torch._inductor.codegen.segmented_tree import SegmentedTree
 from torch._inductor.utils import run_and_get_code
 from torch._inductor.virtualized import V
 
+from oracles.reference import Columns
+
 RULES = ("always", "below_peak")
-Columns = tuple[list[int], list[int], list[int], list[int]]
 Takeovers = dict[str, str]  # who takes the block, and from whom
 plan_lines = wrapper.PythonWrapperCodegen.memory_plan_reuse
 

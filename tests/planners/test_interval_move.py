@@ -9,12 +9,7 @@ from hypothesis import example, given
 
 import memplan
 from builders.strategies import BOUNDED, columns
-
-Columns = tuple[list[int], list[int], list[int], list[int]]
-
-
-def align_up(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
+from oracles.reference import Columns, align_up
 
 
 class Reference:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import memplan
 from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns
 
-Columns = tuple[list[int], list[int], list[int], list[int]]
 Pairs = set[tuple[int, int]]
 
 

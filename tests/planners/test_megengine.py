@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import memplan
 from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns
 
-Columns = tuple[list[int], list[int], list[int], list[int]]
 Part = tuple[int, int, int, int, int]  # buffer, begin, end, first, last
 
 

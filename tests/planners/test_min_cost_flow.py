@@ -11,8 +11,7 @@ from hypothesis import example, given
 
 import memplan
 from builders.strategies import BOUNDED, columns
-
-Columns = tuple[list[int], list[int], list[int], list[int]]
+from oracles.reference import Columns
 
 
 def least_cost(problem: Columns) -> int:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import memplan
 from builders.paths import DATA
 from builders.strategies import BOUNDED, columns
+from oracles.reference import Columns, align_up
 
-Columns = tuple[list[int], list[int], list[int], list[int]]
 Pairs = set[tuple[int, int]]
 
 Gap = tuple[int, int]  # begin, and what it has beyond the bytes asked for
@@ -24,10 +24,6 @@ FITS: list[Callable[[Gap], tuple[int, int]]] = [
 ]
 ORDERS = [(0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)]  # factors of conflicts and index
 ENDLESS = 2**70
-
-
-def align_up(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
 
 
 class Plain:

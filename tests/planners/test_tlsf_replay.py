@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 import memplan
 from builders.strategies import BOUNDED, columns
-
-Columns = tuple[list[int], list[int], list[int], list[int]]
-
-
-def round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
+from oracles.reference import Columns, align_up
 
 
 class Arena:
@@ -31,11 +26,11 @@ class Arena:
 
     def take(self, size: int, alignment: int) -> int:
         wanted = size + alignment - 1
-        wanted = self.class_of(round_up(wanted, self.width(wanted)))
+        wanted = self.class_of(align_up(wanted, self.width(wanted)))
         fitting = [block for block in self.free if self.class_of(block[1]) >= wanted]
         start, length = min(fitting, key=lambda block: self.class_of(block[1]))  # the first made of the lowest class
         self.free.remove((start, length))
-        begin = round_up(start, alignment)
+        begin = align_up(start, alignment)
         pieces = [(start, begin - start), (begin + size, start + length - begin - size)]
         self.free += [piece for piece in pieces if piece[1]]
         return begin
@@ -50,7 +45,7 @@ class Arena:
 
 def replay(problem: Columns, block: int = 1, splits: int = 32) -> list[int]:
     size, first, last, alignment = problem
-    asked = [round_up(s, block) for s in size]
+    asked = [align_up(s, block) for s in size]
     births = sorted((i for i in range(len(size)) if size[i]), key=lambda i: first[i])
     arena = Arena(2 * sum(asked[i] + alignment[i] - 1 for i in births), splits)
     offsets = [0] * len(size)

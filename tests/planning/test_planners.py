@@ -10,13 +10,10 @@ from hypothesis import example, given
 import memplan
 from builders.paths import TESTS
 from builders.strategies import BOUNDED, columns
+from oracles import reference
+from oracles.reference import Columns, align_up
 
-Columns = tuple[list[int], list[int], list[int], list[int]]
 Blocks = list[tuple[int, int]]  # free [begin, end), by address, no two touching
-
-
-def align_up(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
 
 
 def lowest(fitting: Blocks) -> tuple[int, int]:
@@ -63,26 +60,8 @@ def free_blocks(used: Blocks, top: int) -> Blocks:
 
 def greedy_by_size(problem: Columns) -> list[int]:
     """The largest first; every gap below, between and above what is alive with it, the tightest that fits."""
-    size, first, last, alignment = problem
-    offsets, placed = [0] * len(size), []
-    for i in sorted((i for i in range(len(size)) if size[i] > 0), key=lambda i: (-size[i], first[i], i)):
-        alive = [j for j in placed if first[j] < last[i] and first[i] < last[j]]
-        used = [(offsets[j], offsets[j] + size[j]) for j in alive]
-        top = max((end for _, end in merged(used)), default=0)
-        fitting = [(b, e) for b, e in free_blocks(merged(used), top) if align_up(b, alignment[i]) + size[i] <= e]
-        offsets[i] = align_up(tightest(fitting)[0] if fitting else top, alignment[i])
-        placed.append(i)
-    return offsets
-
-
-def merged(used: Blocks) -> Blocks:
-    result: Blocks = []
-    for begin, end in sorted(used):
-        if result and begin <= result[-1][1]:
-            result[-1] = (result[-1][0], max(result[-1][1], end))
-        else:
-            result.append((begin, end))
-    return result
+    order = sorted(reference.with_bytes(problem), key=lambda i: (-problem[0][i], problem[1][i], i))
+    return reference.place(problem, order, reference.tightest)
 
 
 def naive(problem: Columns) -> list[int]:
@@ -124,8 +103,8 @@ def test_same_offsets_as_the_reference(planner: str, problem: Columns) -> None:
 @given(columns(max_buffers=60, alignments=(1,)))
 @BOUNDED
 def test_same_offsets_without_alignment(problem: Columns) -> None:
-    for planner, reference in REFERENCES.items():
-        assert memplan.plan(memplan.Problem(*problem), planner).offsets.tolist() == reference(problem)
+    for planner, expected in REFERENCES.items():
+        assert memplan.plan(memplan.Problem(*problem), planner).offsets.tolist() == expected(problem)
 
 
 @given(columns())
