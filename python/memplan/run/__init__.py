@@ -15,6 +15,7 @@ _DOORS: dict[str, str] = {
     "CompiledPlan": "inductor.compiled",
     "MethodsArena": ".methods.running",
     "Offload": "eager.offloading",
+    "PlannedStep": "eager.planned",
     "Program": "program",
     "Run": "program",
     "UpdatesAsYouGo": "eager.updating",
@@ -22,6 +23,7 @@ _DOORS: dict[str, str] = {
     "checkpoint": "eager.checkpointing",
     "clear_compiled_plans": "inductor.compiled",
     "offload": "eager.offloading",
+    "planned": "eager.planned",
     "update_as_you_go": "eager.updating",
 }  # a public name -> the module below that has it
 _RUNTIMES = ("cuda_unproven", "executorch")  # packages below with names of their own

@@ -28,7 +28,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self._c = ctypes.CDLL(str(path))
         self._c.memplan_error.restype = ctypes.c_char_p
-        for name in ("recorded", "ticks", "recording", "arena", "arenas"):
+        for name in ("recorded", "ticks", "recording", "arena", "arenas", "watched"):
             getattr(self._c, f"memplan_{name}").restype = ctypes.c_int64
         self._tell: Any = None  # what C may call as long as it is here
         self.busy = ""  # what it is doing
@@ -90,6 +90,14 @@ class Library:
     def arenas(self) -> int:
         """How many arenas have memory."""
         return int(self._c.memplan_arenas())
+
+    def watch(self) -> None:
+        """Begin to look at what the process holds; not on GPUs."""
+        self._c.memplan_watch()
+
+    def watched(self) -> int:
+        """End it: bytes of anonymous memory that were seen at most; 0 where it is not known."""
+        return int(self._c.memplan_watched())
 
     def _callback(self, tell: Callable[[int], object] | None) -> Any:
         self._tell = None if tell is None else _Callback(tell)

@@ -30,6 +30,7 @@ void free_any(void* pointer) {
 class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {
+    held().before(size);
     if (void* pointer = session().take(size)) {
       c10::profiledCPUMemoryReporter().New(pointer, size);
       return {pointer, pointer, &free_any, c10::Device(c10::DeviceType::CPU)};

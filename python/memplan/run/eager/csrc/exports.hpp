@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 
+#include "held.hpp"
 #include "session.hpp"
 
 #if defined(_WIN32)
@@ -136,3 +137,9 @@ MEMPLAN_EXPORT void memplan_report(std::int64_t arena, std::int64_t* out) {
 
 // How many arenas have memory: those that were not released, or in which something is alive.
 MEMPLAN_EXPORT std::int64_t memplan_arenas() { return static_cast<std::int64_t>(memplan::run::session().arenas()); }
+
+// Begin to look at what the process holds.
+MEMPLAN_EXPORT void memplan_watch() { memplan::run::held().begin(); }
+
+// End it; the most that was seen, in bytes; 0 where it is not known.
+MEMPLAN_EXPORT std::int64_t memplan_watched() { return memplan::run::held().end(); }
