@@ -15,7 +15,8 @@ from ...importers.tape import COLUMNS, Tape
 from .build import built
 
 FIGURES = (
-    *("steps", "served", "moved", "outside", "missed", "used", "peak", "live", "outside_bytes", "outside_peak"),
+    *("steps", "served", "moved", "outside", "missed", "missed_bytes", "used", "peak", "live"),
+    *("outside_bytes", "outside_peak"),
     *("reason", "step", "track", "thread", "number", "expected", "got"),
 )
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)

@@ -24,6 +24,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Shapes = tuple[Any, ...]
 MOST_PLANS = 8  # of one arena: steps of further shapes are served by these
+MUCH = (
+    0.01  # of the arena's bytes: what two calls of a shape may miss, one after the other, without a plan of their own
+)
 
 
 class PlannedStep(Generic[P, R]):
@@ -40,8 +43,9 @@ class PlannedStep(Generic[P, R]):
 
     def __init__(self, step: Callable[P, R], warmup: int, planner: str, quiet: bool) -> None:
         self._step, self._warmup, self._planner, self._quiet = step, warmup, planner, quiet
-        self._seen: dict[Shapes, int] = {}  # plain calls so far
-        self._missed: dict[Shapes, int] = {}  # served calls that missed, one after another
+        self._seen: dict[Shapes, int] = {}  # calls that were not recorded
+        self._misses: dict[Shapes, int] = {}  # served calls that missed much, one after another
+        self._report: Report | None = None  # of the last arena
         self._open: _Recording | None = None
         self._lock = threading.Lock()
         self.plans: dict[Shapes, PlanRecord] = {}
@@ -64,11 +68,13 @@ class PlannedStep(Generic[P, R]):
 
     def report(self) -> Report | None:
         """What came of the served steps; None before the first."""
-        return None if self.arena is None else self.arena.report()
+        return self._report if self.arena is None else self.arena.report()
 
     def forget(self) -> None:
         """Give the arena back, and plan anew from the next call on."""
-        self._seen, self._missed, self.plans, self.arena = {}, {}, {}, None
+        if self._open is not None:
+            self._open.end()
+        self._seen, self._misses, self.plans, self.arena, self._report, self._open = {}, {}, {}, None, None, None
 
     def _run(self, shapes: Shapes, step: Callable[[], R]) -> R:
         from .library import cpu
@@ -77,18 +83,18 @@ class PlannedStep(Generic[P, R]):
             return step()
         if self._open is not None:
             return self._record(shapes, step)
-        if self._wants_a_tape(shapes):
-            self._seen[shapes] = self._seen.get(shapes, 0) + 1
-            if self._seen[shapes] <= self._warmup:
-                return step()
-            self.arena = None  # nothing of it is needed while a step is recorded
-            return self._record(shapes, step)
-        return self._serve(shapes, step)
+        seen = self._seen[shapes] = self._seen.get(shapes, 0) + 1
+        if not self._wants_a_tape(shapes):
+            return self._serve(shapes, step)
+        if seen <= self._warmup:
+            return step()
+        self._report, self.arena = self.report(), None  # a step that is recorded needs no arena
+        return self._record(shapes, step)
 
     def _wants_a_tape(self, shapes: Shapes) -> bool:
         if shapes in self.plans or len(self.plans) >= MOST_PLANS:
             return False
-        return self.arena is None or self._missed.get(shapes, 0) > 1
+        return not self.plans or self._misses.get(shapes, 0) > 1
 
     def _record(self, shapes: Shapes, step: Callable[[], R]) -> R:
         """Two calls are recorded: the second says when memory dies that the first one leaves."""
@@ -113,14 +119,14 @@ class PlannedStep(Generic[P, R]):
         self.plans[recording.shapes] = plan(recording.end(), self._planner)
         self.arena = arena(list(self.plans.values()))
         self.held = (recording.held, 0)
-        self._missed.clear()
+        self._misses.clear()
 
     def _serve(self, shapes: Shapes, step: Callable[[], R]) -> R:
         from .library import cpu
 
         if self.arena is None:
             self.arena = arena(list(self.plans.values()))
-        before = self.arena.report().missed
+        before = self.arena.report().missed_bytes
         first = self.held[1] == 0
         if first:
             cpu().watch()
@@ -132,8 +138,8 @@ class PlannedStep(Generic[P, R]):
         finally:
             if first:
                 self.held = (self.held[0], cpu().watched() or -1)
-        missed = self.arena.report().missed - before
-        self._missed[shapes] = self._missed.get(shapes, 0) + 1 if missed else 0
+        missed = self.arena.report().missed_bytes - before
+        self._misses[shapes] = self._misses.get(shapes, 0) + 1 if missed > MUCH * self.arena.bytes else 0
         if first and not self._quiet:
             self._quiet = True  # once
             print(self._said(), file=sys.stderr)
@@ -141,7 +147,8 @@ class PlannedStep(Generic[P, R]):
 
     def _said(self) -> str:
         assert self.arena is not None
-        text = f"memplan: {getattr(self._step, '__name__', 'the step')} runs in an arena of {format_bytes(self.arena.bytes)}"
+        name = getattr(self._step, "__name__", "the step")
+        text = f"memplan: {name} runs in an arena of {format_bytes(self.arena.bytes)}"
         before, now = self.held
         if before > 0 and now > 0:
             text += f"; the process held {format_bytes(before)} at most in a step before, and {format_bytes(now)} now"

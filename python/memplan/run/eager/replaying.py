@@ -99,6 +99,7 @@ class Arena:
             moved=found["moved"],
             outside=found["outside"],
             missed=found["missed"],
+            missed_bytes=found["missed_bytes"],
             arena_bytes=self.bytes,
             arena_peak=found["peak"],
             outside_peak=found["outside_peak"],

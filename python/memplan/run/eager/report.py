@@ -75,6 +75,8 @@ class Report:
         Allocations that lie outside because they outlive their step: on the tape, or in a step that was served before.
     missed : int
         Allocations that got their memory from the general allocator, because the step differed from the tape.
+    missed_bytes : int
+        Bytes that they asked for, in all steps together.
     arena_bytes : int
         Bytes of the arena.
     arena_peak : int
@@ -93,6 +95,7 @@ class Report:
     moved: int
     outside: int
     missed: int
+    missed_bytes: int
     arena_bytes: int
     arena_peak: int
     outside_peak: int

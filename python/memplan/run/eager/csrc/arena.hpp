@@ -53,6 +53,7 @@ struct Counts {
   std::int64_t moved = 0;    // those of them that lie elsewhere than planned
   std::int64_t outside = 0;  // those that outlive their step, and so lie outside
   std::int64_t missed = 0;   // those that lie outside though the plan has a place for them, or knows nothing of them
+  Bytes missed_bytes = 0;    // what those asked for
   Bytes used = 0, peak = 0;  // bytes of the arena in use: now, and at most
 };
 
@@ -164,7 +165,7 @@ class Arena {
     }
     if (size <= slot.size && fits(slot, size)) return serve(slot, slot.offset, size);
     const Bytes offset = size < kSmall ? -1 : tightest_gap(slot, size);
-    if (offset < 0) return miss();
+    if (offset < 0) return miss(size);
     ++counts_.moved;
     return serve(slot, offset, size);
   }
@@ -217,14 +218,15 @@ class Arena {
     return base_ + static_cast<Address>(offset);
   }
 
-  Address miss() {
+  Address miss(Bytes size) {
     ++counts_.missed;
+    counts_.missed_bytes += size;
     return 0;
   }
 
   Address missed(Reason reason, std::size_t which, std::size_t number, Bytes expected, Bytes got) {
     note(reason, which, number, expected, got);
-    return miss();
+    return miss(got);
   }
 
   void note(Reason reason, std::size_t which, std::size_t number, Bytes expected, Bytes got) {

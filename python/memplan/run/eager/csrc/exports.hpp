@@ -115,23 +115,12 @@ MEMPLAN_EXPORT void memplan_release(std::int64_t arena) { memplan::run::session(
 // The figures of an arena, in the order in which Python names them.
 MEMPLAN_EXPORT void memplan_report(std::int64_t arena, std::int64_t* out) {
   const auto [counts, differs, live, outside, outside_peak] = memplan::run::session().report(arena);
-  const std::int64_t figures[] = {counts.steps,
-                                  counts.served,
-                                  counts.moved,
-                                  counts.outside,
-                                  counts.missed,
-                                  counts.used,
-                                  counts.peak,
-                                  live,
-                                  outside,
-                                  outside_peak,
-                                  static_cast<std::int64_t>(differs.reason),
-                                  differs.step,
-                                  differs.track,
-                                  differs.thread,
-                                  differs.number,
-                                  differs.expected,
-                                  differs.got};
+  const std::int64_t figures[] = {counts.steps,   counts.served,    counts.moved,
+                                  counts.outside, counts.missed,    counts.missed_bytes,
+                                  counts.used,    counts.peak,      live,
+                                  outside,        outside_peak,     static_cast<std::int64_t>(differs.reason),
+                                  differs.step,   differs.track,    differs.thread,
+                                  differs.number, differs.expected, differs.got};
   std::copy(std::begin(figures), std::end(figures), out);
 }
 
