@@ -59,7 +59,10 @@ class Run:
     ops : int
         Ops that were run; views are none.
     copied : int
-        Ops that computed outside of the arena, and whose results were copied into it.
+        Ops that computed outside of the places of their results, which were copied there.
+    outside : int or None
+        Bytes that kernels of torch took from outside of the arena, at most at one time, for what is no tensor of the
+        graph. None where it is not known.
     """
 
     outputs: Any
@@ -68,6 +71,7 @@ class Run:
     arena_bytes: int = 0
     ops: int = 0
     copied: int = 0
+    outside: int | None = None
 
 
 class Bound(Protocol):

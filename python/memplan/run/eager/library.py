@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,16 @@ class Library:
     def end(self) -> None:
         self._c.memplan_uninstall()
         self.busy = ""
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        """In torch's place, beside whatever else goes on; False if another allocator stays there."""
+        there = bool(self._c.memplan_install())
+        try:
+            yield there
+        finally:
+            if there:
+                self._c.memplan_uninstall()
 
     def record(self, tell: Callable[[int], object] | None) -> None:
         self._c.memplan_record(self._callback(tell))
@@ -91,6 +102,14 @@ class Library:
     def arenas(self) -> int:
         """How many arenas have memory."""
         return int(self._c.memplan_arenas())
+
+    def offering(self) -> tuple[Callable[[int], None], Callable[[int], int], Callable[[int], None]]:
+        """memplan_offer, memplan_number_of and memplan_offered, as csrc/cpu.cpp has them, with addresses as numbers."""
+        offer, number_of, offered = self._c.memplan_offer, self._c.memplan_number_of, self._c.memplan_offered
+        for function in (offer, offered):
+            function.argtypes, function.restype = [ctypes.c_void_p], None
+        number_of.argtypes, number_of.restype = [ctypes.c_int64], ctypes.c_int64
+        return offer, number_of, offered
 
     def watch(self) -> None:
         """Begin to look at what the process holds; not on GPUs."""

@@ -46,10 +46,17 @@ _COPIES = {_aten.clone.default, _aten._to_copy.default, *LIFTS}  # their first a
 
 
 class Instruction(NamedTuple):
-    """What a call does to memory. `copied`: it computes elsewhere, and copies into its place."""
+    """What a call does to memory.
 
-    run: Callable[[], object]
-    copied: bool
+    `copies`: it may compute elsewhere and copy into its place; then `run` gives whether it did, and is told by `seen`
+    where each of the results was made. `results`: where they may be made instead, if their kernel gets memory there.
+    `keeps`: its kernel may keep memory past the call.
+    """
+
+    run: Callable[..., object]
+    copies: bool = False
+    results: tuple[Tensor, ...] = ()
+    keeps: bool = False
 
 
 def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
@@ -60,9 +67,18 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
     if call.number is None and not call.writes and not any(call.fresh):
         return None  # views of what is there
     func = call.function
+    made = _instruction(call, memory, numbers)
+    is_aten = isinstance(func, torch._ops.OpOverload) and func.namespace == "aten"
+    return made if made is None or is_aten else made._replace(results=(), keeps=True)
+
+
+def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
+    func = call.function
     if isinstance(func, torch._ops.OpOverload) and not _is_composite(func) and not _has_numbers(call):
         return _operator(call, func, memory, numbers)
-    return Instruction(_composite(call, memory, numbers), any(call.fresh))
+    meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
+    results = () if meets else _in_arena(call, memory)
+    return Instruction(_composite(call, memory, numbers), any(call.fresh), results)
 
 
 def _operator(
@@ -72,31 +88,32 @@ def _operator(
         return None
     args, kwargs = with_tensors((call.args, dict(call.kwargs)), memory.tensor)
     if not any(call.fresh):
-        return Instruction(_calling(func, args, kwargs, numbers), False)
+        return Instruction(_calling(func, args, kwargs, numbers))
     outputs = [memory.tensor(view) for view in call.outputs]
     if func in _FILLED:
         value = _FILLED[func]
-        return Instruction(lambda: outputs[0].fill_(value), False)
+        return Instruction(lambda: outputs[0].fill_(value))
     if func in _COPIES and call.inputs and _same_bytes(memory, call.inputs[0], call.outputs[0]):
         return None
     meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
     if func in _COPIES and not meets:
         source = args[0]
-        return Instruction(lambda: outputs[0].copy_(source), False)
+        return Instruction(lambda: outputs[0].copy_(source))
     if func in JOINS and meets and memory.span(call.outputs[0]) is not None:
         return _join(call, func, memory)
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
     straight = not meets or _over_itself(call, func, memory)
     if func in _WRITERS and straight:
-        return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers), False)
+        return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers))
     if out is not None and straight:
         taken = {argument.name for argument in out._schema.arguments}
         names = [argument.name for argument in out._schema.arguments if argument.is_out]
         if len(names) == len(outputs):
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
-            return Instruction(_calling(out, args, given, numbers), False)
-    return Instruction(_copying(_calling(func, args, kwargs, numbers), call, outputs, flat_tensors), True)
+            return Instruction(_calling(out, args, given, numbers))
+    run = _copying(_calling(func, args, kwargs, numbers), call, memory, flat_tensors)
+    return Instruction(run, True, _in_arena(call, memory) if straight else ())
 
 
 def _calling(
@@ -132,8 +149,13 @@ def _join(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Inst
             copies.append((place, part))
             outside = outside and not _overlap(memory, view, call.outputs[0])
     if outside:
-        return Instruction(lambda: _copy_all(copies), False)
-    return Instruction(lambda: _copy_all([(place, part.clone()) for place, part in copies]), True)
+        return Instruction(lambda: _copy_all(copies))
+
+    def run(seen: object = None) -> bool:
+        _copy_all([(place, part.clone()) for place, part in copies])
+        return True
+
+    return Instruction(run, True)
 
 
 def _is_in(place: Tensor, part: Tensor) -> bool:
@@ -146,9 +168,8 @@ def _copy_all(copies: Sequence[tuple[Tensor, Tensor]]) -> None:
         place.copy_(part)
 
 
-def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Callable[[], None]:
+def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Callable[..., object]:
     """A call of any function: it gets tensors of its own, as it may change their sizes, and numbers as they are now."""
-    outputs = [memory.tensor(view) for view in call.outputs]
 
     def tensor(view: View) -> Tensor:
         return memory.tensor(view).detach().requires_grad_(view in call.leaves)
@@ -167,20 +188,35 @@ def _composite(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Cal
             numbers[id(number)] = compute()
 
         return read
-    return _copying(compute, call, outputs, lambda result: (tensor for _, tensor in tensors_in(result)))
+    return _copying(compute, call, memory, lambda result: (tensor for _, tensor in tensors_in(result)))
 
 
 def _copying(
-    compute: Callable[[], Any], call: CallRecord, outputs: list[Tensor], tensors: Callable[[Any], Any]
-) -> Callable[[], None]:
+    compute: Callable[[], Any], call: CallRecord, memory: Memory, tensors: Callable[[Any], Any]
+) -> Callable[..., bool]:
+    """What a call makes is copied into its place, unless it was made there. Gives whether something was copied."""
+    outputs = [memory.tensor(view) for view in call.outputs]
     places = [output if new else None for output, new in zip(outputs, call.fresh, strict=True)]
 
-    def run() -> None:
-        for place, value in zip(places, _made(compute(), len(places), tensors), strict=True):
-            if place is not None and value is not None:
-                _take(place, value, call)
+    def run(seen: Callable[[list[int]], None] | None = None) -> bool:
+        pairs = zip(places, _made(compute(), len(places), tensors), strict=True)
+        made = [(place, value) for place, value in pairs if place is not None and value is not None]
+        moved = [(place, value) for place, value in made if not _is_in(place, value)]
+        if moved and seen is not None:
+            seen([value.data_ptr() for place, value in made if memory.has(place)])
+        if any(memory.has(value) for _, value in moved):  # where it may lie over a place
+            moved = [(place, value.clone()) for place, value in moved]
+        for place, value in moved:
+            _take(place, value, call)
+        return bool(moved)
 
     return run
+
+
+def _in_arena(call: CallRecord, memory: Memory) -> tuple[Tensor, ...]:
+    """The results of a call that have a place in the arena."""
+    pairs = zip(call.outputs, call.fresh, strict=True)
+    return tuple(memory.tensor(view) for view, new in pairs if new and memory.span(view) is not None)
 
 
 def _take(place: Tensor, value: Tensor, call: CallRecord) -> None:

@@ -88,6 +88,10 @@ class Memory:
         offset = self.offset[view.storage]
         return None if offset is None else (offset + view.begin, offset + view.end)
 
+    def has(self, tensor: Tensor) -> bool:
+        """Whether a tensor begins in the arena."""
+        return 0 <= tensor.untyped_storage().data_ptr() - self.arena.data_ptr() < self.arena.numel()
+
     def bytes(self, storage: int, begin: int, end: int) -> Tensor:
         """The bytes [begin, end) of a storage, where it lies now."""
         tensor = torch.empty(0, dtype=torch.uint8, device=self._recording.storages[storage].device)

@@ -24,8 +24,9 @@ from ..program import Run
 from .again import with_copies
 from .held import Modes
 from .inputs import plain_values
-from .kernels import instruction
+from .kernels import Instruction, instruction
 from .memory import Memory
+from .offering import Offering
 from .recording import CallRecord, Recording, View
 from .sources import Sources
 
@@ -136,14 +137,25 @@ class BoundProgram:
         calls = sorted(zip(steps, recording.calls, strict=True), key=lambda pair: pair[0])
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
         made = [done for _, _, done in found if done is not None]
-        self._ops, self._copied = len(made), sum(done.copied for done in made)
+        self._ops, self._copied = len(made), 0
+        self._offering = Offering(plan, self._memory, common is None and plan.pools is None)
         last = {storage: place for place, (_, call, _) in enumerate(found) for storage in call.written}
         runs: list[tuple[int, bool, _Step]] = []
         for place, (step, call, done) in enumerate(found):
-            runs += [] if done is None else [(step, call.grad, done.run)]
+            runs += [] if done is None else [(step, call.grad, self._counted(step, done))]
             written = [storage for storage in call.written & self._sources.storages if last[storage] == place]
             runs += [(step, call.grad, partial(self._sources.give_back, storage)) for storage in written]
         self._steps = list(_with_modes(runs))
+
+    def _counted(self, step: int, done: Instruction) -> _Step:
+        offered = self._offering.around(step, done)
+        if not done.copies:
+            return offered
+
+        def counted() -> None:
+            self._copied += bool(offered())
+
+        return counted
 
     def run(
         self,
@@ -178,7 +190,9 @@ class BoundProgram:
                 for begin, end in self._free if check else ():
                     memory.arena[begin:end].fill_(GARBAGE)
                 self._sources.place(found)
-                self._execute(check)
+                self._copied = self._offering.outside = 0
+                with self._offering.installed():
+                    self._execute(check)
                 for target, value in self._recording.updates:
                     self._sources.update(target, memory.tensor(value))
                 if self._program.optimizer is not None:
@@ -194,7 +208,7 @@ class BoundProgram:
         held = {name: tensor for name, tensor in self._program.held().items() if tensor is not None}  # bias=False
         device, before = self._memory.arena.device, {name: tensor.detach().clone() for name, tensor in held.items()}
         taken: dict[str, list[float]] = {}
-        with self._lock, torch.no_grad(), self._below_autocast(), torch.random.fork_rng():
+        with self._lock, torch.no_grad(), self._below_autocast(), torch.random.fork_rng(), self._offering.installed():
             try:
                 for _ in range(repeats):
                     self._sources.place(self._sources.gather(args, kwargs, {}))
@@ -239,6 +253,7 @@ class BoundProgram:
             arena_bytes=self._plan.peak,
             ops=self._ops,
             copied=self._copied,
+            outside=self._offering.outside,
         )
 
     @contextmanager

@@ -9,21 +9,29 @@
 #endif
 
 #include "exports.hpp"
+#include "offers.hpp"
 
 namespace memplan::run {
 namespace {
 
 c10::Allocator* general = nullptr;  // torch's own, which has all that an arena does not serve
+std::mutex installing;
+int users = 0;
 
 void free_any(void* pointer) {
   if (pointer == nullptr) return;
+  if (offered().give(reinterpret_cast<Address>(pointer))) {
+    c10::profiledCPUMemoryReporter().Delete(pointer);
+    return;
+  }
   const Given given = session().give(pointer);
   if (given.in_arena) {
     c10::profiledCPUMemoryReporter().Delete(pointer);
-  } else {
-    const auto deleter = given.tag != 0 ? reinterpret_cast<c10::DeleterFnPtr>(given.tag) : general->raw_deleter();
-    deleter(pointer);
+    return;
   }
+  const std::uint64_t tag = given.tag != 0 ? given.tag : offered().give_elsewhere(reinterpret_cast<Address>(pointer));
+  const auto deleter = tag != 0 ? reinterpret_cast<c10::DeleterFnPtr>(tag) : general->raw_deleter();
+  deleter(pointer);
 }
 
 // One for all arenas, and for ever: tensors keep a pointer to it.
@@ -31,6 +39,12 @@ class CpuAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t size) override {
     held().before(size);
+    if (const Address address = offers().take(static_cast<Bytes>(size))) {
+      offered().add(address);
+      void* const pointer = reinterpret_cast<void*>(address);
+      c10::profiledCPUMemoryReporter().New(pointer, size);
+      return {pointer, pointer, &free_any, c10::Device(c10::DeviceType::CPU)};
+    }
     if (void* pointer = session().take(size)) {
       c10::profiledCPUMemoryReporter().New(pointer, size);
       return {pointer, pointer, &free_any, c10::Device(c10::DeviceType::CPU)};
@@ -38,7 +52,12 @@ class CpuAllocator final : public c10::Allocator {
     c10::DataPtr made = general->allocate(size);
     void* const pointer = made.get();
     if (size == 0 || pointer == nullptr || made.get_context() != pointer) return made;
-    if (!session().born(pointer, size, reinterpret_cast<std::uint64_t>(made.get_deleter()))) return made;
+    const auto tag = reinterpret_cast<std::uint64_t>(made.get_deleter());
+    if (!session().born(pointer, size, tag)) {
+      if (!offers().open()) return made;
+      offers().missed(reinterpret_cast<Address>(pointer), static_cast<Bytes>(size));
+      offered().add_elsewhere(reinterpret_cast<Address>(pointer), static_cast<Bytes>(size), tag);
+    }
     made.release_context();
     return {pointer, pointer, &free_any, c10::Device(c10::DeviceType::CPU)};
   }
@@ -54,9 +73,18 @@ CpuAllocator& allocator() {
 }
 
 #if !defined(_WIN32)
-// A child of fork has only one thread: the lock may not be another's.
-const int at_fork = pthread_atfork([] { session().lock().lock(); }, [] { session().lock().unlock(); },
-                                   [] { session().lock().unlock(); });
+// A child of fork has only one thread: no lock may be another's.
+void lock_all() {
+  session().lock().lock();
+  offered().lock().lock();
+}
+
+void unlock_all() {
+  offered().lock().unlock();
+  session().lock().unlock();
+}
+
+const int at_fork = pthread_atfork(lock_all, unlock_all, unlock_all);
 #endif
 
 }  // namespace
@@ -72,17 +100,54 @@ void give_arena(void* memory, std::size_t) { c10::GetDefaultCPUAllocator()->raw_
 
 }  // namespace memplan::run
 
-// Put the allocator in the place of torch's; 0 if another one with a higher priority stays there.
+// Put the allocator in the place of torch's, as often as it is put back; 0 if another one with a higher priority stays
+// there.
 MEMPLAN_EXPORT int memplan_install() {
   using namespace memplan::run;
+  const std::lock_guard guard(installing);
   c10::Allocator* const before = c10::GetCPUAllocator();
   if (before != &allocator()) general = before;
   c10::SetCPUAllocator(&allocator());
-  return c10::GetCPUAllocator() == &allocator() ? 1 : 0;
+  if (c10::GetCPUAllocator() != &allocator()) return 0;
+  ++users;
+  return 1;
 }
 
 // Put back the allocator that was there before, unless somebody has put another one there since.
 MEMPLAN_EXPORT void memplan_uninstall() {
   using namespace memplan::run;
-  if (c10::GetCPUAllocator() == &allocator()) c10::SetCPUAllocator(general);
+  const std::lock_guard guard(installing);
+  if (--users == 0 && c10::GetCPUAllocator() == &allocator()) c10::SetCPUAllocator(general);
+}
+
+// Offer a call of a kernel, on this thread, what `row` says: how many results and how many ranges of scratch; the
+// address, the bytes and the number of each result; the address and the bytes of each range.
+MEMPLAN_EXPORT void memplan_offer(const std::int64_t* row) {
+  using namespace memplan::run;
+  std::vector<Result> results(static_cast<std::size_t>(row[0]));
+  std::vector<Place> scratch(static_cast<std::size_t>(row[1]));
+  const std::int64_t* next = row + 2;
+  for (Result& result : results) {
+    result = {{static_cast<Address>(next[0]), next[1]}, next[2]};
+    next += 3;
+  }
+  for (Place& range : scratch) {
+    range = {static_cast<Address>(next[0]), next[1]};
+    next += 2;
+  }
+  offers().begin(std::move(results), std::move(scratch));
+}
+
+// The number of the allocation of this call that gave an address last; -1 if none did.
+MEMPLAN_EXPORT std::int64_t memplan_number_of(std::int64_t address) {
+  return memplan::run::offers().number_of(static_cast<memplan::run::Address>(address));
+}
+
+// End it: how many allocations it made, how many of what was offered it has kept, and the bytes that came from elsewhere
+// at most.
+MEMPLAN_EXPORT void memplan_offered(std::int64_t* out) {
+  const auto ended = memplan::run::offers().end();
+  out[0] = ended.asked;
+  out[1] = ended.kept;
+  out[2] = ended.elsewhere;
 }

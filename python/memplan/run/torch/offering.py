@@ -1,0 +1,142 @@
+"""Kernels get memory from the arena of a plan: results are made in their places, and scratch where bytes are free."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import MissingDependencyError, UnsupportedError
+from ...plans.usage import rectangles
+from .kernels import Instruction
+from .memory import Memory
+
+if TYPE_CHECKING:
+    from ...plans.record import PlanRecord
+    from ..eager.library import Library
+
+_LEAST = 4096  # bytes of a free range that is worth offering
+_MOST = 64  # ranges of one call
+
+
+@cache
+def _library() -> Library | None:
+    """The allocator of the CPU; None where it cannot be built."""
+    from ..eager.library import cpu
+
+    try:
+        return cpu()
+    except (MissingDependencyError, UnsupportedError, RuntimeError):
+        return None
+
+
+class Offering:
+    """What kernels of a bound program may allocate in its arena.
+
+    Attributes
+    ----------
+    outside : int
+        Bytes that kernels took from elsewhere, at most at one time, since `outside` was set to 0.
+    active : bool
+        Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
+    """
+
+    def __init__(self, plan: PlanRecord, memory: Memory, has_scratch: bool) -> None:
+        on_cpu = memory.arena.device.type == "cpu" and sys.platform == "linux"
+        self._library = _library() if on_cpu else None
+        self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
+        self._used: npt.NDArray[np.int64] | None = None
+        self.outside, self.active = 0, False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """In torch's place, for one run."""
+        if self._library is None:
+            yield
+            return
+        with self._library.installed() as self.active:
+            try:
+                yield
+            finally:
+                self.active = False
+
+    def around(self, step: int, done: Instruction) -> Callable[[], object]:
+        """A call that is offered memory."""
+        if self._library is None or done.keeps:
+            return done.run
+        return _Offered(self, step, done, *self._library.offering())
+
+    def free_at(self, step: int) -> list[tuple[int, int]]:
+        """Ranges of the arena, as addresses and bytes, that nothing of the plan uses at a step: the largest ones."""
+        if not self._has_scratch:
+            return []
+        if self._used is None:
+            rows = rectangles(self._plan.problem)
+            base = self._plan.offsets[rows[:, 0]]
+            self._used = np.column_stack([base + rows[:, 1], base + rows[:, 2], rows[:, 3], rows[:, 4]])
+        used = self._used
+        now = used[(used[:, 2] <= step) & (step < used[:, 3])]
+        now = now[np.argsort(now[:, 0])]
+        ends = np.maximum.accumulate(np.concatenate([[0], now[:, 1]]))
+        begins = -(-ends // 64) * 64
+        room = np.concatenate([now[:, 0], [self._plan.peak]]) - begins
+        places = np.flatnonzero(room >= _LEAST)
+        places = np.sort(places[np.argsort(-room[places])][:_MOST])
+        address = self._memory.arena.data_ptr()
+        return [(address + int(begins[i]), int(room[i])) for i in places]
+
+
+class _Offered:
+    """A call of a kernel. The first run says what it allocates: its results, and whether it needs scratch."""
+
+    def __init__(
+        self,
+        offering: Offering,
+        step: int,
+        done: Instruction,
+        offer: Callable[[int], None],
+        number_of: Callable[[int], int],
+        offered: Callable[[int], None],
+    ) -> None:
+        self._offering, self._step, self._run = offering, step, done.run
+        self._offer, self._number_of, self._offered = offer, number_of, offered
+        self._results = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
+        self._learns = bool(self._results)
+        self._asks = True
+        self._scratch: list[tuple[int, int]] | None = None
+        self._told = np.zeros(3, dtype=np.int64)
+        self._write()
+
+    def __call__(self) -> Any:
+        if not (self._asks and self._offering.active):
+            return self._run()
+        self._offer(self._row.ctypes.data)
+        try:
+            return self._run(self._see) if self._learns else self._run()
+        finally:
+            self._offered(self._told.ctypes.data)
+            asked, _, elsewhere = self._told.tolist()
+            self._asks = asked > 0
+            self._offering.outside = max(self._offering.outside, elsewhere)
+            if elsewhere >= _LEAST and self._scratch is None:
+                self._scratch = self._offering.free_at(self._step)
+                self._write()
+
+    def _see(self, addresses: list[int]) -> None:
+        """Which allocations are the results, where something else of the same size came before them."""
+        self._learns = False
+        numbers = map(self._number_of, addresses)
+        self._results = [(at, size, number) for (at, size, _), number in zip(self._results, numbers, strict=True)]
+        self._write()
+
+    def _write(self) -> None:
+        scratch = self._scratch or []
+        numbers = [len(self._results), len(scratch)]
+        for row in (*self._results, *scratch):
+            numbers += row
+        self._row = np.array(numbers, dtype=np.int64)
