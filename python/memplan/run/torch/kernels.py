@@ -113,7 +113,7 @@ def _operator(
             given.update(zip(names, outputs, strict=True))
             return Instruction(_calling(out, args, given, numbers))
     run = _copying(_calling(func, args, kwargs, numbers), call, memory, flat_tensors)
-    return Instruction(run, True, _in_arena(call, memory) if straight else ())
+    return Instruction(run, True, () if meets else _in_arena(call, memory))
 
 
 def _calling(
@@ -214,7 +214,10 @@ def _copying(
 
 
 def _in_arena(call: CallRecord, memory: Memory) -> tuple[Tensor, ...]:
-    """The results of a call that have a place in the arena."""
+    """The results of a call that have a place in the arena, which none of its inputs shares.
+
+    What a kernel allocates first need not be its result: it would write over an input that it has still to read.
+    """
     pairs = zip(call.outputs, call.fresh, strict=True)
     return tuple(memory.tensor(view) for view, new in pairs if new and memory.span(view) is not None)
 

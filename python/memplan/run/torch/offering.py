@@ -130,9 +130,10 @@ class _Offered:
     def _see(self, addresses: list[int]) -> None:
         """Which allocations are the results, where something else of the same size came before them."""
         self._learns = False
-        numbers = map(self._number_of, addresses)
-        self._results = [(at, size, number) for (at, size, _), number in zip(self._results, numbers, strict=True)]
-        self._write()
+        if len(addresses) == len(self._results):  # its fake kernel may give more
+            numbers = map(self._number_of, addresses)
+            self._results = [(at, size, number) for (at, size, _), number in zip(self._results, numbers, strict=True)]
+            self._write()
 
     def _write(self) -> None:
         scratch = self._scratch or []
