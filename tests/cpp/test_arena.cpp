@@ -8,6 +8,7 @@
 
 #include "arena.hpp"
 #include "check.hpp"
+#include "offers.hpp"
 #include "session.hpp"
 
 namespace {
@@ -17,22 +18,22 @@ using namespace memplan::run;
 constexpr Thread kMe = 1, kOther = 2;
 constexpr Address kBase = 1 << 20;
 
-struct Place {
+struct Allocation {
   Bytes size, offset;
 };
 
 // A track whose allocations live to the end of the step.
-Track track_of(const std::vector<std::vector<Place>>& lanes) {
+Track track_of(const std::vector<std::vector<Allocation>>& lanes) {
   std::int64_t count = 0;
   for (const auto& places : lanes) count += static_cast<std::int64_t>(places.size());
   Track track;
   track.lanes.resize(lanes.size());
   for (std::size_t lane = 0; lane < lanes.size(); ++lane)
-    for (const Place& place : lanes[lane]) track.add(lane, place.size, place.offset, count);
+    for (const Allocation& place : lanes[lane]) track.add(lane, place.size, place.offset, count);
   return track;
 }
 
-Arena arena_of(const std::vector<Place>& places, Bytes bytes) { return {kBase, bytes, 64, {track_of({places})}}; }
+Arena arena_of(const std::vector<Allocation>& places, Bytes bytes) { return {kBase, bytes, 64, {track_of({places})}}; }
 
 void test_ranges() {
   LiveRanges live;
@@ -148,7 +149,7 @@ void test_a_gap_is_free_in_the_next_step_too() {
 
 // The places of a step whose sizes differ from those of the tape, -1 outside.
 std::vector<Bytes> places(const std::vector<Bytes>& tape, const std::vector<Bytes>& step) {
-  std::vector<Place> slots;
+  std::vector<Allocation> slots;
   Bytes end = 0;
   for (const Bytes size : tape) {
     slots.push_back({size, end});
@@ -396,7 +397,7 @@ void test_a_report_counts_what_lies_outside() {
 void test_a_session_takes_any_thread() {
   Session session;
   int freed = 0;
-  std::vector<Place> slots;
+  std::vector<Allocation> slots;
   for (Bytes i = 0; i < 100; ++i) slots.push_back({64, 64 * (i % 10)});
   const std::int64_t id = add_arena(session, track_of({{}, slots, slots, slots, slots}), 640, freed);
   std::atomic<int> served = 0, wrong = 0;
@@ -421,6 +422,91 @@ void test_a_session_takes_any_thread() {
   CHECK(freed == 1 && wrong == 0 && served > 0);
 }
 
+void test_results_are_made_in_their_places() {
+  Offers offers;
+  CHECK(offers.take(4096) == 0);  // no call
+  offers.begin({{{kBase, 100}, kAnyNumber}, {{kBase + 128, 100}, kAnyNumber}}, {});
+  CHECK(offers.take(99) == 0);
+  CHECK(offers.take(100) == kBase);
+  CHECK(offers.take(100) == kBase + 128);
+  CHECK(offers.take(100) == 0);
+  CHECK(offers.give(kBase) && !offers.give(kBase));
+  CHECK(offers.take(100) == kBase);
+  CHECK(offers.number_of(kBase) == 4 && offers.number_of(kBase + 128) == 2 && offers.number_of(1) == kAnyNumber);
+  const auto ended = offers.end();
+  CHECK(ended.asked == 5 && ended.kept == 2 && ended.elsewhere == 0);
+}
+
+void test_a_result_is_the_allocation_of_its_number() {
+  Offers offers;
+  offers.begin({{{kBase, 100}, 1}}, {});
+  CHECK(offers.take(100) == 0 && offers.take(100) == kBase && offers.take(100) == 0);
+  offers.end();
+}
+
+void test_calls_nest() {
+  Offers offers;
+  offers.begin({{{kBase, 100}, kAnyNumber}}, {});
+  offers.begin({}, {});
+  CHECK(offers.take(100) == 0);
+  offers.count_elsewhere(100);
+  offers.count_elsewhere(-100);
+  CHECK(offers.end().elsewhere == 100);
+  CHECK(offers.take(100) == kBase);
+  CHECK(offers.end().elsewhere == 0);
+}
+
+// Scratch lies in what is free, aligned, and apart from all that is taken. Returns how much was served.
+int any_scratch(unsigned seed) {
+  std::mt19937 chance(seed);
+  const auto below = [&](Address limit) { return static_cast<Address>(chance()) % limit; };
+  std::vector<Place> ranges;
+  Address top = kBase;
+  for (Address i = 0, count = 1 + below(5); i < count; ++i) {
+    top += 64 * below(100);
+    ranges.push_back({top, static_cast<Bytes>(64 * (1 + below(1000)))});
+    top += static_cast<Address>(ranges.back().size);
+  }
+  Offers offers;
+  offers.begin({}, ranges);
+  std::map<Address, Bytes> taken;
+  int served = 0;
+  for (int turn = 0; turn < 100; ++turn) {
+    if (!taken.empty() && below(2) == 0) {
+      const auto any = std::next(taken.begin(), static_cast<std::ptrdiff_t>(below(taken.size())));
+      CHECK(offers.give(any->first));
+      taken.erase(any);
+      continue;
+    }
+    const Bytes size = Offers::kSmall + static_cast<Bytes>(below(9000));
+    const auto fits = [&](Address from) {
+      const Address end = from + static_cast<Address>(size);
+      for (const auto& [begin, bytes] : taken)
+        if (begin < end && from < begin + static_cast<Address>(bytes)) return false;
+      for (const Place& range : ranges)
+        if (range.begin <= from && end <= range.begin + static_cast<Address>(range.size)) return true;
+      return false;
+    };
+    const Address found = offers.take(size);
+    if (found == 0) {
+      for (Address from = kBase; from < top; from += 64) CHECK(!fits(from));
+      continue;
+    }
+    CHECK(found % 64 == 0 && fits(found));
+    taken[found] = size;
+    ++served;
+  }
+  CHECK(offers.take(Offers::kSmall - 1) == 0);
+  CHECK(offers.end().kept == static_cast<std::int64_t>(taken.size()));
+  return served;
+}
+
+void test_scratch_lies_in_what_is_free() {
+  int served = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) served += any_scratch(seed);
+  CHECK(served > 2000);
+}
+
 }  // namespace
 
 int main() {
@@ -442,6 +528,10 @@ int main() {
   test_threads_have_slots_of_their_own();
   test_the_first_allocations_choose_the_track();
   for (unsigned seed = 0; seed < 500; ++seed) test_any_step(seed);
+  test_results_are_made_in_their_places();
+  test_a_result_is_the_allocation_of_its_number();
+  test_calls_nest();
+  test_scratch_lies_in_what_is_free();
   test_a_session_records();
   test_an_arena_lives_as_long_as_what_lies_in_it();
   test_a_report_counts_what_lies_outside();

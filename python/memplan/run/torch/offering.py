@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...plans.record import PlanRecord
     from ..eager.library import Library
 
+_ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
 _LEAST = 4096  # bytes of a free range that is worth offering
 _MOST = 64  # ranges of one call
 
@@ -40,8 +41,8 @@ class Offering:
 
     Attributes
     ----------
-    outside : int
-        Bytes that kernels took from elsewhere, at most at one time, since `outside` was set to 0.
+    outside : int or None
+        Bytes that kernels took from elsewhere in the last run, at most at one time. None if nothing was offered.
     active : bool
         Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
     """
@@ -51,7 +52,8 @@ class Offering:
         self._library = _library() if on_cpu else None
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: npt.NDArray[np.int64] | None = None
-        self.outside, self.active = 0, False
+        self.outside: int | None = None
+        self.active = False
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -60,6 +62,7 @@ class Offering:
             yield
             return
         with self._library.installed() as self.active:
+            self.outside = 0 if self.active else None
             try:
                 yield
             finally:
@@ -83,7 +86,7 @@ class Offering:
         now = used[(used[:, 2] <= step) & (step < used[:, 3])]
         now = now[np.argsort(now[:, 0])]
         ends = np.maximum.accumulate(np.concatenate([[0], now[:, 1]]))
-        begins = -(-ends // 64) * 64
+        begins = -(-ends // _ALIGNMENT) * _ALIGNMENT
         room = np.concatenate([now[:, 0], [self._plan.peak]]) - begins
         places = np.flatnonzero(room >= _LEAST)
         places = np.sort(places[np.argsort(-room[places])][:_MOST])
@@ -105,7 +108,8 @@ class _Offered:
     ) -> None:
         self._offering, self._step, self._run = offering, step, done.run
         self._offer, self._number_of, self._offered = offer, number_of, offered
-        self._results = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
+        places = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
+        self._results = places if all(at % _ALIGNMENT == 0 for at, _, _ in places) else []
         self._learns = bool(self._results)
         self._asks = True
         self._scratch: list[tuple[int, int]] | None = None
@@ -122,7 +126,7 @@ class _Offered:
             self._offered(self._told.ctypes.data)
             asked, _, elsewhere = self._told.tolist()
             self._asks = asked > 0
-            self._offering.outside = max(self._offering.outside, elsewhere)
+            self._offering.outside = max(self._offering.outside or 0, elsewhere)
             if elsewhere >= _LEAST and self._scratch is None:
                 self._scratch = self._offering.free_at(self._step)
                 self._write()

@@ -190,7 +190,7 @@ class BoundProgram:
                 for begin, end in self._free if check else ():
                     memory.arena[begin:end].fill_(GARBAGE)
                 self._sources.place(found)
-                self._copied = self._offering.outside = 0
+                self._copied = 0
                 with self._offering.installed():
                     self._execute(check)
                 for target, value in self._recording.updates:

@@ -1,0 +1,126 @@
+"""Kernels of a planned run get memory from its arena: results in their places, scratch in free bytes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if sys.platform != "linux":
+    pytest.skip("kernels are served on Linux only", allow_module_level=True)
+
+import memplan  # noqa: E402
+from memplan.run.torch import offering  # noqa: E402
+
+nn = torch.nn
+
+
+def convolutions() -> Any:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.GELU(), nn.Conv2d(8, 8, 3, padding=1, stride=2)]
+    return nn.Sequential(*layers, nn.Upsample(scale_factor=2), nn.Conv2d(8, 4, 1), nn.Softmax(1)).eval()
+
+
+def of(compute: Callable[[Any], Any]) -> Any:
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return compute(x)
+
+    return Net()
+
+
+def runs(module: Any, x: Any, **options: Any) -> list[Any]:
+    """Three poisoned runs, equal to eager."""
+    plan = memplan.plan(module, args=(x,), alignment=64, **options)
+    with torch.no_grad():
+        expected = module(x)
+    found = [plan.run(x, check=True) for _ in range(3)]
+    assert all(torch.equal(run.outputs, expected) for run in found)
+    return found
+
+
+def test_convolutions_write_where_the_plan_says() -> None:
+    first, second, third = runs(convolutions(), torch.randn(2, 3, 32, 32))
+    assert first.copied >= second.copied == third.copied == 0
+
+
+def test_scratch_lies_in_the_arena_where_it_has_room() -> None:
+    """At the convolution, the arena has what its wide input and output need later."""
+    torch.manual_seed(0)
+    conv, wide = nn.Conv2d(8, 8, 3, padding=1), 64
+
+    def compute(x: Any) -> Any:
+        return conv(x).repeat(1, wide, 1, 1).exp().sum(1)
+
+    first, *later = runs(of(compute), torch.randn(1, 8, 64, 64))
+    assert first.outside > 4096
+    assert all(run.outside < 4096 for run in later)
+
+
+def test_without_the_allocator_results_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offering, "_library", lambda: None)
+    found = runs(convolutions(), torch.randn(2, 3, 32, 32))
+    assert {(run.copied, run.outside) for run in found} == {(3, None)}
+
+
+def test_what_a_kernel_allocates_first_does_not_overwrite_its_input() -> None:
+    """rsub makes a tensor of its number first, as large as its result, which lies over its input."""
+    runs(of(lambda x: torch.rsub(x.sum() * 2, 1) * 3), torch.randn(100))
+
+
+def test_a_custom_kernel_may_keep_what_it_allocates() -> None:
+    kept: list[Any] = []
+
+    @torch.library.custom_op("memplan_tests::keeping", mutates_args=())
+    def keeping(x: torch.Tensor) -> torch.Tensor:
+        kept.append(torch.full((5000,), 7.0))
+        assert all(bool((tensor == 7).all()) for tensor in kept)
+        return x * 2
+
+    keeping.register_fake(lambda x: torch.empty_like(x))
+    runs(of(lambda x: keeping(x.exp()).repeat(20).sum()), torch.randn(5000))
+    assert len(kept) == 4
+
+
+def test_a_kernel_that_raises_leaves_torch_as_it_was() -> None:
+    module = of(lambda x: torch.linalg.cholesky(x @ x.mT + x.diag().diag()).sum())
+    plan = memplan.plan(module, args=(torch.eye(50),), alignment=64)
+    assert float(plan.run(torch.eye(50)).outputs) == float(module(torch.eye(50)))
+    with pytest.raises(torch.linalg.LinAlgError):
+        plan.run(-torch.eye(50) / 2)
+    assert float(plan.run(torch.eye(50)).outputs) == float(module(torch.eye(50)))
+
+
+def test_threads_run_plans_at_once() -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        module, x = convolutions(), torch.randn(1, 3, 16, 16)
+        plan = memplan.plan(module, args=(x,), alignment=64)
+        with torch.no_grad():
+            for _ in range(20):
+                x = torch.randn(1, 3, 16, 16)
+                if not torch.equal(plan.run(x).outputs, module(x)):
+                    wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_planned_run_may_be_recorded() -> None:
+    module, x = convolutions(), torch.randn(2, 3, 32, 32)
+    plan = memplan.plan(module, args=(x,), alignment=64)
+    plan.run(x)
+    with memplan.record() as tape:
+        plan.run(x)
+    assert 0 < len(tape) < 50
+    with torch.no_grad():
+        assert torch.equal(plan.run(x).outputs, module(x))
