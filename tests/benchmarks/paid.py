@@ -27,7 +27,10 @@ MALLOCS: dict[str, dict[str, str]] = {  # how malloc is set, as variables of the
     "jemalloc": {"LD_PRELOAD": "libjemalloc.so.2"},
 }
 WAYS = {
-    "training": ("eager", "eager mmap", "eager jemalloc", "planned", "inductor", "inductor mmap", "memplan"),
+    "training": (
+        *("eager", "eager mmap", "eager jemalloc", "planned"),
+        *("inductor", "inductor mmap", "memplan", "planned-inductor"),
+    ),
     "inference": ("eager", "eager mmap", "eager jemalloc", "plan.run", "inductor", "inductor mmap", "memplan"),
 }
 HEAD = ("network", "way", "allocator, MiB", "of the first", "process, MiB", "of the first", "seconds", "equal")
@@ -94,9 +97,9 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     torch.set_num_threads(2)
     module, batch, loss_of = NETWORKS[name]()
     module.train(mode == "training")
-    forward = {"inductor": torch.compile, "memplan": lambda m: torch.compile(m, backend="memplan")}.get(
-        way, lambda m: m
-    )(module)
+    forward, backend = module, way.removeprefix("planned-")
+    if backend in ("inductor", "memplan"):
+        forward = torch.compile(module, backend=backend)
     held: Callable[[], int] | None = None
     if mode == "training":
         optimizer = torch.optim.AdamW(module.parameters())
@@ -110,7 +113,7 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
             optimizer.step()
             return loss.detach()
 
-        if way == "planned":
+        if way.startswith("planned"):
             step = memplan.run.planned(step, quiet=True)
             held = lambda: step.report().arena_bytes + outside(step.arena)  # noqa: E731
     elif way == "plan.run":
