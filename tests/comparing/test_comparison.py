@@ -23,6 +23,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import memplan
+from builders import graphs
 from builders.paths import DATA
 from builders.registered import PLANNERS
 from memplan.comparing import comparison
@@ -84,15 +85,13 @@ def test_rows_are_the_plans_by_peak() -> None:
 
 
 def test_naive_is_one_figure_in_the_title_the_bar_and_the_rows() -> None:
-    graph = {
-        "tensors": [{"name": name, "bytes": 8} for name in "abc"],
-        "ops": [
-            {"name": "one", "inputs": [], "outputs": ["a"]},
-            {"name": "two", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-            {"name": "three", "inputs": ["b"], "outputs": ["c"], "inplace": [{"output": "c", "input": "b"}]},
-        ],
-        "outputs": ["c"],
-    }
+    graph = graphs.graph(
+        "a 8, b 8, c 8",
+        graphs.op("one", "", "a"),
+        graphs.op("two", "a", "b", inplace=["b a"]),
+        graphs.op("three", "b", "c", inplace=["c b"]),
+        outputs="c",
+    )
     comparison = memplan.compare(graph, ["naive", "first_fit"])
     assert comparison.naive == comparison["naive"].peak == comparison["first_fit"].naive == 24
     assert (comparison["first_fit"].peak, comparison["naive"].saved) == (8, 0)

@@ -13,25 +13,20 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.registered import PLANNERS
 from memplan import _core
 
 # a switch between two ways from x to y, and one inside of the second
-NETWORK: dict[str, Any] = {
-    "tensors": [
-        {"name": "x", "bytes": 8, "kind": "input"},
-        *({"name": name, "bytes": 64} for name in ("wide", "left", "right", "deep")),
-        {"name": "y", "bytes": 8},
-    ],
-    "ops": [
-        {"name": "widen", "inputs": ["x"], "outputs": ["wide"]},
-        {"name": "go_left", "inputs": ["wide"], "outputs": ["left"], "branch": "if/left"},
-        {"name": "go_right", "inputs": ["wide"], "outputs": ["right"], "branch": "if/right"},
-        {"name": "go_deep", "inputs": ["right"], "outputs": ["deep"], "branch": "if/right/more/yes", "workspace": 16},
-        {"name": "merge", "inputs": ["left", "right", "deep"], "outputs": ["y"]},
-    ],
-    "outputs": ["y"],
-}
+NETWORK: dict[str, Any] = graphs.graph(
+    "x 8 input, wide 64, left 64, right 64, deep 64, y 8",
+    graphs.op("widen", "x", "wide"),
+    graphs.op("go_left", "wide", "left", branch="if/left"),
+    graphs.op("go_right", "wide", "right", branch="if/right"),
+    graphs.op("go_deep", "right", "deep", branch="if/right/more/yes", workspace=16),
+    graphs.op("merge", "left right deep", "y"),
+    outputs="y",
+)
 COLUMNS: dict[str, Any] = {"size": [10, 10, 6, 4], "first": [0] * 4, "last": [5] * 4, "names": ["a", "b", "c", "d"]}
 
 

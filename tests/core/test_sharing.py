@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 import memplan
+from builders import graphs
 from builders.sharing_cases import against_the_least, check
 from oracles import cells as byte_oracle
 
@@ -26,15 +27,13 @@ def test_all_is_shared_that_may_be() -> None:
 
 
 def test_the_oracle_finds_what_is_written_over_by_another_name() -> None:
-    graph = {
-        "tensors": [{"name": name, "bytes": 3} for name in "avy"],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["a"]},
-            {"name": "cut", "inputs": ["a"], "outputs": ["v"], "slice": [{"output": "v", "input": "a"}]},
-            {"name": "add", "inputs": ["a", "v"], "outputs": ["y"], "inplace": [{"output": "y", "input": "v"}]},
-        ],
-        "outputs": ["y"],
-    }
+    graph = graphs.graph(
+        "a 3, v 3, y 3",
+        graphs.op("make", "", "a"),
+        graphs.op("cut", "a", "v", slice=["v a"]),
+        graphs.op("add", "a v", "y", inplace=["y v"]),
+        outputs="y",
+    )
     places = dict.fromkeys("avy", (byte_oracle.ARENA, 0))
     (first, *_) = byte_oracle.faults(graph, places, {})
     assert first == "add writes while it reads a, byte 0"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from oracles.sharing import least_peak, small_graph
 
 KINDS = ("input", "weight", "intermediate", "output", "workspace")
@@ -79,17 +80,15 @@ def test_no_choice_of_sharing_beats_the_bound_of_other_planners() -> None:
 @pytest.mark.parametrize(("reads", "peak"), [(["s"], 6), (["s", "t"], 6)])
 def test_a_slice_may_lie_where_later_bytes_are_written_once_it_is_dead(reads: list[str], peak: int) -> None:
     """And nothing is called optimal that keeps them apart."""
-    graph = {
-        "tensors": [{"name": name, "bytes": n} for name, n in {"t": 4, "s": 2, "r": 1, "u": 4, "z": 1}.items()],
-        "ops": [
-            {"name": "make", "inputs": [], "outputs": ["t"]},
-            {"name": "cut", "inputs": ["t"], "outputs": ["s"], "slice": [{"output": "s", "input": "t"}]},
-            {"name": "read", "inputs": reads, "outputs": ["r"]},
-            {"name": "write", "inputs": ["t"], "outputs": ["u"], "overwrite": [{"output": "u", "input": "t"}]},
-            {"name": "end", "inputs": ["u", "r"], "outputs": ["z"]},
-        ],
-        "outputs": ["z"],
-    }
+    graph = graphs.graph(
+        "t 4, s 2, r 1, u 4, z 1",
+        graphs.op("make", "", "t"),
+        graphs.op("cut", "t", "s", slice=["s t"]),
+        {"name": "read", "inputs": reads, "outputs": ["r"]},
+        graphs.op("write", "t", "u", overwrite=["u t"]),
+        graphs.op("end", "u r", "z"),
+        outputs="z",
+    )
     plan = memplan.plan(graph)
     assert (plan.peak, plan.optimal) == (peak, True)
     assert [(shared.how, shared.output) for shared in plan.sharing] == [("slice", "s")]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 import memplan
+from builders import graphs
 from builders.strategies import BOUNDED, columns, shaped_problems
 from memplan import generate
 from memplan.export.chrome_trace import chrome_trace
@@ -79,20 +80,18 @@ def tops(plan: memplan.Plan) -> dict[int, int]:
 
 @pytest.fixture
 def plan() -> memplan.Plan:
-    graph = {
-        "tensors": [
-            {"name": "x", "bytes": 16, "kind": "input"},
+    graph = graphs.graph(
+        [
+            graphs.tensor("x", 16, "input"),
             {"name": "t", "shape": [2, 4], "dtype": "float32"},
-            {"name": "v", "bytes": 16},
-            {"name": "y", "bytes": 8, "kind": "output"},
+            graphs.tensor("v", 16),
+            graphs.tensor("y", 8, "output"),
         ],
-        "ops": [
-            {"name": "a", "type": "A", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
-            {"name": "b", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t", "offset": 16}]},
-            {"name": "c", "type": "C", "inputs": ["v"], "outputs": ["y"], "stream": 1},
-        ],
-        "outputs": ["y"],
-    }
+        graphs.op("a", "x", "t", type="A", workspace=64),
+        graphs.op("b", "t", "v", alias=["v t 16"]),
+        graphs.op("c", "v", "y", type="C", stream=1),
+        outputs="y",
+    )
     return memplan.plan(graph)
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 
 import memplan
+from builders.graphs import graph, op, tensor
 from builders.strategies import BOUNDED, columns, shaped_problems
 from memplan.export.memory_viz import BASE, memory_snapshot
 
@@ -28,20 +29,18 @@ NONE NEWTRUE NEWFALSE BINFLOAT
 @pytest.fixture
 def plan() -> memplan.Plan:
     return memplan.plan(
-        {
-            "tensors": [
-                {"name": "x", "bytes": 16, "kind": "input"},
+        graph(
+            [
+                tensor("x", 16, "input"),
                 {"name": "t", "shape": [2, 4], "dtype": "float32"},
-                {"name": "y", "bytes": 8, "kind": "output"},
-                {"name": "größe", "bytes": 40, "kind": "output"},
+                tensor("y", 8, "output"),
+                tensor("größe", 40, "output"),
             ],
-            "ops": [
-                {"name": "a", "type": "A", "inputs": ["x"], "outputs": ["t"], "workspace": 64},
-                {"name": "b", "type": "B", "inputs": ["t"], "outputs": ["y"]},
-                {"name": "c", "type": "C", "inputs": ["y"], "outputs": ["größe"]},
-            ],
-            "outputs": ["y", "größe"],
-        },
+            op("a", "x", "t", type="A", workspace=64),
+            op("b", "t", "y", type="B"),
+            op("c", "y", "größe", type="C"),
+            outputs="y größe",
+        ),
         "first_fit",
         inplace=False,
     )

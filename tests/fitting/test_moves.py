@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import memplan
+from builders import graphs
 from builders.fit_cases import Dict, fitted
 from memplan import _core
 from memplan.fitting.costs import costs_of
@@ -11,17 +12,15 @@ from memplan.fitting.costs import costs_of
 def test_what_is_changed_moves_out_after_the_change() -> None:
     size = {"x": 100, "x_": 100, "b": 200, "c": 200, "z": 1}
     view = [{"output": "x_", "input": "x", "offset": 0}]
-    graph: Dict = {
-        "tensors": [{"name": "i", "bytes": 1, "kind": "input"}, *({"name": n, "bytes": s} for n, s in size.items())],
-        "ops": [
-            {"name": "make", "inputs": ["i"], "outputs": ["x"], "cost": 9},
-            {"name": "relu_", "type": "aten.relu_", "inputs": ["x"], "outputs": ["x_"], "alias": view, "cost": 9},
-            {"name": "f_b", "inputs": ["i"], "outputs": ["b"], "cost": 9},
-            {"name": "f_c", "inputs": ["b"], "outputs": ["c"], "cost": 9},
-            {"name": "f_z", "inputs": ["c", "x_"], "outputs": ["z"], "cost": 9},
-        ],
-        "outputs": ["z"],
-    }
+    graph: Dict = graphs.graph(
+        [graphs.tensor("i", 1, "input"), *({"name": n, "bytes": s} for n, s in size.items())],
+        graphs.op("make", "i", "x", cost=9),
+        {"name": "relu_", "type": "aten.relu_", "inputs": ["x"], "outputs": ["x_"], "alias": view, "cost": 9},
+        graphs.op("f_b", "i", "b", cost=9),
+        graphs.op("f_c", "b", "c", cost=9),
+        graphs.op("f_z", "c x_", "z", cost=9),
+        outputs="z",
+    )
     ops = {op.name: op for op in fitted(graph, 410, transfer=0.01).graph.ops}
     assert list(ops["x~out"].inputs) == ["x"]
     assert list(ops["x~out"].after) == ["relu_"]

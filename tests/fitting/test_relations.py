@@ -103,8 +103,7 @@ def test_many_graphs_with_all_relations_compute_the_same() -> None:
 def test_an_output_that_was_changed_is_not_changed_again() -> None:
     """f makes y, which the caller gets and relu_ changes, and s, which leaves: f runs again, and relu_ does not."""
     graph: Dict = graphs.graph(
-        [{"name": name, "bytes": 10} for name in ("y", "relu", "z")]
-        + [{"name": name, "bytes": 100} for name in ("s", "a", "b")],
+        "y 10, relu 10, z 10, s 100, a 100, b 100",
         graphs.op("f", "", "y s"),
         {"name": "relu_", "type": "aten.relu_", "inputs": ["y"], "outputs": ["relu"]}
         | {"alias": [{"output": "relu", "input": "y", "offset": 0}]},
@@ -138,8 +137,7 @@ def test_what_a_concatenation_keeps_may_leave_before() -> None:
     """The output shows `a` without a copy. While `big` runs, `a` need not be there."""
     joined = [{"output": "y", "input": "a", "offset": 0}, {"output": "y", "input": "n", "offset": 100}]
     graph: Dict = graphs.graph(
-        [{"name": "x", "bytes": 1, "kind": "input"}]
-        + [{"name": name, "bytes": size} for name, size in (("a", 100), ("m", 100), ("n", 1), ("b", 1), ("y", 101))],
+        "x 1 input, a 100, m 100, n 1, b 1, y 101",
         graphs.op("f", "x", "a", cost=3),
         graphs.op("g", "a", "b", cost=1),
         graphs.op("big", "b", "m", cost=1),

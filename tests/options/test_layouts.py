@@ -10,22 +10,21 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.commands import run
 from builders.optima import proven
 from builders.registered import PLANNERS
 from memplan import _core
 from oracles.exactness import FIXED
 
-NETWORK: dict[str, Any] = {
-    "tensors": [{"name": "x", "bytes": 8, "kind": "input"}, *({"name": n, "bytes": 8} for n in "abcd")],
-    "ops": [
-        {"name": "make_a", "inputs": ["x"], "outputs": ["a"]},
-        {"name": "make_b", "inputs": ["a"], "outputs": ["b"], "inplace": [{"output": "b", "input": "a"}]},
-        {"name": "make_c", "inputs": ["b"], "outputs": ["c"], "workspace": 4},
-        {"name": "make_d", "inputs": ["c"], "outputs": ["d"]},
-    ],
-    "outputs": ["d"],
-}
+NETWORK: dict[str, Any] = graphs.graph(
+    "x 8 input, a 8, b 8, c 8, d 8",
+    graphs.op("make_a", "x", "a"),
+    graphs.op("make_b", "a", "b", inplace=["b a"]),
+    graphs.op("make_c", "b", "c", workspace=4),
+    graphs.op("make_d", "c", "d"),
+    outputs="d",
+)
 ALIVE = {"size": [10, 10, 6], "first": [0, 0, 2], "last": [5, 5, 3], "names": ["a", "b", "c"]}
 
 

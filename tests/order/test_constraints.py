@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
+from builders import graphs
 from builders.graphs import two_branches
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
@@ -133,15 +134,13 @@ def test_the_old_value_is_read_before_it_is_overwritten() -> None:
 
 def test_workspaces_count() -> None:
     """The op with much scratch runs while nothing else is alive."""
-    graph = {
-        "tensors": [{"name": "x", "bytes": 1, "kind": "input"}, *({"name": name, "bytes": 4} for name in "abc")],
-        "ops": [
-            {"name": "plain", "inputs": ["x"], "outputs": ["a"]},
-            {"name": "scratch", "inputs": ["x"], "outputs": ["b"], "workspace": 20},
-            {"name": "join", "inputs": ["a", "b"], "outputs": ["c"]},
-        ],
-        "outputs": ["c"],
-    }
+    graph = graphs.graph(
+        "x 1 input, a 4, b 4, c 4",
+        graphs.op("plain", "x", "a"),
+        graphs.op("scratch", "x", "b", workspace=20),
+        graphs.op("join", "a b", "c"),
+        outputs="c",
+    )
     assert memplan.plan(graph).peak == 28
     plan = memplan.plan(graph, order="best")
     assert (plan.peak, plan.order[0], plan.order_optimal) == (24, "scratch", True)

@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 
 import memplan
+from builders.graphs import graph, op
 from memplan import Options, Parameter, Placement, PlannerInfo, register
 from memplan.cli.planners import parameter_text
 from memplan.planning import registry
 
-GRAPH: dict[str, Any] = {
-    "tensors": [
-        {"name": name, "bytes": 4, "kind": kind}
-        for name, kind in [("x", "input"), ("a", "intermediate"), ("b", "intermediate")]
-    ],
-    "ops": [{"name": "f", "inputs": ["x"], "outputs": ["a"]}, {"name": "g", "inputs": ["a"], "outputs": ["b"]}],
-    "outputs": ["b"],
-}
+GRAPH: dict[str, Any] = graph(
+    "x 4 input, a 4 intermediate, b 4 intermediate", op("f", "x", "a"), op("g", "a", "b"), outputs="b"
+)
 NUMBER = Parameter("k", "a number", 3, -5, 9)
 WORD = Parameter("order", "a word", "size", words=("birth", "size"))
 

@@ -77,11 +77,7 @@ def test_parts_are_counted_and_taken_over_each_by_itself() -> None:
 
 # A DenseNet in miniature: each concatenation takes the last one and what was made of it; relu is in place, then cut.
 DENSE: dict[str, Any] = graphs.graph(
-    [
-        {"name": name, "bytes": size}
-        for name, size in (("f0", 8), ("f1", 4), ("c1", 12), ("f2", 4), ("c2", 16), ("r", 16), ("v", 16), ("s", 4))
-    ]
-    + [{"name": "y", "bytes": 2}, {"name": "w", "bytes": 1}],
+    "f0 8, f1 4, c1 12, f2 4, c2 16, r 16, v 16, s 4, y 2, w 1",
     graphs.op("a", "", "f0"),
     graphs.op("b", "f0", "f1"),
     graphs.op("join1", "f0 f1", "c1", concat=["c1 f0", "c1 f1 8"]),
