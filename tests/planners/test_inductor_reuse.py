@@ -46,16 +46,11 @@ def pools(columns: Columns, pairs: Pairs, below_peak: bool = False) -> Pools:
     return made
 
 
-@given(problems(max_buffers=40, sizes=FEW))
+@pytest.mark.parametrize("rule", ["always", "below_peak"])
+@given(problem=problems(max_buffers=40, sizes=FEW))
 @BOUNDED
-def test_same_blocks_as_the_reference(problem: tuple[Columns, Pairs]) -> None:
-    expect("inductor_reuse", *problem, pools(*problem))
-
-
-@given(problems(max_buffers=40, sizes=FEW))
-@BOUNDED
-def test_same_blocks_as_the_reference_below_the_peak(problem: tuple[Columns, Pairs]) -> None:
-    expect("inductor_reuse:reuse=below_peak", *problem, pools(*problem, below_peak=True))
+def test_same_blocks_as_the_reference(rule: str, problem: tuple[Columns, Pairs]) -> None:
+    expect(f"inductor_reuse:reuse={rule}", *problem, pools(*problem, below_peak=rule == "below_peak"))
 
 
 long_runs = st.lists(st.tuples(st.sampled_from((4, 8, 24)), st.integers(0, 60), st.integers(1, 9)), max_size=60)

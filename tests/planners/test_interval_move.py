@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 
 import memplan
-from builders.strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, bounded, columns
 from oracles.reference import Columns, align_up
 
 
@@ -90,16 +90,10 @@ def planned(problem: Columns) -> memplan.Plan:
 PUSHED_PAST = ([4, 5, 4, 9, 2], [0, 0, 0, 2, 0], [9, 8, 2, 9, 1], [1, 1, 1, 1, 64])
 
 
-@given(columns(max_buffers=12))
+@given(columns(max_buffers=12) | columns(max_buffers=14, alignments=(1,)))
 @example(PUSHED_PAST)
-@BOUNDED
+@bounded(100)
 def test_same_offsets_as_the_reference(problem: Columns) -> None:
-    assert planned(problem).offsets.tolist() == Reference(problem).solve()
-
-
-@given(columns(max_buffers=14, alignments=(1,)))
-@BOUNDED
-def test_same_offsets_without_alignment(problem: Columns) -> None:
     assert planned(problem).offsets.tolist() == Reference(problem).solve()
 
 

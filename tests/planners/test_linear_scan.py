@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 import memplan
-from builders.strategies import BOUNDED, columns
+from builders.strategies import bounded, columns
 from oracles.reference import Columns, align_up, with_bytes
 
 
@@ -54,15 +54,9 @@ def linear_scan(problem: Columns) -> list[int]:
     return [offsets.get(i, 0) for i in range(len(size))]
 
 
-@given(columns())
-@BOUNDED
+@given(columns() | columns(max_buffers=40, alignments=(1,)))
+@bounded(100)
 def test_same_offsets_as_the_reference(problem: Columns) -> None:
-    assert memplan.plan(memplan.Problem(*problem), "linear_scan").offsets.tolist() == linear_scan(problem)
-
-
-@given(columns(max_buffers=40, alignments=(1,)))
-@BOUNDED
-def test_same_offsets_without_alignment(problem: Columns) -> None:
     assert memplan.plan(memplan.Problem(*problem), "linear_scan").offsets.tolist() == linear_scan(problem)
 
 

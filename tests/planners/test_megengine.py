@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memplan
-from builders.strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, bounded, columns
 from oracles.reference import Columns
 
 Part = tuple[int, int, int, int, int]  # buffer, begin, end, first, last
@@ -188,15 +188,9 @@ def plan_of(rows: list[tuple[int, int, int]], parts: list[Part] | None = None) -
     return planned((size, first, last, [1] * len(size)), parts)
 
 
-@given(columns())
-@BOUNDED
+@given(columns() | columns(max_buffers=40, alignments=(1,)))
+@bounded(100)
 def test_same_offsets_as_the_reference(problem: Columns) -> None:
-    assert planned(problem).offsets.tolist() == Reference(problem, []).solve(len(problem[0]))
-
-
-@given(columns(max_buffers=40, alignments=(1,)))
-@BOUNDED
-def test_same_offsets_without_alignment(problem: Columns) -> None:
     assert planned(problem).offsets.tolist() == Reference(problem, []).solve(len(problem[0]))
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 
 import memplan
 from builders.paths import TESTS
-from builders.strategies import BOUNDED, columns
+from builders.strategies import BOUNDED, bounded, columns
 from oracles import reference
 from oracles.reference import Columns, align_up
 
@@ -94,17 +94,10 @@ def test_every_planner_has_a_reference() -> None:
 
 @pytest.mark.parametrize("planner", REFERENCES)
 @example(SKIPPED_BYTES)
-@given(problem=columns())
-@BOUNDED
+@given(problem=columns() | columns(max_buffers=60, alignments=(1,)))
+@bounded(100)
 def test_same_offsets_as_the_reference(planner: str, problem: Columns) -> None:
     assert memplan.plan(memplan.Problem(*problem), planner).offsets.tolist() == REFERENCES[planner](problem)
-
-
-@given(columns(max_buffers=60, alignments=(1,)))
-@BOUNDED
-def test_same_offsets_without_alignment(problem: Columns) -> None:
-    for planner, expected in REFERENCES.items():
-        assert memplan.plan(memplan.Problem(*problem), planner).offsets.tolist() == expected(problem)
 
 
 @given(columns())
