@@ -14,7 +14,7 @@ from torch import Tensor, nn, optim
 import memplan
 from builders.torch_nets import names, op, tensor
 from memplan.importers.torch import import_torch
-from memplan.importers.torch.late import LateNumber, late_numbers, restored, value_of
+from memplan.importers.torch.late_numbers import LateNumber, late_numbers, restored, value_of
 from memplan.importers.torch.stepping import Creations
 
 X = torch.ones(3, 4)

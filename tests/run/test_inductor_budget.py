@@ -12,12 +12,12 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
-from memplan.run.inductor import holding, joint  # noqa: E402
+from memplan.run.inductor import joint, step_load  # noqa: E402
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
-from memplan.run.inductor.holding import held  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
+from memplan.run.inductor.step_load import held  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
 
 WITHOUT = 10**12
@@ -51,7 +51,7 @@ def compiled(model: Any, budget: int, found: list[int], backwards: list[Any] | N
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each op writes its result: nothing is fused."""
-    for module in (holding, joint):
+    for module in (step_load, joint):
         monkeypatch.setattr(module, "in_registers", lambda node: False)
 
 

@@ -22,13 +22,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
 from . import kernels, kernels_of
+from .costs import cost_of
 from .effects import flat_tensors
 from .failing import place_of, ways_out
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
 from .module import call_text, eager, label_of, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
 from .recurrent import with_kept, workspace_of_layer
-from .touched import cost_of
 from .workspaces import workspace_of
 
 FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from ...errors import SourceError
 from ..graph_dict import peak_of
 from ..notes import say
+from .costs import flops_of
 from .effects import flat_tensors
 from .entries import Op
 from .failing import place_of_node, ways_out
@@ -31,7 +32,6 @@ from .module import unchanged, weights_of, with_weights
 from .recorder import GraphRecorder
 from .scopes import scoped_name
 from .symbols import Symbols
-from .touched import flops_of
 from .trace import OpTrace
 
 # Operators that run a body in place: where the body is among the arguments, and where its own arguments

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
 from .effects import LIFTS, ONES, ZEROS
-from .late import LateNumber, is_lost, restored, value_of
+from .late_numbers import LateNumber, is_lost, restored, value_of
 from .recorder import GraphRecorder
 from .trace import ModulePaths
 

@@ -17,12 +17,12 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ...errors import SourceError
 from . import kernels
+from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
 from .fake import Fakes
-from .late import late_numbers
+from .late_numbers import late_numbers
 from .recorder import GraphRecorder
 from .relations import offers_of
-from .touched import flops_of
 from .workspaces import inside_of
 
 

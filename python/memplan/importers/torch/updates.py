@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from ...errors import SourceError
 from .fake import Fakes, describe, explain
-from .late import Guard, LateNumber, value_of
+from .late_numbers import Guard, LateNumber, value_of
 from .optimizers import alike, refused, step_of
 from .recorder import GraphRecorder
 from .stepping import Creation, Creations, StepCalls, address

@@ -26,10 +26,10 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_
 from ... import _core
 from ...plans.failing import InfeasibleError
 from ...sizes import with_bytes
+from .capacity_search import Attempt, Search
 from .copies import AGAIN
-from .holding import held
 from .joint import Joint, cost_of_node
-from .targets import Attempt, Search
+from .step_load import held
 
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget

@@ -34,12 +34,12 @@ from ...errors import SourceError, UnsupportedError
 from ...plans.failing import InfeasibleError
 from ...sizes import Budget, with_bytes
 from .budget import WithinBudget
+from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded
-from .leaving import Outputs, Step
+from .forward_outputs import Outputs, Step
 from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
-from .targets import Attempt, Search
 
 log = logging.getLogger("memplan.run")
 _NOW: ContextVar[tuple[Settings, Step] | None] = ContextVar("memplan.run.inductor", default=None)

@@ -16,7 +16,7 @@ from torch import fx
 from torch._guards import detect_fake_mode
 
 from ...importers.torch.effects import flat_tensors
-from .holding import parts_of
+from .step_load import parts_of
 
 AGAIN = "memplan_again"  # marks nodes that were not in the graph
 

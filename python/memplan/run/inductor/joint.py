@@ -20,9 +20,9 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 )
 
 from ... import _core
-from ...importers.torch.touched import cost_of
+from ...importers.torch.costs import cost_of
 from .copies import run_again
-from .holding import hint, in_registers, parts_of, read_by, storages
+from .step_load import hint, in_registers, parts_of, read_by, storages
 
 
 class Joint:

@@ -20,7 +20,7 @@ from ...inductor.lines import MEMORY, Ledger
 from ...inductor.wrapper import Block
 from .arenas import Arena, arenas_on, held
 from .compiled import Loaded, columns
-from .leaving import Step, given, left_by
+from .forward_outputs import Step, given, left_by
 from .settings import Settings
 
 _DEVICES = ("cpu", "cuda")

@@ -17,7 +17,7 @@ def program_of(source: Source) -> Program:
     """The program of a module, graph, exported program or .pt2 file."""
     require_torch(_WHAT)
     with names_of_torch(_WHAT):
-        from .held import Modes, weights_held
+        from .module_state import Modes, weights_held
         from .program import TorchProgram
         from .recording import Recording
 

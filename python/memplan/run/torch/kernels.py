@@ -17,7 +17,7 @@ from torch import Tensor
 from ...errors import UnsupportedError
 from ...importers.torch.effects import LIFTS, ONES, ZEROS, flat_tensors
 from ...importers.torch.fake import tensors_in
-from ...importers.torch.late import late_numbers, value_of
+from ...importers.torch.late_numbers import late_numbers, value_of
 from ...importers.torch.relations import JOINS, lie_alike
 from .memory import Memory
 from .recording import CallRecord, Number, View, with_numbers, with_tensors

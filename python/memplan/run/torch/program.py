@@ -21,11 +21,11 @@ from ...options.source import Source
 from ..matching import require_no_copies, require_same
 from ..poison import GARBAGE, deaths
 from ..program import Run
-from .again import with_copies
-from .held import Modes
+from .fitted_recording import with_copies
 from .inputs import plain_values
 from .kernels import Instruction, instruction
 from .memory import Memory
+from .module_state import Modes
 from .offering import Offering
 from .recording import CallRecord, Recording, View
 from .sources import Sources

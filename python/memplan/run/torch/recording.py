@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...importers.torch.fake import map_tensors, tensors_in
-from ...importers.torch.late import LateNumber, restored, value_of
+from ...importers.torch.late_numbers import LateNumber, restored, value_of
 from ...importers.torch.listening import Call, Stepped
 from ...importers.torch.relations import extent
 

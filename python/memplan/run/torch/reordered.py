@@ -24,7 +24,7 @@ from ...importers.torch.effects import LIFTS
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
-from ...importers.torch.late import LateNumber
+from ...importers.torch.late_numbers import LateNumber
 from ...options.source import Source
 from .recording import CallRecord, Number, Recording, View
 
