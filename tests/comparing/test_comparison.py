@@ -450,3 +450,11 @@ def test_pictures_without_a_plan_or_a_byte(tmp_path: Path) -> None:
     memplan.compare(([], [], []), ["naive", "auto"]).save_picture(tmp_path / "b.png")
     memplan.compare(([0], [0], [1]), ["naive"]).save_picture(tmp_path / "c.svg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "b.png", "c.svg"]
+
+
+def test_plans_that_are_no_rows_call_nobody() -> None:
+    """An order is made by a plan too."""
+    told: list[memplan.Plan] = []
+    source = "example:gpt2_infer"
+    found = memplan.compare(source, ["first_fit", "naive"], orders=["given", "bfs"], on_improvement=told.append)
+    assert sorted(plan.peak for plan in told) == sorted(row.peak for row in found)

@@ -14,7 +14,7 @@ from ..draw.figures import png
 from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, TimeLimitError, UnsupportedError
 from ..facade import as_plan
 from ..importers import Network, read_once
-from ..options.taking import request, without
+from ..options.taking import CALLBACKS, request, without
 from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
 from ..plans.failing import InfeasibleError
@@ -270,8 +270,7 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
     if ordered.interrupted:
         return not_run(planner, ordered.name)
     raised: list[Exception] = []  # by who listens
-    if options.get("on_improvement") is not None:
-        options["on_improvement"] = _kept(options["on_improvement"], raised)
+    options |= {name: _kept(options[name], raised) for name in CALLBACKS if options.get(name) is not None}
     try:
         row = row_of(as_plan(plan(ordered.source, planner, on_interrupt="keep", **options)), planner)
     except InfeasibleError as error:
@@ -291,7 +290,7 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
 def _is_of_all(error: Exception, source: Any, options: Mapping[str, Any]) -> bool:
     """Whether an error is of what every planner is given, and not of one planner: a plan that needs none has it too."""
     try:
-        plan(source, "naive", **{**options, "on_improvement": None})
+        plan(source, "naive", **{**options, **dict.fromkeys(CALLBACKS)})
     except REFUSALS:
         return False
     except Exception as other:

@@ -9,10 +9,11 @@ from typing import Any
 from .. import _core
 from ..errors import UnsupportedError
 from ..importers import Network
+from ..options.taking import CALLBACKS
 from ..planning.orders import check_order
 from ..solving.planning import plan
 
-_NOT_FOR_ORDERS = ("capacity", "on_improvement", "on_interrupt", "seed", "threads")  # options of planners
+_NOT_FOR_ORDERS = ("capacity", "on_interrupt", "seed", "threads", *CALLBACKS)  # options of planners
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Moment:
     op_type: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What makes the peak of a plan, what its tensors share, and what would lower the load.
 
@@ -152,6 +152,9 @@ class Explanation:
         from .text import explanation_report
 
         return explanation_report(self).sentences
+
+    def __repr__(self) -> str:
+        return f"<memplan.Explanation: {self.planner!r}, peak {self.peak:,}, load {self.load:,}>"
 
     def __str__(self) -> str:
         from ..printing.tables import report_text

@@ -50,6 +50,7 @@ def option(
     excludes: Mapping[str, str] | None = None,
     needs: tuple[str, str] | None = None,
     graphs_only: str = "",
+    is_callback: bool = False,
 ) -> Any:
     """A field of a record.
 
@@ -70,9 +71,12 @@ def option(
         An option that it needs, and an example of that.
     graphs_only
         What problems have instead, if only graphs have it.
+    is_callback
+        It is a function that is called while a plan is made: plans behind the scenes must not call it.
     """
-    about = {"check": check, "flag": flag, "excludes": excludes or {}, "needs": needs, "graphs_only": graphs_only}
-    return field(default=default, metadata={"text": inspect.cleandoc(text), **about})
+    about = {"text": inspect.cleandoc(text), "check": check, "flag": flag, "is_callback": is_callback}
+    together = {"excludes": excludes or {}, "needs": needs, "graphs_only": graphs_only}
+    return field(default=default, metadata={**about, **together})
 
 
 def documented(cls: type[R]) -> type[R]:

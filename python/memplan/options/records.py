@@ -366,6 +366,7 @@ class Search(Record):
         With `price` it is called with each plan that is cheaper, or as cheap and lower.""",
         lambda value: callback(value, "on_improvement", "a plan"),
         excludes={"pools": "", RANGED: ""},
+        is_callback=True,
     )
 
     on_order: Callable[[_core.OrderProgress], object] | None = option(
@@ -373,6 +374,7 @@ class Search(Record):
         """A function that is called during the search for an order, with an `OrderProgress`: whenever an order needs
         less than all before it, and whenever a higher bound is proven. It may raise, as `on_improvement` may.""",
         lambda value: callback(value, "on_order", "an OrderProgress"),
+        is_callback=True,
     )
 
     on_interrupt: Literal["keep", "raise"] = option(

@@ -41,6 +41,9 @@ NEEDED = tuple((one, *about["needs"]) for one, about in _ABOUT.items() if about[
 # Options of graphs, and what a problem has instead.
 OF_GRAPHS = {one: about["graphs_only"] for one, about in _ABOUT.items() if about["graphs_only"]}
 
+# Functions that are called while a plan is made.
+CALLBACKS = tuple(one for one, about in _ABOUT.items() if about["is_callback"])
+
 
 def naming_options(function: Callable[P, R]) -> Callable[P, R]:
     """A decorator: each record that a docstring lists is followed by its options that the function takes."""

@@ -14,7 +14,7 @@ from ... import _core
 from ...errors import GraphError, MissingDependencyError, ProblemError, SourceError, UnsupportedError
 from ...importers import Network, read_once
 from ...options.declaring import options_of
-from ...options.taking import RECORDS, request, without
+from ...options.taking import CALLBACKS, RECORDS, request, without
 from ...sizes import in_bytes
 from ..comparison import name_of, planned_row
 from ..ordered import Ordered, in_order
@@ -23,12 +23,11 @@ from ..row import ComparisonRow, digest, refused
 Source: TypeAlias = "str | Network | _core.Problem"  # a path, or what was captured
 _UNREADABLE = (SourceError, GraphError, ProblemError, UnsupportedError, MissingDependencyError)
 _last: dict[tuple[str, str, str], Ordered] = {}  # what this worker has read and ordered last
-_IN_BYTES = {"alignment", "capacity"}
 _CAPTURE_FIRST = "capture the source with it first"
 _LOCAL = (
     {"args": _CAPTURE_FIRST, "kwargs": _CAPTURE_FIRST}
     | {"order": "give orders, a list"}
-    | dict.fromkeys(("on_improvement", "on_interrupt", "on_row"), "see memplan.compare")
+    | dict.fromkeys((*CALLBACKS, "on_interrupt", "on_row"), "see memplan.compare")
 )  # options that cannot be sent to workers
 
 
@@ -41,9 +40,10 @@ def options_as_json(options: Mapping[str, Any]) -> str:
             raise TypeError(f"option {name} does not apply to sweeps; {_LOCAL[name]}")
         if name not in defaults:
             raise TypeError(f"sweep takes the options of plan, got {name!r}")
-        if name in _IN_BYTES and value is not None:
-            value = in_bytes(value, name)
-        request("plan", {name: value})
+        if name == "capacity" and value is not None:
+            value = in_bytes(value, name)  # one for all sources, so no share of a peak
+        checked = request("plan", {name: value})
+        value = next(getattr(record, name) for record in checked if name in record.names())
         if value != defaults[name] and (value or defaults[name]):
             said[name] = value
     try:
