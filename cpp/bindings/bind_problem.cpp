@@ -3,6 +3,7 @@
 
 #include "arrays.hpp"
 #include "memplan/bounds.hpp"
+#include "memplan/caching.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/partial_order.hpp"
@@ -357,6 +358,8 @@ void bind_problem(py::module_& m) {
                                    parts_table(p), conflicts_table(p), py::none(), pins_column(p), reserved_table(p),
                                    together_table(p), branches_column(p));
            }));
+  m.def("reserved_by_caching", &reserved_by_caching, py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
+        "Bytes that torch's caching allocator for CUDA reserves for the buffers, born and freed in their order.");
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }

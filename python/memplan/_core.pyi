@@ -71,6 +71,7 @@ __all__: list[str] = [
     "replay",
     "replay_places",
     "rerun_graph",
+    "reserved_by_caching",
     "reuse_edges",
     "reused_by",
     "says_costs",
@@ -1079,13 +1080,13 @@ def order_bound(
             int,
             list[tuple[int, int, int, int]],
             list[tuple[int, int, int]],
-            list[tuple[int, int]],
+            list[tuple[int, int, bool]],
         ]
     ],
 ]:
     """
     What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;
-    held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes). The GIL is released.
+    held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes, always). The GIL is released.
     """
 
 def order_of(
@@ -1281,6 +1282,11 @@ def rerun_graph(
 ) -> Fitted:
     """
     The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.
+    """
+
+def reserved_by_caching(problem: Problem) -> int:
+    """
+    Bytes that torch's caching allocator for CUDA reserves for the buffers, born and freed in their order.
     """
 
 def reuse_edges(graph: Graph, buffers: Buffers, offsets: typing.Any) -> list[tuple[int, int]]:

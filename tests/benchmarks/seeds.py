@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 import memplan
-from memplan.estimating.caching import reserved
+from memplan import _core
 
 APART = {"inplace": False, "zero_copy": False}
 
@@ -175,7 +175,7 @@ def mxnet() -> Iterator[str]:
         g = graph(name, batch, train=True, length=length)
         naive = peak(g, "naive", **APART)
         pools, best = peak(g, "mxnet"), memplan.plan(g)
-        dynamic = reserved(memplan.plan(g, "naive", **APART).problem)
+        dynamic = _core.reserved_by_caching(memplan.plan(g, "naive", **APART).problem)
         shares = (mib(pools), saved(pools, naive), mib(best.peak), saved(best.peak, naive))
         rows.append(
             (f"{name}, batch {batch}", mib(naive), *shares, mib(peak(g, "tlsf_replay")), mib(dynamic), mib(best.load))

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 import memplan  # noqa: E402
 from builders import onnx_models as onnx_build  # noqa: E402
 from builders.commands import LIFETIMES, run  # noqa: E402
-from memplan.estimating.caching import reserved  # noqa: E402
+from memplan import _core  # noqa: E402
 from memplan.printing.units import format_bytes  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
@@ -375,7 +375,7 @@ class Constant(torch.nn.Module):
 
 def test_the_caching_allocator_keeps_segments() -> None:
     problem = memplan.Problem([1000, 3 * 2**20, 3 * 2**20, 30 * 2**20], [0, 0, 2, 2], [1, 1, 3, 3])
-    assert reserved(problem) == (2 + 20 + 30) * 2**20
+    assert _core.reserved_by_caching(problem) == (2 + 20 + 30) * 2**20
 
 
 # Of files and exported programs, by the name of a symbolic dimension

@@ -5,6 +5,7 @@
 #include "memplan/bounds.hpp"
 #include "memplan/branches.hpp"
 #include "memplan/buffers.hpp"
+#include "memplan/caching.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/conflicts.hpp"
 #include "memplan/crossings.hpp"

@@ -16,7 +16,6 @@ from ..kinds import PLACED
 from ..options.checks import boolean
 from ..options.source import Source
 from ..options.taking import request
-from .caching import reserved
 from .result import Estimate
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ def of_run(found: DryRun, device: str) -> Estimate:
         phase=phase,
         at=found.ops[worst].removesuffix(".default") if found.ops else "",
         device=device,
-        reserved=reserved(problem_of(found)) if device == "cuda" else None,
+        reserved=_core.reserved_by_caching(problem_of(found)) if device == "cuda" else None,
         notes=_notes(found, device),
     )
 
