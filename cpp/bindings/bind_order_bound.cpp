@@ -8,7 +8,7 @@ namespace {
 
 using HeldTuple = std::tuple<Index, Bytes, Index, Bytes>;
 using PassedTuple = std::tuple<Index, Index, Bytes>;
-using AliveTuple = std::pair<Index, Bytes>;
+using AliveTuple = std::tuple<Index, Bytes, bool>;
 using NeedTuple = std::tuple<Index, std::vector<Index>, std::vector<Index>, Bytes, std::vector<HeldTuple>,
                              std::vector<PassedTuple>, std::vector<AliveTuple>>;
 
@@ -18,7 +18,7 @@ NeedTuple tuple_of(const OrderNeed& need) {
   std::vector<PassedTuple> passed;
   for (const auto& [op, before, bytes] : need.passed) passed.emplace_back(op, before, bytes);
   std::vector<AliveTuple> alive;
-  for (const auto& [tensor, bytes] : need.alive) alive.emplace_back(tensor, bytes);
+  for (const auto& [tensor, bytes, always] : need.alive) alive.emplace_back(tensor, bytes, always);
   return {need.op, need.before, need.after, need.bytes, std::move(held), std::move(passed), std::move(alive)};
 }
 
@@ -39,11 +39,11 @@ std::tuple<Bytes, std::vector<Index>, std::vector<NeedTuple>> bound_of_graph(con
 }  // namespace
 
 void bind_order_bound(py::module_& m) {
-  m.def(
-      "order_bound", &bound_of_graph, py::arg("graph"), py::arg("storage") = StorageOptions(),
-      py::arg("work") = 100'000'000,
-      "What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;\n"
-      "held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes). The GIL is released.");
+  m.def("order_bound", &bound_of_graph, py::arg("graph"), py::arg("storage") = StorageOptions(),
+        py::arg("work") = 100'000'000,
+        "What every order needs: bytes, ops, and needs (op, before, after, bytes, held, passed, alive), -1 for none;\n"
+        "held are (tensor, begin, user, bytes), passed (op, before, bytes), alive (tensor, bytes, always). The GIL is "
+        "released.");
   m.def("beside_reserved", &beside_reserved, py::arg("graph"), py::arg("bytes"),
         "The lowest address below which so many bytes lie beside what is reserved at all steps.");
 }

@@ -426,11 +426,14 @@ def test_idle_steps_end_where_an_op_only_looks() -> None:
     assert e.advice == ()
 
 
-@pytest.mark.parametrize("type", ["aten.native_dropout.default", "aten.bernoulli_.float", "aten.rand.default"])
-def test_what_is_drawn_by_chance_is_not_recomputed(type: str) -> None:
+@pytest.mark.parametrize(
+    "type", ["aten.native_dropout.default", "aten.bernoulli_.float", "aten.rand.default", "Dropout", ""]
+)
+def test_what_may_not_run_again_is_not_recomputed(type: str) -> None:
+    """What is drawn by chance, by its type; and what the graph says."""
     source = graph(
         [X, tensor("big", 100), tensor("a", 100)],
-        op("make", "x", "a", type=type),
+        op("make", "x", "a", type=type, recompute=type != ""),
         op("bulk", "x", "big", workspace=50),
         op("end", "big a", "y"),
         outputs="y",

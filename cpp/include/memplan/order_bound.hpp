@@ -30,10 +30,11 @@ struct OrderNeed {
     Index user;  // kNone: the caller, who keeps the tensor
     Bytes bytes;
   };
-  // A tensor that is alive after S, and how many of its bytes.
+  // A tensor that is alive after S, and how many of its bytes. Always: after every S that the need speaks of.
   struct Alive {
     Index tensor;
     Bytes bytes;
+    bool always;
   };
   // Flow from an op to `before`, an op that it waits for.
   struct Passed {

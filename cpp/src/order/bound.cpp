@@ -61,17 +61,18 @@ OrderNeed need_of(const ContentsModel& model, Index op, const CutFlow& flow) {
   return need;
 }
 
-// The bytes of tensors that are alive after the ops of a cut, by tensor.
-std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut& cut) {
-  std::map<Index, Bytes> alive;
+// The bytes of tensors that are alive after the ops of the last cut, by tensor.
+std::vector<OrderNeed::Alive> alive_after(const ContentsModel& model, const Cut& cut, const Cuts& cuts) {
+  std::map<Index, std::pair<Bytes, bool>> alive;
   for (const Content& item : model.items) {
     const bool is_made = item.maker == kNone || cut.in_set[at(item.maker)];
     const auto is_to_come = [&](Index user) { return !cut.in_set[at(user)]; };
     if (is_made && (item.kept || std::any_of(item.users.begin(), item.users.end(), is_to_come)))
-      alive[item.tensor] += item.bytes;
+      alive[item.tensor].first += item.bytes;
   }
+  for (const CutFlow::Held& held : cuts.always()) alive[model.items[at(held.item)].tensor].second = true;
   std::vector<OrderNeed::Alive> found;
-  for (const auto& [tensor, bytes] : alive) found.push_back({tensor, bytes});
+  for (const auto& [tensor, held] : alive) found.push_back({tensor, held.first, held.second});
   return found;
 }
 
@@ -86,7 +87,7 @@ std::optional<std::vector<OrderNeed>> needs_of_rules(const ContentsModel& model,
     needs.push_back(need_of(model, rule.op, cuts.flow()));
     needs.back().before = rule.before;
     needs.back().after = rule.after;
-    needs.back().alive = alive_after(model, *cut);
+    needs.back().alive = alive_after(model, *cut, cuts);
     rows += needs.back().held.size() + needs.back().passed.size() + needs.back().alive.size();
     if (rows > kMostRows) return std::nullopt;
   }
@@ -115,7 +116,7 @@ OrderBound bound_at_the_end(const ContentsModel& model, Cuts& cuts) {
     const auto cut = cuts.before(op, others, {}, work);
     bound.needs.push_back(need_of(model, op, cuts.flow()));
     bound.needs.back().before = std::move(others);
-    bound.needs.back().alive = alive_after(model, *cut);
+    bound.needs.back().alive = alive_after(model, *cut, cuts);
   }
   return bound;
 }
@@ -158,7 +159,7 @@ class BoundSearch {
       bound_ = {bytes, {op}, {}};
       if (!proves_) continue;
       bound_.needs.push_back(need_of(model_, op, cuts_.flow()));
-      if (cut) bound_.needs.back().alive = alive_after(model_, *cut);
+      if (cut) bound_.needs.back().alive = alive_after(model_, *cut, cuts_);
     }
   }
 

@@ -51,6 +51,7 @@ class Cuts {
 
   // The flow of the last cut; where the work was not enough, of what has been found: no S has less alive.
   CutFlow flow() const;
+  std::span<const CutFlow::Held> always() const { return always_; }
   Bytes proven() const { return always_alive_ + flow_.flow(); }  // its bytes
 
   // Per op, by the flow of the last cut, what it gives less what it gets.

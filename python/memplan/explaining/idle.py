@@ -13,8 +13,6 @@ from ..plans.inplace import reads_for_others
 from ..plans.usage import BEGIN, BUFFER, END, FIRST, LAST, Ints, at_step, load_curve, load_of, without
 from .advice import Advice
 
-_BY_CHANCE = ("rand", "dropout", "native_dropout", "bernoulli", "multinomial", "normal", "uniform", "rrelu")
-
 
 @dataclass(frozen=True)
 class Idle:
@@ -157,15 +155,14 @@ def _recomputed(dataflow: Dataflow, windows: Sequence[_Window]) -> list[_Window]
 def _needs(dataflow: Dataflow, window: _Window) -> list[int] | None:
     """What the op of an idle tensor reads, if all of it is still there at the tensor's next use.
 
-    None if it is not. None too if there is no next use, if the op draws random numbers, or if what it reads or has
-    written was changed since.
+    None if it is not. None too if there is no next use, if the op may not run again, or if what it reads or has written
+    was changed since.
     """
     step = dataflow.maker[window.tensor] if window.tensor >= 0 else -1
     if step < 0 or window.last >= dataflow.end:
         return None
     op = dataflow.ops[step]
-    word = op.type.split("::")[-1].removeprefix("aten.")
-    if op.overwrites or word.startswith(_BY_CHANCE):
+    if op.overwrites or dataflow.again[step] != "same":
         return None
     needs = [dataflow.index[name] for name in op.inputs]
     changed = any(dataflow.mutated.get(dataflow.root[t], -1) >= step for t in (window.tensor, *needs))

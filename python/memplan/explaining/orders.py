@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,7 +90,7 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
     named = replace(found, op=ordered.ops[op].name, op_type=ordered.ops[op].type)
     if held and not alive:  # the search for a state in which it needs so little has ended before
         return named
-    return replace(named, alive=_alive(ordered, op, alive), made=need - sum(size for _, size in alive))
+    return replace(named, alive=_alive(ordered, alive), made=need - sum(size for _, size, _ in alive))
 
 
 def load_at(problem: _core.Problem, step: int) -> int:
@@ -99,54 +99,14 @@ def load_at(problem: _core.Problem, step: int) -> int:
     return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0
 
 
-def _alive(graph: _core.Graph, op: int, alive: Iterable[tuple[int, int]]) -> tuple[Needed, ...]:
+def _alive(graph: _core.Graph, alive: Iterable[tuple[int, int, bool]]) -> tuple[Needed, ...]:
     """What is said of tensors that are alive beside an op."""
     ops, tensors = graph.ops, graph.tensors
     index = {tensor.name: t for t, tensor in enumerate(tensors)}
     maker = {index[name]: k for k, run in enumerate(ops) for name in run.outputs}
-    always = _always(graph, op, index, maker)
     found = []
-    for t, size in alive:
+    for t, size, always in alive:
         made_by = ops[maker[t]] if t in maker else None
         named = (made_by.name, made_by.type) if made_by is not None else ("", tensors[t].kind)
-        found.append(Needed(tensors[t].name, size, *named, t in always))
+        found.append(Needed(tensors[t].name, size, *named, always))
     return tuple(sorted(found, key=lambda needed: (-needed.bytes, needed.name)))
-
-
-def _always(graph: _core.Graph, op: int, index: dict[str, int], maker: dict[int, int]) -> set[int]:
-    """The tensors whose bytes are alive when an op runs, in every order: made before it, and used by it or after it.
-
-    A view is a use of what it shows by whoever uses the view.
-    """
-    ops = graph.ops
-    place = {run.name: k for k, run in enumerate(ops)}
-    waits = [{maker[index[name]] for name in run.inputs if index[name] in maker} for run in ops]
-    for k, run in enumerate(ops):
-        waits[k] |= {place[name] for name in run.after}
-    before = _closure(op, waits)
-    follow: list[set[int]] = [set() for _ in ops]
-    for k, waited in enumerate(waits):
-        for earlier in waited:
-            follow[earlier].add(k)
-    after = _closure(op, follow)
-    shown = {index[out]: index[inp] for run in ops for out, inp, _ in (*run.aliases, *run.overwrites)}
-    needed = {index[name] for name in graph.outputs} | {index[name] for k in after for name in ops[k].inputs}
-    given = {t for t, tensor in enumerate(graph.tensors) if t not in maker}
-    made = given | {t for t, k in maker.items() if k in before and k != op}
-    return {_root(t, shown) for t in needed if t in made}
-
-
-def _closure(op: int, following: Sequence[set[int]]) -> set[int]:
-    """An op, and all that follows."""
-    seen, stack = {op}, [op]
-    while stack:
-        new = following[stack.pop()] - seen
-        seen |= new
-        stack += new
-    return seen
-
-
-def _root(tensor: int, shown: dict[int, int]) -> int:
-    while tensor in shown:
-        tensor = shown[tensor]
-    return tensor

@@ -51,6 +51,11 @@ class Dataflow:
         return _core.HappensBefore(self.graph)
 
     @cached_property
+    def again(self) -> list[str]:
+        """What it does to run each op again: "same", "changes" or "never"."""
+        return _core.again_of(self.graph)
+
+    @cached_property
     def mutated(self) -> dict[int, int]:
         """Per root, the last step at which an op may have changed what lies in its bytes."""
         changed = ((step, op) for step, op in enumerate(self.ops) if _mutates(op.type))

@@ -132,5 +132,5 @@ def order_bound_of(graph: _core.Graph, storage: _core.StorageOptions, work: int)
         tuple(storage.disable_inplace_ops),
         tuple(storage.donate),
     )
-    alive = tuple(tensors[t] for t, _ in rows[0][6]) if len(rows) == 1 else ()
+    alive = tuple(tensors[t] for t, *_ in rows[0][6]) if len(rows) == 1 else ()
     return OrderBound(size, named(ops), needs, options, alive)
