@@ -551,6 +551,8 @@ def test_thin_boxes_have_finer_borders() -> None:
             "plans must be a list of plans, such as .*, got a dict",
         ),
         (lambda plan: plan.plot(highlight={"a": 1}), "highlight must be a name or a list of names, got {'a': 1}"),
+        (lambda plan: memplan.plot_plans([plan], highlight={"a": 1}), "highlight must be a name or a list of names"),
+        (lambda plan: memplan.write_page(plan, "page.html", highlight={"a": 1}), "highlight must be a name or a list"),
         (lambda plan: memplan.compare(plan.problem, {"auto": 1}), "planners must be a list of names"),
         (lambda plan: memplan.sweep({"a": plan.problem}, {"auto": 1}), "planners must be a list of names"),
         (lambda plan: memplan.plan(plan.problem, place={"input": 1}), "place must be a collection of kinds"),

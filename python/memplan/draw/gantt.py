@@ -21,7 +21,7 @@ from .bands import scale_bands, spaced
 from .boxes import Panels, draw
 from .colours import OTHERS, Colouring, buffers_by_name, colouring
 from .figures import new_figure, png, save
-from .highlight import Steps, checked_plans, checked_titles, marks, window
+from .highlight import Steps, checked_plans, checked_titles, marks, names_in, window
 from .legend import legend
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _plot(
     zoom: str | Sequence[int] | None = None,
 ) -> list[Axes]:
     """`plot_plans`, into axes that are made once the options are known to be right."""
-    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    names = names_in(highlight)
     drawn = [spaced(plan) for plan in plans]
     found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
     if zoom is None:

@@ -31,11 +31,15 @@ def marks(plan: PlanRecord, highlight: str | Iterable[str]) -> list[Mark]:
 
     ValueError: the plan has none of that name, or does not place it.
     """
+    found = (_mark(plan, full) for name in names_in(highlight) for full in _names(plan, name))
+    return list(dict.fromkeys(found))
+
+
+def names_in(highlight: str | Iterable[str]) -> list[str]:
+    """One name or several as a list; TypeError for what is neither, such as a mapping."""
     if isinstance(highlight, Mapping) or not isinstance(highlight, Iterable):
         raise TypeError(f"highlight must be a name or a list of names, got {highlight!r}")
-    names = [highlight] if isinstance(highlight, str) else list(highlight)
-    found = (_mark(plan, full) for name in names for full in _names(plan, name))
-    return list(dict.fromkeys(found))
+    return [highlight] if isinstance(highlight, str) else list(highlight)
 
 
 def _names(plan: PlanRecord, name: str) -> list[str]:

@@ -30,7 +30,7 @@ from .away import KINDS, height
 from .bands import spaced
 from .charts import Axes, add_arrows, away_chart, gantt_chart, load_chart, small
 from .colours import COLOUR_BY, Colouring, colourings, samples
-from .highlight import checked_plans, is_plan, marks
+from .highlight import checked_plans, is_plan, marks, names_in
 
 _BESIDE = 3  # charts in a row
 _TENANTS = 6  # tensors that a tooltip lists
@@ -82,7 +82,7 @@ def write_page(
     if not plans:
         raise ValueError("plans must hold at least one plan, got none")
     require_bokeh()
-    names = [highlight] if isinstance(highlight, str) else list(highlight)
+    names = names_in(highlight)
     marked = dict.fromkeys(printable(mark.slot.name) for plan in plans for mark in marks(plan, names))
     write_text(path, _page(plans, printable(title), list(marked), colour_by))
 
