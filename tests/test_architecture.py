@@ -34,6 +34,7 @@ FLOORS = (
     "checks",
     "solve",
     "methods",
+    "ranges",
     "pools",
     "pricing",
     "keep",

@@ -66,6 +66,7 @@ def test_the_example_of_the_docs_runs(example: Path) -> None:
         "136 bytes, 1 changes",
         "buffer 1 lies in dram, cost 1024",
         "5632 bytes for both, at least 5632",
+        "2560 bytes, at batch 2 640",
         "#0 #1 do not fit together",
     ]
 

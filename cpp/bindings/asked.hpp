@@ -10,6 +10,7 @@
 #include "memplan/keep.hpp"
 #include "memplan/methods.hpp"
 #include "memplan/pools.hpp"
+#include "memplan/ranges.hpp"
 #include "memplan/solve.hpp"
 #include "memplan/solve_order.hpp"
 #include "watch.hpp"
@@ -42,6 +43,7 @@ inline Plan& plan_in(MethodsPlan& methods) { return methods.plan; }
 inline Plan& plan_in(PlanInPools& found) { return found.plan; }
 inline Plan& plan_in(GraphInPools& found) { return found.found.plan; }
 inline Plan& plan_in(Kept& kept) { return kept.plan; }
+inline Plan& plan_in(RangePlan& range) { return range.found.plan; }
 
 // solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else. `searches` says
 // that it searches whatever the plan says.

@@ -1,8 +1,6 @@
 #include "arrays.hpp"
 #include "asked.hpp"
 #include "chosen.hpp"
-#include "memplan/happens_before.hpp"
-#include "memplan/sharing_bound.hpp"
 
 namespace memplan::bindings {
 
@@ -120,13 +118,6 @@ void bind_pools(py::module_& m) {
   m.def("pool_faults", &faults_of, py::arg("problem"), py::arg("offsets"), py::arg("pools"), py::arg("pool"),
         py::arg("takes") = py::none(),
         "What is wrong with where buffers lie, in pools (name, capacity, alignment, base, begin, peak).");
-  m.def(
-      "sharing_bound",
-      [](const Graph& graph, const StorageOptions& storage) {
-        const HappensBefore order(graph);
-        return sharing_bound(graph, order, storage, possible_sharing(graph, order, storage));
-      },
-      py::arg("graph"), py::arg("storage"), "Bytes that every plan of the graph in its order needs.");
 }
 
 }  // namespace memplan::bindings

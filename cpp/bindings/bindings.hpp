@@ -22,6 +22,7 @@ void bind_order_bound(py::module_& m);
 void bind_problem(py::module_& m);
 void bind_planners(py::module_& m);
 void bind_pricing(py::module_& m);
+void bind_ranges(py::module_& m);
 void bind_refute(py::module_& m);
 void bind_solve(py::module_& m);
 void bind_verify(py::module_& m);

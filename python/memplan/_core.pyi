@@ -33,6 +33,7 @@ __all__: list[str] = [
     "Problem",
     "ProblemError",
     "PythonPlanner",
+    "RangePlan",
     "ReplayFault",
     "Solution",
     "StorageOptions",
@@ -42,6 +43,7 @@ __all__: list[str] = [
     "UsedPool",
     "Violation",
     "again_of",
+    "at_size",
     "beside_reserved",
     "buffers_of",
     "check_order",
@@ -70,17 +72,18 @@ __all__: list[str] = [
     "reordered",
     "replay",
     "replay_places",
+    "require_alike",
     "rerun_graph",
     "reserved_by_caching",
     "reuse_edges",
     "reused_by",
     "says_costs",
-    "sharing_bound",
     "solve_fit",
     "solve_graph",
     "solve_in_order",
     "solve_methods",
     "solve_problem",
+    "solve_range",
     "targets_of",
     "verify",
     "why_too_large",
@@ -838,6 +841,25 @@ class PoolFault:
     @property
     def message(self) -> str: ...
 
+class RangePlan:
+    """
+    One plan of a network at several sizes; see memplan/ranges.hpp.
+    """
+    @property
+    def buffers(self) -> Buffers: ...
+    @property
+    def graph(self) -> Graph:
+        """
+        Of the largest sizes, in the order of the plan.
+        """
+    @property
+    def order_bound(self) -> int:
+        """
+        Of all orders.
+        """
+    @property
+    def plan(self) -> Solution: ...
+
 class FitChange:
     """
     A tensor that comes back before an op; see memplan/fit.hpp.
@@ -964,6 +986,12 @@ class ReplayFault:
 def again_of(graph: Graph) -> list[str]:
     """
     What running each op again does: same, changes or never.
+    """
+
+def at_size(range: RangePlan, graph: tuple[str, Graph]) -> tuple[Graph, Buffers, Solution, int, int]:
+    """
+    The plan at one size: graph, buffers, plan; bytes used with the offsets of the range; the position of the
+    sizes whose order of buffers it has. Verified.
     """
 
 def beside_reserved(graph: Graph, bytes: typing.SupportsInt | typing.SupportsIndex) -> int:
@@ -1267,6 +1295,11 @@ def replay_places(
     outside that it shares with the tensors of its region, and per op (-1 where it has no workspace there).
     """
 
+def require_alike(one: tuple[str, Graph], other: tuple[str, Graph]) -> None:
+    """
+    Raises UnsupportedError unless both have the same ops, tensors and views.
+    """
+
 def rerun_graph(
     graph: Graph,
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
@@ -1303,11 +1336,6 @@ def reused_by(problem: Problem, offsets: typing.Any) -> numpy.typing.NDArray[num
 def says_costs(graph: Graph) -> bool:
     """
     Whether the graph says what some op costs.
-    """
-
-def sharing_bound(graph: Graph, storage: StorageOptions) -> int:
-    """
-    Bytes that every plan of the graph in its order needs.
     """
 
 def solve_fit(
@@ -1400,6 +1428,22 @@ def solve_problem(
     better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
     `in_python` is the planner that `planner` names, where it is written in Python.
     `start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.
+    """
+
+def solve_range(
+    graphs: collections.abc.Sequence[tuple[str, Graph]],
+    order: str,
+    planner: str,
+    storage: StorageOptions,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    threads: typing.SupportsInt | typing.SupportsIndex,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    in_python: PythonPlanner | None,
+    on_order: typing.Any,
+) -> RangePlan:
+    """
+    One plan of a network at several sizes, the largest last: rows (sizes, graph). Verified.
     """
 
 def targets_of(

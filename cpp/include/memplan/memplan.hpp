@@ -35,6 +35,7 @@
 #include "memplan/pools.hpp"
 #include "memplan/pricing.hpp"
 #include "memplan/problem.hpp"
+#include "memplan/ranges.hpp"
 #include "memplan/refute.hpp"
 #include "memplan/registry.hpp"
 #include "memplan/replay.hpp"

@@ -45,6 +45,9 @@ struct OpOrder {
 // The graph with its ops in another order, each op as it is. Throws GraphError if the order is not legal.
 Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 
+// The same in the order of another graph, with ops of the same names.
+Graph reordered_like(const Graph& graph, const Graph& other);
+
 // The order of a rule or search, as it is: its load may be higher than that of the given one. The given order where ops
 // are on several streams, and where a rule is asked to end. With the same options it is the same, unless the time limit
 // or `stop` ends a search.

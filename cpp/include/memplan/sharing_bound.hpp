@@ -29,4 +29,7 @@ namespace memplan {
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
                     std::span<const Shared> possible);
 
+// The same where branches are: what the run needs that needs most; a plan holds for each alone.
+Bytes sharing_bound(const Graph& graph, const StorageOptions& options);
+
 }  // namespace memplan

@@ -224,9 +224,7 @@ class MethodsSolver {
     const Prepared& ready = prepared_[m];
     StorageOptions storage = method.storage;
     storage.place = ready.place;
-    OrderedPlan ordered = method.order == "given"
-                              ? OrderedPlan{ready.graph, solve(*ready.graph, planner_, storage, asked)}
-                              : solve_in_order(ready.graph, choose_order(method.order), planner_, storage, asked);
+    OrderedPlan ordered = solve_in_order(ready.graph, choose_order(method.order), planner_, storage, asked);
     MethodPlan found{std::move(ordered.graph), std::move(ordered.found.buffers), std::move(ordered.found.plan),
                      ordered.bound};
     if (ready.changed()) std::tie(found.graph, found.buffers) = ready.restored(*found.graph, std::move(found.buffers));

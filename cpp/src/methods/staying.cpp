@@ -235,48 +235,24 @@ class StayingGraph {
   std::unordered_map<Index, std::string> before_;
 };
 
-// The problem with other columns, and all else as it is.
-Problem replaced(const Problem& from, std::vector<std::string> names, std::vector<Step> first, std::vector<Step> last,
-                 std::vector<Bytes> alignment, std::vector<Part> parts) {
-  Problem problem({from.size().begin(), from.size().end()}, std::move(first), std::move(last), std::move(alignment),
-                  std::move(names));
-  if (!parts.empty()) problem = problem.with_shapes(std::move(parts));
-  if (from.conflicts() != nullptr) problem = problem.with_conflicts(*from.conflicts());
-  if (from.has_branches()) problem = problem.with_branches(from.branches().paths());
-  std::vector<Bytes> pins;
-  for (Index b = 0; from.has_pins() && b < from.count(); ++b) pins.push_back(from.pin(b));
-  return problem.with_pins(std::move(pins), {from.reserved().begin(), from.reserved().end()})
-      .with_together({from.together().begin(), from.together().end()});
-}
-
 // The problem with buffers named as the method's own tensors.
 Problem renamed(const Problem& problem, const Graph& own, const Graph& planned, const std::vector<Index>& before) {
   if (before.empty()) return problem;
-  std::vector<std::string> names = problem.names();
+  Problem::Columns columns = problem.columns();
   std::unordered_map<std::string_view, Index> over;
   for (std::size_t k = 0; k < before.size(); ++k)
     over.emplace(planned.tensor(own.tensor_count() + static_cast<Index>(k)).name, before[k]);
-  for (std::string& name : names)
+  for (std::string& name : columns.names)
     if (const auto found = over.find(name); found != over.end()) name = own.tensor(found->second).name;
-  std::vector<Part> parts;
-  for (Index b = 0; b < problem.count(); ++b)
-    parts.insert(parts.end(), problem.parts(b).begin(), problem.parts(b).end());
-  return replaced(problem, std::move(names), {problem.first().begin(), problem.first().end()},
-                  {problem.last().begin(), problem.last().end()},
-                  {problem.alignment().begin(), problem.alignment().end()}, std::move(parts));
+  return problem.with_columns(std::move(columns));
 }
 
 }  // namespace
 
 std::pair<std::shared_ptr<const Graph>, Buffers> Prepared::restored(const Graph& planned, Buffers buffers) const {
   std::shared_ptr<const Graph> ordered = own;
-  if (!std::ranges::equal(own->ops(), planned.ops(), {}, &Op::name, &Op::name)) {
-    std::unordered_map<std::string_view, Index> position;
-    for (Index k = 0; k < own->op_count(); ++k) position.emplace(own->op(k).name, k);
-    std::vector<Index> sequence;
-    for (const Op& op : planned.ops()) sequence.push_back(position.at(op.name));
-    ordered = std::make_shared<const Graph>(reordered(*own, sequence));
-  }
+  if (!std::ranges::equal(own->ops(), planned.ops(), {}, &Op::name, &Op::name))
+    ordered = std::make_shared<const Graph>(reordered_like(*own, planned));
   const auto count = at(own->tensor_count());
   buffers.problem = renamed(buffers.problem, *own, planned, before);
   buffers.buffer_of_tensor.resize(count);
@@ -304,9 +280,8 @@ Prepared prepared(const Method& method, std::size_t position, std::span<const St
 
 Problem alive_throughout(const Problem& problem, const std::vector<bool>& staying, Bytes alignment) {
   if (std::ranges::find(staying, true) == staying.end() && alignment == 1) return problem;
-  std::vector<Step> first(problem.first().begin(), problem.first().end());
-  std::vector<Step> last(problem.last().begin(), problem.last().end());
-  std::vector<Bytes> aligned(problem.alignment().begin(), problem.alignment().end());
+  Problem::Columns columns = problem.columns();
+  auto& [size, first, last, aligned, names] = columns;
   for (Bytes& each : aligned) each = common_alignment(each, alignment);
   const Step begin = first.empty() ? 0 : std::ranges::min(first), end = last.empty() ? 0 : std::ranges::max(last);
   std::vector<Part> parts;
@@ -318,7 +293,7 @@ Problem alive_throughout(const Problem& problem, const std::vector<bool>& stayin
     first[at(b)] = begin;
     last[at(b)] = end;
   }
-  return replaced(problem, problem.names(), std::move(first), std::move(last), std::move(aligned), std::move(parts));
+  return problem.with_shapes(std::move(parts)).with_columns(std::move(columns));
 }
 
 }  // namespace memplan

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/deadline.hpp"
@@ -123,6 +125,14 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops) {
   for (const Index k : ops) spec.ops.push_back(spec_of(graph, graph.op(k)));
   for (const Index t : graph.outputs()) spec.outputs.push_back(graph.tensor(t).name);
   return Graph(std::move(spec));
+}
+
+Graph reordered_like(const Graph& graph, const Graph& other) {
+  std::unordered_map<std::string_view, Index> position;
+  for (Index k = 0; k < graph.op_count(); ++k) position.emplace(graph.op(k).name, k);
+  std::vector<Index> ops;
+  for (const Op& op : other.ops()) ops.push_back(position.at(op.name));
+  return reordered(graph, ops);
 }
 
 OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage,

@@ -9,7 +9,6 @@
 #include "base/deadline.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/happens_before.hpp"
 #include "memplan/order.hpp"
 #include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
@@ -252,9 +251,8 @@ class GraphPoolSolver {
       better |= attempt(graph, spread_.buffers(*graph, apart), apart);
     }
     if (!better) return;
-    const HappensBefore order(*graph);
     Plan& plan = best_->found.plan;
-    plan.lower_bound = sharing_bound(*graph, order, storage_, possible_sharing(*graph, order, storage_));
+    plan.lower_bound = sharing_bound(*graph, storage_);
     plan.optimal = plan.peak == plan.lower_bound;
   }
 

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <utility>
 
-#include "graph/branch_runs.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/registry.hpp"
@@ -58,13 +57,7 @@ class GraphSolver {
   }
 
   Bytes bound_of_sharing(const HappensBefore& order) const {
-    if (!graph_.branches()) return sharing_bound(graph_, order, storage_, possible_);
-    Bytes bound = 0;  // of runs alone: a plan holds for each
-    for (const Graph& run : runs_of(graph_)) {
-      const HappensBefore within(run);
-      bound = std::max(bound, sharing_bound(run, within, storage_, possible_sharing(run, within, storage_)));
-    }
-    return bound;
+    return graph_.branches() ? sharing_bound(graph_, storage_) : sharing_bound(graph_, order, storage_, possible_);
   }
 
   // Sharing lowers the load where it can, and still a search may do worse with what it leaves, and another choice may

@@ -58,8 +58,7 @@ class OrderedSolver {
   OrderedPlan run() {
     check_options(options_);
     const bool or_given = chosen_.order.name == "best";
-    look_for_order(or_given);
-    order_.bound = beside_reserved(*graph_, order_.bound);  // what was found is a load, and this of an arena
+    if (chosen_.order.name != "given") look_for_order(or_given);
     if (!or_given) {
       plan(order_.graph ? order_.graph : graph_, 1);
     } else {
@@ -84,6 +83,7 @@ class OrderedSolver {
     options.stop = options_.stop;
     options.on_order = on_order_;
     order_ = order_of(*graph_, chosen_, storage_, options);
+    order_.bound = beside_reserved(*graph_, order_.bound);  // what was found is a load, and this of an arena
   }
 
   bool is_time_for_both() const {

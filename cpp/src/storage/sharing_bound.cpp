@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/branch_runs.hpp"
 #include "memplan/liveness.hpp"
 #include "problem/reserved.hpp"
 #include "storage/contents.hpp"
@@ -109,6 +110,17 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     needs.emplace_back(std::max<Bytes>(need, 0), static_cast<Step>(k));
   }
   return end_of(std::move(needs), graph.layout().reserved);
+}
+
+Bytes sharing_bound(const Graph& graph, const StorageOptions& options) {
+  Bytes most = 0;
+  const auto look = [&](const Graph& run) {
+    const HappensBefore order(run);
+    most = std::max(most, sharing_bound(run, order, options, possible_sharing(run, order, options)));
+  };
+  if (!graph.branches()) look(graph);
+  for (const Graph& run : runs_of(graph)) look(run);
+  return most;
 }
 
 }  // namespace memplan

@@ -211,6 +211,22 @@ def solve_methods(
     return _core.solve_methods(methods, shared, planner, *options, _in_python(planner))
 
 
+def solve_range(
+    graphs: Sequence[tuple[str, _core.Graph]],
+    order: str,
+    planner: str,
+    storage: _core.StorageOptions,
+    time_limit: float | None,
+    seed: int,
+    threads: int,
+    capacity: int | None,
+    on_order: Callable[[_core.OrderProgress], object] | None,
+) -> _core.RangePlan:
+    """One plan of a network at several sizes, the largest last."""
+    options = (time_limit, seed, threads, capacity, _in_python(planner), on_order)
+    return _core.solve_range(graphs, order, planner, storage, *options)
+
+
 def solve_graph(
     graph: _core.Graph,
     planner: str,

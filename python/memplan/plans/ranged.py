@@ -21,13 +21,13 @@ class AtSize:
     dims : mapping of str to int
         The sizes.
     peak : int
-        Bytes that the plan at this size needs, its buffers pushed down.
+        Bytes that the plan at this size needs.
     fixed : int
         Bytes that are used at this size where the offsets are those of the whole range.
     lower_bound : int
         Bytes below which no plan of this size can peak, in this order of ops.
     like : tuple of int
-        The size whose plan says which buffers are below which.
+        The size in the order of whose plan the buffers were placed.
     """
 
     dims: Mapping[str, int]

@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from .. import _core
+
 Sizes = dict[str, int]
 
 MOST_POINTS = 32
@@ -44,6 +46,17 @@ def points_of(ranges: Mapping[str, tuple[int, int]]) -> tuple[list[Sizes], bool]
 def _doubling(least: int, most: int) -> list[int]:
     powers = [2**k for k in range(most.bit_length()) if least < 2**k < most]
     return sorted({least, *powers, most})
+
+
+def growing(graphs: Mapping[tuple[int, ...], _core.Graph]) -> bool:
+    """Whether no tensor is larger at smaller sizes."""
+    bytes_ = {key: np.array([tensor.bytes for tensor in graph.tensors]) for key, graph in graphs.items()}
+    return all(
+        bool(np.all(bytes_[a] <= bytes_[b]))
+        for a in bytes_
+        for b in bytes_
+        if all(x <= y for x, y in zip(a, b, strict=True))
+    )
 
 
 def text_of(sizes: Sizes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,11 @@ def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> 
     return solved(source, planner, request("plan", options))
 
 
-def solved(source: Any, planner: str, asked: Request) -> PlanRecord:
-    """The plan of a source for which this is asked."""
+InOrder = Callable[[Solver, _core.Graph, _core.StorageOptions, str], PlanRecord]
+
+
+def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver.in_order) -> PlanRecord:
+    """The plan of a source for which this is asked; a graph without pools is planned by `in_order`."""
     search = asked.search
     wished, begin, prices = wishes(search.keep), starting(search.start), prices_of(search.price)
     pools = pools_of(search.pools, search.accesses) if search.pools else None
@@ -65,7 +69,7 @@ def solved(source: Any, planner: str, asked: Request) -> PlanRecord:
         solver = before_prices(solver)
     try:
         if isinstance(read.buffers, _core.Graph):
-            result = _of_graph(read, solver, budget, pools, asked)
+            result = _of_graph(read, solver, budget, pools, asked, in_order)
         else:
             result = _of_problem(read.buffers, solver, budget, pools, asked)
     except InfeasibleError as error:
@@ -104,7 +108,9 @@ def sharing_of(storage: _core.StorageOptions) -> dict[str, Any]:
     return {name: getattr(storage, name) for name in Sharing.names()}
 
 
-def _of_graph(read: Captured, solver: Solver, budget: Budget | None, pools: Pools | None, asked: Request) -> PlanRecord:
+def _of_graph(
+    read: Captured, solver: Solver, budget: Budget | None, pools: Pools | None, asked: Request, in_order: InOrder
+) -> PlanRecord:
     storage = storage_of(read, asked.sharing)
     laid: Any = with_layout(read.buffers, asked.layout)
     graph = with_barriers(laid, asked.search.barrier)
@@ -112,7 +118,7 @@ def _of_graph(read: Captured, solver: Solver, budget: Budget | None, pools: Pool
         solver = solver.within(budget, lambda free: free.graph(graph, storage).peak)
     order = asked.search.order
     if pools is None:
-        return solver.in_order(graph, storage, order)
+        return in_order(solver, graph, storage, order)
     return pools.graph(solver, graph, storage, order)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from .. import _core
 from ..options.source import Source
-from ..planning.registry import solve_graph, solve_in_order, solve_problem
+from ..planning.registry import solve_graph, solve_in_order, solve_problem, solve_range
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..sizes import Budget
@@ -69,9 +69,6 @@ class Solver:
             return self.graph(graph, storage)
         bound = 0
 
-        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
-            return PlanRecord.of(solution, buffers.problem, ordered, buffers, storage, self.source)
-
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             nonlocal bound
             *found, bound = solve_in_order(
@@ -79,8 +76,28 @@ class Solver:
             )
             return tuple(found)
 
-        plan = self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
+        plan = self._plan(solved, self._ordered(storage), lambda: _core.buffers_of(graph, storage).problem)
         return replace(plan, ordered_by=order, proven_of_orders=bound)
+
+    def at_sizes(
+        self, graphs: Sequence[tuple[str, _core.Graph]], storage: _core.StorageOptions, order: str
+    ) -> tuple[PlanRecord, _core.RangePlan]:
+        """One plan of a network at several sizes, the largest last, and what gives the plan of one of them."""
+        found: Any = None
+
+        def solved(_: object) -> tuple[Any, ...]:
+            nonlocal found
+            found = solve_range(graphs, order, self.planner, storage, *self._options, self.on_order)
+            return found.graph, found.buffers, found.plan
+
+        plan = self._plan(solved, self._ordered(storage), lambda: _core.buffers_of(graphs[-1][1], storage).problem)
+        return replace(plan, ordered_by=order, proven_of_orders=found.order_bound), found
+
+    def _ordered(self, storage: _core.StorageOptions) -> Callable[..., PlanRecord]:
+        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
+            return PlanRecord.of(solution, buffers.problem, ordered, buffers, storage, self.source)
+
+        return plan_of
 
     @property
     def _named(self) -> dict[str, int] | None:
