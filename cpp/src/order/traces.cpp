@@ -189,8 +189,8 @@ class TraceSearch {
 
   // The way whose dearest step is cheapest: the cheapest first, and of those the furthest. The bound is what it costs.
   bool search() {
-    using Entry = std::tuple<Bytes, int, bool, Trace, std::size_t>;  // cost, ops to come, not looked at, trace, op
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    using Candidate = std::tuple<Bytes, int, bool, Trace, std::size_t>;  // cost, ops to come, not looked at, trace, op
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
     std::unordered_map<Trace, std::size_t> by;  // per trace, the op that ran last
     const auto reach = [&](Trace trace, std::size_t last, Bytes bytes) {
       if (!by.try_emplace(trace, last).second) return;
