@@ -15,7 +15,7 @@ FAULTS = (
         ("a bound counts what a slice shows twice", "Contents", "!= Sharing::inplace", "== Sharing::concat"),
         ("a bound counts the parts of a concatenation twice", "Contents", "!= Sharing::inplace", "== Sharing::slice"),
         ("a bound counts what is written over inputs beside them", "sharing_bound", "over[k]", "0"),
-        ("a bound counts what may lie in donated inputs", "sharing_bound", "whereabouts.donated_bytes()", "0"),
+        ("a bound counts what may lie in donated inputs", "sharing_bound", "membership.donated_bytes()", "0"),
         ("a bound counts slices of inputs that are not placed", "perhaps_inside", "== 0", TRUE),
         ("a bound looks at fewer ways to share than there are", "may_be_part", "<", "!="),
         ("an input that was not donated is taken in place", "may_take", "donated_", FALSE),
