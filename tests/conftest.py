@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # else threads of several workers wait for each other, busily
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a pool of processes that import torch takes longer
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")  # a trial of the processor takes 10 s in each process
 signal.signal(signal.SIGINT, signal.default_int_handler)
