@@ -177,7 +177,7 @@ def test_its_operators_have_the_shapes_that_it_infers(op_type):
 
 
 def test_without_it_the_message_has_the_remedy(monkeypatch):
-    monkeypatch.setattr(runtime, "_runtime", lambda: None)
+    monkeypatch.setattr(runtime, "_installed", lambda: None)
     message = (
         r"tensor 't', written by node 'own' \(FusedMatMul\), has no known size: its shape is unknown; "
         r"com.microsoft.FusedMatMul is an operator of ONNX Runtime, which tells its shapes where it is installed: "
