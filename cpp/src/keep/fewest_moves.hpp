@@ -1,4 +1,5 @@
-// Fewest moves: a wish is an offset that a buffer should keep. How many wishes have to go, so that all others can be kept?
+// Fewest moves: a wish is an offset that a buffer should keep. A buffer whose wish is given up moves. How many have to
+// move, so that all others can stay?
 //
 // A core is a set of wishes that cannot be kept together, so at least one wish of each core has to go. The search
 // chooses the fewest wishes that include one of each known core. If the others cannot be kept together, they contain a

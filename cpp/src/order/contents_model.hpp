@@ -1,5 +1,5 @@
-// ContentsModel: what an order of ops has to hold. Each content counts once, from the op that makes it to the last op
-// that uses it.
+// ContentsModel: the bytes that must be in memory at each op of an order. A *content* is what a tensor holds; tensors
+// that show the same bytes have one content. It counts once, from the op that makes it to the last op that uses it.
 //
 // Let S be a set of ops that has all their predecessors. A content is alive after S if its maker is in S, and either a
 // user of it is not in S, or the caller keeps it. So what is alive depends on S alone, not on the order within S. While
@@ -7,7 +7,8 @@
 //
 //     alive(S) + bytes that v makes + workspace of v - bytes of inputs that v is the last to use and may write over
 //
-// A plan whose ops run in an order needs at least the most of these, whatever tensors share bytes.
+// Take the largest of these numbers over all ops of an order. Every plan in this order needs at least that many bytes,
+// whatever tensors share bytes.
 //
 // Bytes are counted as in sharing_bound: a slice and what it is cut from, or a part and its whole, count once.
 #pragma once

@@ -5,8 +5,8 @@
 // the table also has the lowest and the highest offset of each item. The table is closed: no least[i][j] is below
 // least[i][k] + least[k][j]. Then
 //
-//   - A pair keeps the ranges of differences that the table allows. If none is left, the state is dead. The lowest and
-//     the highest range of a pair raise the table.
+//   - A pair keeps the ranges of differences that the table allows. If none is left, the state is dead. Where its lowest
+//     range begins, and where its highest range ends, are new least differences for the table.
 //   - The state is dead if a clique has less room than bytes. It is dead, too, if a small clique of several alignments
 //     fits its room in no order.
 //   - If a pair has ranges below and above a forbidden one, the search tries one side, then the other.

@@ -14,8 +14,8 @@
 //
 // Otherwise, the search branches over all ways to divide the dying and the born items into groups of equal sums (a
 // subset-sum problem). It is depth first, and tries small groups first. After the last section, any order of the tree
-// is a plan of this section. The search then undoes the exchanges, from the last to the first. This gives the order of
-// the items in each section before, and so all offsets.
+// is a plan of this section. From a section to the next, born items take the place of dying ones. The search undoes
+// these exchanges, from the last to the first. This gives the order of the items in each section, and so all offsets.
 //
 // If a section has free bytes, they are split into *holes*: items of `step` bytes each. A hole may stay, or die in a
 // group. If the items born in a group have fewer bytes than those that die, holes are born there.

@@ -20,8 +20,8 @@
 //       - the floor of the section left of the valley, if an item crosses the left end of the valley.
 //
 // A state is dead if the slack of a section is negative. Before the search enters a child, it tries all children. It
-// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: those below
-// which it has found no plan. If the items that are not placed fall apart into groups with no common section, it
+// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: those that it
+// has searched to their end without a plan. If the items that are not placed fall apart into groups with no common section, it
 // searches these parts one after another. If a part fails, the finished parts are not searched again.
 //
 // If the search is very deep, it drops the oldest half of the children that are left to try, to save memory. Then it
