@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ if sys.platform != "linux":
 
 import memplan  # noqa: E402
 from memplan.run.torch import offering  # noqa: E402
+from memplan.run.torch.kernels import Instruction  # noqa: E402
 
 nn = torch.nn
 
@@ -126,3 +128,24 @@ def test_a_planned_run_may_be_recorded() -> None:
     assert 0 < len(tape) < 50
     with torch.no_grad():
         assert torch.equal(plan.run(x).outputs, module(x))
+
+
+def test_a_kernel_that_keeps_what_it_was_offered_is_refused() -> None:
+    """None of torch's does. What it keeps would be written over."""
+    kept: list[Any] = []
+
+    def keeping(*_: object) -> bool:
+        kept.append(torch.empty(2000))
+        return False
+
+    module = of(lambda x: x.exp().repeat(8).sum())
+    plan = memplan.plan(module, args=(torch.randn(2000),), alignment=64)
+    memory = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8))
+    served = offering.Offering(plan, memory, True)
+    call = served.around(0, Instruction(keeping, True))
+    with served.installed():
+        call()  # its first call says that it needs scratch
+        with pytest.raises(memplan.UnsupportedError, match="keeps memory past its call"):
+            call()
+        call()
+    assert not memory.arena.numel() > kept[2].data_ptr() - memory.arena.data_ptr() >= 0

@@ -178,6 +178,21 @@ def test_threads_may_call_it_at_once() -> None:
     assert not wrong
 
 
+def test_threads_may_each_have_a_step_of_their_own() -> None:
+    wrong: list[float] = []
+
+    def work(factor: int) -> None:
+        step = memplan.run.planned(lambda x: (x * factor).sort().values.sum(), quiet=True)
+        wrong.extend(found for _ in range(50) if (found := float(step(torch.ones(2000)))) != 2000 * factor)
+
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in range(2, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 @pytest.mark.parametrize("calls", [2, 5])
 def test_forget_gives_the_arena_back(calls: int) -> None:
     step = memplan.run.planned(trainer(), quiet=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -24,6 +25,10 @@ _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _Column = npt.NDArray[np.int64]
 
 
+class BusyError(RuntimeError):
+    """A step is recorded or served already."""
+
+
 class Library:
     """An allocator that records and serves. Only one step is recorded or served at a time."""
 
@@ -34,14 +39,16 @@ class Library:
             getattr(self._c, f"memplan_{name}").restype = ctypes.c_int64
         self._tell: Any = None  # what C may call as long as it is here
         self.busy = ""  # what it is doing
+        self._lock = threading.Lock()
 
     def begin(self, what: str) -> None:
-        """Take torch's place, to record or to serve; RuntimeError if it does one of both already."""
-        if self.busy:
-            raise RuntimeError(f"{what} cannot begin: {self.busy} has not ended")
-        if not self._c.memplan_install():
-            raise RuntimeError(f"{what} cannot begin: another allocator of a higher priority is in torch's place")
-        self.busy = what
+        """Take torch's place, to record or to serve; BusyError if it does one of both already."""
+        with self._lock:
+            if self.busy:
+                raise BusyError(f"{what} cannot begin: {self.busy} has not ended")
+            if not self._c.memplan_install():
+                raise RuntimeError(f"{what} cannot begin: another allocator of a higher priority is in torch's place")
+            self.busy = what
 
     def end(self) -> None:
         self._c.memplan_uninstall()

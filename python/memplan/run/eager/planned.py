@@ -98,9 +98,14 @@ class PlannedStep(Generic[P, R]):
 
     def _record(self, shapes: Shapes, step: Callable[[], R]) -> R:
         """Two calls are recorded: the second says when memory dies that the first one leaves."""
+        from .library import BusyError
+
         recording = self._open
         if recording is None:
-            recording = self._open = _Recording(shapes)
+            try:
+                recording = self._open = _Recording(shapes)
+            except BusyError:
+                return step()
         try:
             with recording:
                 result = step()
@@ -122,7 +127,7 @@ class PlannedStep(Generic[P, R]):
         self._misses.clear()
 
     def _serve(self, shapes: Shapes, step: Callable[[], R]) -> R:
-        from .library import cpu
+        from .library import BusyError, cpu
 
         if self.arena is None:
             self.arena = arena(list(self.plans.values()))
@@ -131,11 +136,15 @@ class PlannedStep(Generic[P, R]):
         if first:
             cpu().watch()
         try:
-            with self.arena:
-                if shapes in self.plans:
-                    self.arena.step(str(list(self.plans).index(shapes)))
-                result = step()
+            self.arena.__enter__()
+        except BusyError:  # by another thread, since this one looked
+            return step()
+        try:
+            if shapes in self.plans:
+                self.arena.step(str(list(self.plans).index(shapes)))
+            result = step()
         finally:
+            self.arena.__exit__()
             if first:
                 self.held = (self.held[0], cpu().watched() or -1)
         missed = self.arena.report().missed_bytes - before

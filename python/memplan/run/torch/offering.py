@@ -74,6 +74,11 @@ class Offering:
             return done.run
         return _Offered(self, step, done, *self._library.offering())
 
+    def name_of(self, step: int) -> str:
+        """The op of a step."""
+        assert self._plan.graph is not None
+        return str(self._plan.graph.ops[step].name)
+
     def free_at(self, step: int) -> list[tuple[int, int]]:
         """Ranges of the arena, as addresses and bytes, that nothing of the plan uses at a step: the largest ones."""
         if not self._has_scratch:
@@ -112,6 +117,7 @@ class _Offered:
         self._results = places if all(at % _ALIGNMENT == 0 for at, _, _ in places) else []
         self._learns = bool(self._results)
         self._asks = True
+        self._name = offering.name_of(step)
         self._scratch: list[tuple[int, int]] | None = None
         self._told = np.zeros(3, dtype=np.int64)
         self._write()
@@ -121,15 +127,19 @@ class _Offered:
             return self._run()
         self._offer(self._row.ctypes.data)
         try:
-            return self._run(self._see) if self._learns else self._run()
+            result = self._run(self._see) if self._learns else self._run()
         finally:
             self._offered(self._told.ctypes.data)
-            asked, _, elsewhere = self._told.tolist()
-            self._asks = asked > 0
-            self._offering.outside = max(self._offering.outside or 0, elsewhere)
-            if elsewhere >= _LEAST and self._scratch is None:
-                self._scratch = self._offering.free_at(self._step)
-                self._write()
+            asked, kept, elsewhere = self._told.tolist()
+        self._asks = asked > 0
+        self._offering.outside = max(self._offering.outside or 0, elsewhere)
+        if kept:
+            self._asks = False  # from now on
+            raise UnsupportedError(f"{self._name}: its kernel keeps memory past its call: nothing may be given to it")
+        if elsewhere >= _LEAST and self._scratch is None:
+            self._scratch = self._offering.free_at(self._step)
+            self._write()
+        return result
 
     def _see(self, addresses: list[int]) -> None:
         """Which allocations are the results, where something else of the same size came before them."""
