@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 from typing import Any
@@ -139,6 +140,35 @@ def test_random_programs() -> None:
 @pytest.mark.slow
 def test_more_random_programs() -> None:
     try_many(range(60, 3000))
+
+
+def planned_trial(seed: int) -> int:
+    """A step that plans itself runs programs that change from call to call; gives how many allocations were served."""
+    chance = random.Random(seed)
+    known = [program(chance) for _ in range(chance.choice((1, 2)))]
+    kept: list[tuple[Any, float]] = []
+    step = memplan.run.planned(lambda like, steps: run(steps, kept), warmup=chance.choice((0, 1)), quiet=True)
+    for _ in range(12):
+        number = chance.randrange(len(known))
+        steps = changed(known[number], chance)
+        expected = run(steps, [])
+        assert step(torch.empty(number), steps) == expected
+        check(kept)
+        del kept[: chance.randrange(len(kept) + 1)]
+    report = step.report()
+    return 0 if report is None else report.served
+
+
+def test_random_programs_plan_themselves() -> None:
+    assert sum(map(planned_trial, range(40))) > 1000
+    gc.collect()
+    assert cpu().arenas() == 0
+    assert not cpu().busy
+
+
+@pytest.mark.slow
+def test_more_random_programs_plan_themselves() -> None:
+    assert sum(map(planned_trial, range(40, 10_000))) > 1000
 
 
 def test_threads_at_once() -> None:
