@@ -144,6 +144,9 @@ def test_infeasible_names_the_buffers_of_one_run() -> None:
         memplan.plan(problem(), capacity=19)
     assert (caught.value.lower_bound, caught.value.proven) == (20, True)
     assert caught.value.buffers == ("b", "c", "d")
+    with pytest.raises(memplan.InfeasibleError) as caught:  # the heaviest branch is the first one
+        memplan.plan(problem(branches=["if/y", "if/y", "if/x", ""]), capacity=19)
+    assert (caught.value.lower_bound, caught.value.buffers) == (24, ("a", "b", "d"))
     _, rows = _core.heaviest_clique(problem())
     assert sorted(rows[:, 0].tolist()) == [1, 2, 3]
 

@@ -56,18 +56,21 @@ def checks_of(graphs: int) -> dict[str, tuple[Check, ...]]:
         Check("random_search", (10_000, 1, "shapes", "auto")),
         Check("random_search", (10_000, 1, "conflicts", "auto")),
     )
+    searches = (
+        Check("test_search"),
+        Check("test_ejection"),
+        Check("test_pairs"),
+        Check("test_bands"),
+        Check("test_stacks"),
+        Check("random_search", (100_000, 1, "valley")),
+        *beyond_rectangles,
+    )
     return {
-        "search": (
-            Check("test_search"),
-            Check("test_ejection"),
-            Check("test_pairs"),
-            Check("test_bands"),
-            Check("test_stacks"),
-            Check("random_search", (100_000, 1, "valley")),
-            *beyond_rectangles,
-        ),
+        "search": searches,
+        "auto": searches,
         "problem": (Check("test_pairs"), Check("test_bands"), *beyond_rectangles),
         "order": (Check("test_order"), Check("random_orders", (graphs,))),
+        "graph": (Check("test_graph"), Check("random_run", (graphs, "graphs")), Check("random_orders", (graphs,))),
         "": (Check("random_run", (graphs, "graphs")),),
     }
 

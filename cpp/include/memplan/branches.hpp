@@ -38,8 +38,7 @@ class Branches {
   Index node_of(Index i) const { return node_of_[at(i)]; }
   std::size_t nodes() const { return node_.size(); }
 
-  // The most bytes that one run has, of bytes per node; and which nodes that run has.
-  Bytes heaviest(std::span<const Bytes> bytes) const;
+  // Which nodes the run has that has the most bytes, of bytes per node.
   std::vector<bool> heaviest_run(std::span<const Bytes> bytes) const;
 
   bool operator==(const Branches& other) const { return paths_ == other.paths_; }

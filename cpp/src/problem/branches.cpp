@@ -88,13 +88,6 @@ void Branches::weigh(std::span<const Bytes> bytes, std::vector<Bytes>& of_node, 
   }
 }
 
-Bytes Branches::heaviest(std::span<const Bytes> bytes) const {
-  std::vector<Bytes> of_node;
-  std::vector<Index> of_switch;
-  weigh(bytes, of_node, of_switch);
-  return of_node[0];
-}
-
 std::vector<bool> Branches::heaviest_run(std::span<const Bytes> bytes) const {
   std::vector<Bytes> of_node;
   std::vector<Index> of_switch;
