@@ -134,7 +134,8 @@ class Trial:
 
     def checks_for(self, fault: Fault) -> tuple[Check, ...]:
         if fault.found_by:
-            return (Check(fault.found_by),)
+            in_cpp = fault.found_by.endswith(".cpp")
+            return (Check(Path(fault.found_by).stem if in_cpp else fault.found_by),)
         return self.checks.get(file_of(fault).partition("/")[0], self.checks[""])
 
     def compile_test(self, test: str) -> None:
