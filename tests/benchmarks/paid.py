@@ -3,7 +3,7 @@
 A way is run in processes of its own. Each makes network, states of the optimizer and inputs, gives malloc's free memory
 back, and takes the anonymous memory that it holds then as its baseline. After some steps of warm-up it resets the
 high-water mark of its memory, runs three steps, and reads the mark. Figures are medians over the processes.
-Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--docs]``
+Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]``
 """
 
 from __future__ import annotations

@@ -63,6 +63,21 @@ def test_scratch_lies_in_the_arena_where_it_has_room() -> None:
     assert all(run.outside < 4096 for run in later)
 
 
+def test_no_kernel_gets_reserved_bytes() -> None:
+    conv = nn.Conv2d(8, 8, 3, padding=1)
+    module, x = of(lambda x: conv(x).repeat(1, 64, 1, 1).exp().sum(1)), torch.randn(1, 8, 64, 64)
+
+    def free(**options: Any) -> list[int]:
+        plan = memplan.plan(module, args=(x,), alignment=64, **options)
+        memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8))
+        return [at - memory.arena.data_ptr() for at, _ in offering.Offering(plan, memory, True).free_at(0)]
+
+    end = 1 << 20
+    assert min(free()) < end
+    assert all(at >= end for at in free(reserved=[(0, end)]))
+    assert all(at >= end for at in free(reserved=[(0, end, 0, 1)]))
+
+
 def test_without_the_allocator_results_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offering, "_library", lambda: None)
     found = runs(convolutions(), torch.randn(2, 3, 32, 32))
@@ -145,7 +160,7 @@ def test_a_kernel_that_keeps_what_it_was_offered_is_refused() -> None:
     call = served.around(0, Instruction(keeping, True))
     with served.installed():
         call()  # its first call says that it needs scratch
-        with pytest.raises(memplan.UnsupportedError, match="keeps memory past its call"):
+        with pytest.raises(memplan.UnsupportedError, match="keeps memory past its call, so it cannot"):
             call()
         call()
     assert not memory.arena.numel() > kept[2].data_ptr() - memory.arena.data_ptr() >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,7 +46,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-class Written:
+class Written(ABC):
     """What a comparison and a sweep can be written as: tables, pages and files."""
 
     _form: ClassVar[str]  # of its JSON
@@ -81,17 +82,17 @@ class Written:
     def _repr_html_(self) -> str:
         return html(self._table())
 
-    def _comparisons(self) -> Sequence[Comparison]:
-        raise NotImplementedError
+    @abstractmethod
+    def _comparisons(self) -> Sequence[Comparison]: ...
 
-    def _spec(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _spec(self) -> dict[str, Any]: ...
 
-    def _table(self) -> Table:
-        raise NotImplementedError
+    @abstractmethod
+    def _table(self) -> Table: ...
 
-    def _page(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _page(self) -> str: ...
 
-    def _figure(self) -> Figure:
-        raise NotImplementedError
+    @abstractmethod
+    def _figure(self) -> Figure: ...

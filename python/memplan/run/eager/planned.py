@@ -24,9 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Shapes = tuple[Any, ...]
 MOST_PLANS = 8  # of one arena: steps of further shapes are served by these
-MUCH = (
-    0.01  # of the arena's bytes: what two calls of a shape may miss, one after the other, without a plan of their own
-)
+MUCH = 0.01  # of the arena's bytes: if two calls of a shape miss more, it gets a plan of its own
 
 
 class PlannedStep(Generic[P, R]):
@@ -38,7 +36,7 @@ class PlannedStep(Generic[P, R]):
         The plans of the tapes, by the shapes of the tensors that the step was called with.
     held : tuple of int
         Bytes of anonymous memory that the process held at most: in the recorded step, and in the first served one. 0
-        where it is not known.
+        before that; 0 and -1 where it is not known.
     """
 
     def __init__(self, step: Callable[P, R], warmup: int, planner: str, quiet: bool) -> None:
@@ -133,12 +131,12 @@ class PlannedStep(Generic[P, R]):
             self.arena = arena(list(self.plans.values()))
         before = self.arena.report().missed_bytes
         first = self.held[1] == 0
-        if first:
-            cpu().watch()
         try:
             self.arena.__enter__()
         except BusyError:  # by another thread, since this one looked
             return step()
+        if first:
+            cpu().watch()
         try:
             if shapes in self.plans:
                 self.arena.step(str(list(self.plans).index(shapes)))

@@ -80,13 +80,15 @@ class Offering:
         return str(self._plan.graph.ops[step].name)
 
     def free_at(self, step: int) -> list[tuple[int, int]]:
-        """Ranges of the arena, as addresses and bytes, that nothing of the plan uses at a step: the largest ones."""
+        """Ranges of the arena, as addresses and bytes, neither in use at a step nor reserved: the largest."""
         if not self._has_scratch:
             return []
         if self._used is None:
             rows = rectangles(self._plan.problem)
             base = self._plan.offsets[rows[:, 0]]
-            self._used = np.column_stack([base + rows[:, 1], base + rows[:, 2], rows[:, 3], rows[:, 4]])
+            placed = np.column_stack([base + rows[:, 1], base + rows[:, 2], rows[:, 3], rows[:, 4]])
+            reserved = self._plan.problem.reserved
+            self._used = placed if reserved is None else np.concatenate([placed, reserved])
         used = self._used
         now = used[(used[:, 2] <= step) & (step < used[:, 3])]
         now = now[np.argsort(now[:, 0])]
@@ -117,7 +119,6 @@ class _Offered:
         self._results = places if all(at % _ALIGNMENT == 0 for at, _, _ in places) else []
         self._learns = bool(self._results)
         self._asks = True
-        self._name = offering.name_of(step)
         self._scratch: list[tuple[int, int]] | None = None
         self._told = np.zeros(3, dtype=np.int64)
         self._write()
@@ -135,7 +136,8 @@ class _Offered:
         self._offering.outside = max(self._offering.outside or 0, elsewhere)
         if kept:
             self._asks = False  # from now on
-            raise UnsupportedError(f"{self._name}: its kernel keeps memory past its call: nothing may be given to it")
+            name = self._offering.name_of(self._step)
+            raise UnsupportedError(f"{name}: its kernel keeps memory past its call, so it cannot be served")
         if elsewhere >= _LEAST and self._scratch is None:
             self._scratch = self._offering.free_at(self._step)
             self._write()

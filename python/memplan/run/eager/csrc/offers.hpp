@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "slots.hpp"
@@ -149,16 +150,14 @@ class Offered {
  public:
   void add(Address address) {
     const std::lock_guard guard(lock_);
-    ++given_[address];
+    given_.insert(address);
   }
 
   // Whether the memory is an offer's: then nothing is to be freed.
   bool give(Address address) {
     {
       const std::lock_guard guard(lock_);
-      const auto found = given_.find(address);
-      if (found == given_.end()) return false;
-      if (--found->second == 0) given_.erase(found);
+      if (given_.erase(address) == 0) return false;
     }
     offers().give(address);
     return true;
@@ -187,7 +186,7 @@ class Offered {
 
  private:
   std::mutex lock_;
-  std::unordered_map<Address, int> given_;
+  std::unordered_set<Address> given_;
   std::unordered_map<Address, std::pair<Bytes, std::uint64_t>> elsewhere_;
 };
 
