@@ -128,6 +128,15 @@ void steps_that_int64_does_not_hold() {
   CHECK(both(Problem({1}, {-3}, {-1}), reserved).reserved()[0] == (Reserved{0, 4, 2, 3}));
 }
 
+// Two tensors that stay fill a buffer: one stands for it, the other lies at its distance.
+void what_fills_a_buffer() {
+  const Problem halves({64}, {0}, {1});
+  const std::vector<MethodProblem> methods{{"a", &halves, {{0, 32}, {0, 0}}}};
+  const Joined both = joined(methods, std::vector<SharedBytes>{{"high", 32}, {"low", 32}});
+  CHECK(both.problem.count() == 2 && both.place == std::vector<std::vector<Index>>({{1}}));
+  CHECK(std::ranges::equal(both.problem.together(), std::vector<Together>{{1, 0, 32}}));
+}
+
 }  // namespace
 
 int main() {
@@ -136,5 +145,6 @@ int main() {
   what_cannot_be();
   limits();
   steps_that_int64_does_not_hold();
+  what_fills_a_buffer();
   return check::finish();
 }

@@ -1,6 +1,8 @@
 // Plans in several pools: of a problem, of a graph, with what is pinned and reserved there; and each fault is found.
 #include <algorithm>
+#include <limits>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
 #include "memplan/pools.hpp"
+#include "pools/sweep.hpp"
 
 using namespace memplan;
 
@@ -106,6 +109,55 @@ void test_faults() {
   THROWS(pool_faults(three(), offsets, pools, std::vector<Index>{1, 0}), ProblemError, "pool must have 3 rows, got 2");
 }
 
+// Few choices are kept at a time: no assignment whose loads fit costs less than what was found and what was dropped.
+void test_dropped() {
+  std::mt19937_64 generator(3);
+  const auto below = [&](std::size_t bound) { return static_cast<std::int64_t>(generator() % bound); };
+  int dropped = 0;
+  for (int round = 0; round < 200; ++round) {
+    constexpr std::size_t kCount = 8, kPoolCount = 2;
+    PoolsRequest request{.problem = Problem({}, {}, {}),
+                         .pools = {{.name = "sram", .capacity = 12 + below(8)}, {.name = "dram"}},
+                         .cost = {}};
+    std::vector<Bytes> size;
+    std::vector<Step> first, last;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      size.push_back(1 + below(9));
+      first.push_back(below(6));
+      last.push_back(first.back() + 1 + below(4));
+      request.cost.push_back(below(3));
+      request.cost.push_back(below(20));
+    }
+    request.problem = Problem(size, first, last);
+    const PoolProblems problems(request);
+    const Demand demand(problems);
+    const PoolPrices prices = pool_prices(problems, demand, 100, 30, {});
+    const double endless = std::numeric_limits<double>::infinity();
+    const Sweep found = sweep_pools(problems, demand, prices, 2, endless, {});
+    const auto cost_of = [&](const auto& pool) {
+      std::int64_t cost = 0;
+      for (std::size_t i = 0; i < kCount; ++i) cost += problems.cost_of(static_cast<Index>(i), pool(i));
+      return cost;
+    };
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t in_dram = 0; in_dram < std::size_t{1} << kCount; ++in_dram) {
+      bool fits = true;
+      for (Step step = 0; step < 10; ++step) {
+        Bytes load = 0;
+        for (std::size_t i = 0; i < kCount; ++i)
+          if ((in_dram >> i & 1) == 0 && first[i] <= step && step < last[i]) load += size[i];
+        fits &= load <= *request.pools[0].capacity;
+      }
+      if (fits) least = std::min(least, cost_of([&](std::size_t i) { return (in_dram >> i & 1) % kPoolCount; }));
+    }
+    const bool lost = found.pool.empty() || cost_of([&](std::size_t i) { return at(found.pool[i]); }) > least;
+    if (!lost) continue;
+    CHECK(prices.bound + found.dropped - prices.rounding <= static_cast<double>(least));
+    ++dropped;
+  }
+  CHECK(dropped > 10);
+}
+
 }  // namespace
 
 int main() {
@@ -113,5 +165,6 @@ int main() {
   test_fixed();
   test_graph();
   test_faults();
+  test_dropped();
   return check::finish();
 }

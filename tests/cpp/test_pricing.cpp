@@ -14,6 +14,7 @@
 #include "memplan/solve.hpp"
 #include "memplan/verify.hpp"
 #include "pricing/cheapest_set.hpp"
+#include "pricing/cores.hpp"
 #include "pricing/group_bound.hpp"
 #include "pricing/open_pairs.hpp"
 #include "pricing/pair_ranges.hpp"
@@ -134,6 +135,40 @@ bool check_bound(std::mt19937_64& generator) {
   return bound > 0;
 }
 
+// What plans of at most this price peak at, tried for each set of pairs that may share; the bound of the peak is not
+// above that, whatever the best plan that it is told.
+void check_bound_of_peak(std::mt19937_64& generator) {
+  const Problem problem = small_problem(generator, 4, true);
+  std::vector<PairPrice> prices = random_prices(generator, problem.count());
+  const OpenPairs open = open_pairs(problem, nullptr, prices);
+  const std::size_t count = open.pairs.size();
+  std::map<std::int64_t, Bytes> lowest;  // by price
+  for (std::size_t set = 0; set < std::size_t{1} << count; ++set) {
+    Conflicts conflicts(problem.count());
+    std::int64_t price = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      if ((set >> k & 1) != 0)
+        price += open.pairs[k].price;
+      else
+        conflicts.add(open.pairs[k].a, open.pairs[k].b);
+    }
+    const Plan plan = solve(problem.with_conflicts(std::move(conflicts)));
+    CHECK(plan.peak == plan.lower_bound);
+    const auto [entry, is_new] = lowest.try_emplace(price, plan.peak);
+    entry->second = std::min(entry->second, plan.peak);
+  }
+  Bytes least = std::numeric_limits<Bytes>::max();
+  for (const auto& [price, peak] : lowest) {
+    if (peak >= least) continue;  // less is paid for such a peak
+    least = peak;
+    const Bytes known = load(problem);
+    for (const Bytes peak : {least, least + 3}) {
+      Cores cores(problem, open.pairs, 100, {}, [](std::vector<Bytes>) {});
+      CHECK(cores.bound_of_peak(price, peak, known, {}) <= least);
+    }
+  }
+}
+
 // Three of four bytes, one after another, in eight: two share; the cheapest pair is the optimum and the bound.
 void check_groups() {
   const Problem problem({4, 4, 4}, {0, 1, 2}, {1, 2, 3});
@@ -170,6 +205,7 @@ int main() {
   int above_nothing = 0;
   for (int k = 0; k < 60; ++k) above_nothing += check_bound(generator);
   CHECK(above_nothing > 15);
+  for (int k = 0; k < 60; ++k) check_bound_of_peak(generator);
   check_groups();
   check_bad_input();
   return check::finish();

@@ -145,8 +145,7 @@ class Sharer {
   // The same, save that op k itself may read it.
   bool done_after_reading(Index t, Index k) const {
     const Uses& uses = uses_of(t);
-    const auto& outputs = graph_.op(k).outputs;
-    if (uses.endless || std::find(outputs.begin(), outputs.end(), t) != outputs.end()) return false;
+    if (uses.endless) return false;
     if (order_.total()) return uses.last <= k;
     return std::all_of(uses.ops.begin(), uses.ops.end(), [&](Index op) { return op == k || order_.before(op, k); });
   }
