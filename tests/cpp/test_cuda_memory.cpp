@@ -167,6 +167,9 @@ void test_streams_do_not_share() {
   CHECK(a != b && a != c && b != c && f.figures().reserved == 4 << 20);
   CHECK(f.cuda.memory().figures(1, false).reserved == 2 << 20 && f.mine.device == 0);
   CHECK(f.cuda.allocate(512, 0, kMain) == a);
+  for (void* p : {a, b, c}) f.cuda.free(p);
+  f.cuda.empty();  // of all devices
+  CHECK(f.mine.memory.empty() && f.cuda.memory().figures(1, false).reserved == 0 && f.mine.device == 0);
 }
 
 void test_what_another_stream_uses_waits_for_it() {

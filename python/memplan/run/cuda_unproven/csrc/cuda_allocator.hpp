@@ -52,10 +52,10 @@ class CudaAllocator {
   // Another stream of the current device uses the memory until it is freed.
   void used(void* address, Stream stream) { memory_.used(address, {current_device(), stream}); }
 
-  // Give all that is free back to CUDA.
+  // Give all that is free, on all devices, back to CUDA.
   void empty() {
     wait();
-    memory_.trim(current_device());
+    memory_.trim();
   }
 
   void* take_arena(std::size_t bytes) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -83,10 +84,10 @@ class CudaCache {
     free_[key(*block)].insert(block);
   }
 
-  // Give the segments of a device in which nothing is in use back to CUDA, which waits for the device.
-  void trim(int device) {
+  // Give the segments of a device, or of all, in which nothing is in use back to CUDA, which waits for the device.
+  void trim(std::optional<int> device = {}) {
     for (auto& [where, blocks] : free_) {
-      if (std::get<0>(where) != device) continue;
+      if (device && std::get<0>(where) != *device) continue;
       for (auto at = blocks.begin(); at != blocks.end();) {
         Block* const block = *at;
         const bool whole = block->before == nullptr && block->after == nullptr;

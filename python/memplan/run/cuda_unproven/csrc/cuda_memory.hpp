@@ -90,9 +90,9 @@ class CudaMemory {
     waiting_.wait();
   }
 
-  void trim(int device) {
+  void trim() {
     const std::lock_guard guard(lock_);
-    cache_.trim(device);
+    cache_.trim();
   }
 
   // Memory on the device that is served; nullptr if there is none.
