@@ -119,7 +119,7 @@ def test_numbers_near_the_ends_of_their_range() -> None:
 def test_a_check_says_what_it_has_proven() -> None:
     problem = Problem([2, 4, 4, 1, 2, 1, 1], [0, 4, 0, 2, 5, 3, 2], [2, 6, 3, 5, 9, 5, 4])
     proof = proof_of(problem, 6)
-    nodes = f"a tree of {len(proof)} nodes, by which of two buffers is above the other."
+    nodes = f"a tree of {len(proof)} nodes that branches on which of two buffers is above the other."
     assert repr(proof.check(problem)) == f"No plan of 7 buffers fits 6 bytes. Proven by {nodes}"
 
 

@@ -53,7 +53,8 @@ class Refutation:
         return Proven(f"No plan of {counted(len(problem), 'buffers')} fits", self.capacity, self._kind())
 
     def _kind(self) -> str:
-        return f"a tree of {counted(len(self), 'nodes')}, by which of two buffers is above the other"
+        nodes = f"a tree of {counted(len(self), 'nodes')}"
+        return nodes if len(self) == 1 else f"{nodes} that branches on which of two buffers is above the other"
 
     def __len__(self) -> int:
         return len(self.nodes)
