@@ -10,7 +10,8 @@
 //          └─┴───┴┴────────▶ step
 //
 // A buffer may have a shape: then it is in use only where its parts are, rectangles of its bytes and its life that
-// move together. The storage of a value that is overwritten in part has one, and the whole of a concatenation:
+// move together. Two kinds of storages have shapes: a value that is overwritten in part (left), and the whole of a
+// concatenation (right):
 //
 //   size ┌────┐                     size      ┌──────┐
 //        │    └──┐                         ┌──┘      │      two buffers conflict where
@@ -69,37 +70,39 @@ class Problem {
       : Problem(Columns{std::move(size), std::move(first), std::move(last), std::move(alignment), std::move(names)}) {}
   explicit Problem(Columns columns);
 
-  // The same buffers, with these shapes instead of those that they have. A buffer without parts is in use as a whole
-  // throughout its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one
-  // buffer that overlap. O(parts log parts + pairs of parts of one buffer that share bytes).
+  // The same buffers with these shapes, which replace their own. A buffer without parts is in use as a whole throughout
+  // its life. Throws ProblemError for a part outside its buffer's bytes or life, and for parts of one buffer that
+  // overlap. O(parts log parts + pairs of parts of one buffer that share bytes).
   Problem with_shapes(std::vector<Part> parts) const;
 
-  // The same buffers, with these conflicts instead of those that they have; among as many buffers as there are. Empty
-  // ones are none.
+  // The same buffers with these conflicts, which replace their own. `conflicts` must be for count() buffers. If it is
+  // empty, the problem has no conflicts. Throws ProblemError if two pinned buffers conflict and overlap.
   Problem with_conflicts(Conflicts conflicts) const;
 
-  // The same buffers, with these pins and reserved bytes instead of those that they have. `pins` has the offset of each
-  // buffer, kNowhere where it is free; empty: all are. Throws ProblemError for a pin that is negative or not aligned,
-  // for reserved bytes that are none, for ends that leave no room below int64 for all other buffers, and for two pins,
-  // or a pin and reserved bytes, that overlap: no plan has both. Of reserved ranges that overlap, the union counts.
+  // The same buffers with these pins and reserved bytes, which replace their own. `pins` has the offset of each buffer,
+  // or kNowhere if the buffer is free; empty: all are free. Throws ProblemError for a pin that is negative or not
+  // aligned; for a reserved range without bytes or steps, or below 0; for a pin or a range so high that the other
+  // buffers have no room below 2^63; and for two pins, or a pin and reserved bytes, that overlap: no plan has both. Of
+  // reserved ranges that overlap, the union counts.
   Problem with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved = {}) const;
 
-  // The same buffers, which lie together as these rows say instead of as they did. Throws ProblemError for a buffer
-  // that is at a distance from itself, and, naming both, for two that the rows put at two distances, that no alignment
-  // or pin allows at theirs, or that share bytes there while both are alive or although they conflict. It is checked
-  // again when pins, shapes or conflicts change.
+  // The same buffers, which lie together as these rows say; the rows replace older ones. Throws ProblemError if: a
+  // buffer is at a distance from itself; two buffers get two distances; an alignment or a pin forbids their distance;
+  // they would share bytes at it while both are alive, or although they conflict. The message names both buffers. All
+  // this is checked again when pins, shapes or conflicts change.
   Problem with_together(std::vector<Together> together) const;
 
-  // The same buffers, each of which exists only in a branch, as these paths say instead of those that they have; one
-  // per buffer, or none at all. Throws ProblemError for a path that is none, and where pins of two that some run has
-  // both of overlap.
+  // The same buffers with these paths, which replace their own. A buffer exists only in the branch that its path names;
+  // an empty path means every run. `branches` has one path per buffer, or is empty. Throws ProblemError for a malformed
+  // path, and if two pinned buffers overlap and some run has both.
   Problem with_branches(std::vector<std::string> branches) const;
 
-  // The same buffers, with these columns instead of those that they have: as many rows. All else is checked again.
+  // The same buffers with these columns, which replace their own, and have as many rows. All else is checked again.
   Problem with_columns(Columns columns) const;
 
-  // Some of the buffers, in this order, with all that holds of and among them, and with what is reserved. Two that lie
-  // together still do where what links them is gone. Throws ProblemError for one that is none, or is named twice. O(n).
+  // Some of the buffers, in this order, with all that holds of and among them, and with what is reserved. Two buffers
+  // that only a third links keep their distance if the third is left out. Throws ProblemError for an index that is no
+  // buffer's, or that occurs twice. O(n).
   Problem subset(std::span<const Index> buffers) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
@@ -125,7 +128,7 @@ class Problem {
     const auto begin = shapes_->start[at(i)];
     return std::span(shapes_->parts).subspan(begin, shapes_->start[at(i) + 1] - begin);
   }
-  // Calls f(part) for each rectangle of a buffer: its parts, or the one that it is as a whole.
+  // Calls f(part) for each part of a buffer; a plain buffer is one part.
   template <class F>
   void for_each_part(Index i, F&& f) const {
     if (const auto shape = parts(i); !shape.empty()) {
@@ -135,14 +138,14 @@ class Problem {
     }
   }
 
-  // What conflicts beyond lifetimes; nullptr when nothing does.
+  // Conflicts beyond lifetimes; nullptr if there are none.
   const Conflicts* conflicts() const { return conflicts_.get(); }
 
   // Of two different buffers, whether a step has both.
   bool alive_together(Index a, Index b) const { return first(a) < last(b) && first(b) < last(a); }
   // Whether they conflict beyond lifetimes.
   bool kept_apart(Index a, Index b) const { return conflicts_ != nullptr && conflicts_->contains(a, b); }
-  // Whether there are bytes of them that may not be shared, for either reason.
+  // Alive together, or kept apart. Ignores sizes, shapes and branches, so true even if all bytes may be shared.
   bool conflict(Index a, Index b) const { return alive_together(a, b) || kept_apart(a, b); }
   // Whether no byte of them may be shared, wherever they lie.
   bool wholly_apart(Index a, Index b) const {
@@ -156,14 +159,14 @@ class Problem {
     return fixed_ == nullptr ? std::span<const Reserved>() : fixed_->reserved;
   }
   bool has_branches() const { return branches_ != nullptr; }
-  // Where there are some.
+  // Only if has_branches().
   const Branches& branches() const { return *branches_; }
   std::string_view branch(Index i) const { return has_branches() ? branches_->paths()[at(i)] : std::string_view(); }
   // Whether some run has both buffers.
   bool coexist(Index a, Index b) const { return !has_branches() || branches_->coexist(a, b); }
   std::span<const Together> together() const { return together_ == nullptr ? std::span<const Together>() : *together_; }
 
-  // The buffer's name, or "#i" where buffers have none.
+  // The buffer's name, or "#i" if buffers have no names.
   std::string name(Index i) const;
 
   bool operator==(const Problem& other) const;
@@ -175,7 +178,7 @@ class Problem {
   };
 
   struct Fixed {
-    std::vector<Bytes> pins;  // per buffer; empty where none is pinned
+    std::vector<Bytes> pins;  // per buffer; empty if no buffer is pinned
     std::vector<Reserved> reserved;
 
     bool operator==(const Fixed&) const = default;

@@ -32,13 +32,14 @@ struct Content {
   Index tensor = kNone;            // the tensor whose bytes they are, ...
   Bytes begin = 0;                 // ... and the first of these bytes
   std::vector<Index> roots;        // tensors in which it may lie: that one, and others that show it without a copy
-  std::vector<Index> spared = {};  // ops that read it as a tensor over which they may not write; ascending
+  std::vector<Index> spared = {};  // ops that read it as a tensor that they must not overwrite; ascending
 };
 
-// An output that may be written over inputs. It takes bytes of their items that die at the op.
+// An output that may be written over inputs. It takes the bytes of those items (contents in the model) of the inputs
+// that die at the op.
 struct Over {
   Bytes bytes;               // of the output
-  std::vector<Index> items;  // of these inputs, but for those that the op spares; ascending
+  std::vector<Index> items;  // of these inputs, without items that have the op in `spared`; ascending
 };
 
 // Whether the graph has a model: it has ops, all on one stream, and sums of its bytes stay within int64.
@@ -66,8 +67,8 @@ class ContentsModel {
   }
 
   std::vector<Content> items;
-  std::vector<std::vector<Index>> waits;       // per op, those that it waits for; ascending
-  std::vector<std::vector<Index>> followers;   // per op, those that wait for it; ascending
+  std::vector<std::vector<Index>> waits;       // per op, the ops that it waits for; ascending
+  std::vector<std::vector<Index>> followers;   // per op, the ops that wait for it; ascending
   std::vector<std::vector<Index>> makes;       // per op, items
   std::vector<std::vector<Index>> uses;        // per op, items of other makers
   std::vector<std::vector<Over>> overs;        // per op, outputs

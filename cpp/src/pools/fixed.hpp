@@ -1,7 +1,7 @@
 // Fixed: what is pinned and reserved in pools: in which pool, and where in the arena of all pools.
 //
-// While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena, so that pins in
-// different pools never agree. In a plan, pools are stacked: each begins where the one before ends.
+// While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena, so that one buffer can
+// never satisfy pins in two pools. In a plan, pools are stacked: each begins where the one before ends.
 //
 //     spread   │ sram │      …      │ dram │     …        stacked   │ sram │ dram │
 #pragma once
@@ -33,14 +33,15 @@ struct NamedPin {
 };
 using TakesName = std::function<bool(std::string_view name, std::size_t pool)>;
 
-// What a layout pins, and in which pool: one that names no pool is in the only one that takes it. Throws ProblemError
-// for a pool that is none, and where it must be said which one.
+// What a layout pins, and in which pool. A pin without a pool goes to the only pool that takes the name. Throws
+// ProblemError for an unknown pool, and if no pool or several take the name.
 std::vector<NamedPin> pins_in(std::span<const Pool> pools, const Layout& layout, const TakesName& takes);
 
-// What is reserved in each pool. Throws as pins_in().
+// What is reserved in each pool. Throws ProblemError for an unknown pool, and for a range without a pool if there are
+// several pools.
 std::vector<ReservedInPool> reserved_in(std::span<const Pool> pools, const Layout& layout);
 
-// The problem with what is fixed as it is where pools are stacked.
+// The problem with these pins and reserved bytes, at their offsets in the stacked arena.
 Problem stacked(const Problem& problem, const FixedInPools& fixed, std::span<const UsedPool> pools);
 
 // A graph whose pools are spread out.
@@ -52,14 +53,16 @@ class SpreadOut {
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
 
   struct Made {
-    Buffers buffers;  // where pools are spread out
+    Buffers buffers;  // with offsets in the spread-out arena
     Problem problem;  // without what is fixed
     FixedInPools fixed;
   };
-  // The buffers of the graph, its ops in any order. What cannot be in one pool is said of that pool.
+  // The buffers of the graph, its ops in any order. An error about pins or reserved bytes names the pool, and has
+  // offsets in that pool.
   Made buffers(const Graph& graph, const StorageOptions& storage) const;
 
-  // The graph with what is fixed as it is where pools are stacked; the same one where nothing is.
+  // The graph with its pins and reserved bytes at their offsets in the stacked arena; the same graph if nothing is
+  // fixed.
   std::shared_ptr<const Graph> stacked(const std::shared_ptr<const Graph>& graph,
                                        std::span<const UsedPool> pools) const;
 

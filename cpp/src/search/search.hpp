@@ -20,7 +20,7 @@ namespace memplan {
 
 inline constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-// Where that much more work ends, counted as `done` is; kEndless stays endless.
+// done + more, or kEndless if that overflows.
 inline std::int64_t end_of_work(std::int64_t done, std::int64_t more) {
   return more > kEndless - done ? kEndless : done + more;
 }
@@ -43,16 +43,16 @@ struct Incumbent {
 class Search {
  public:
   virtual ~Search() = default;
-  // Goes on for about that much work, or until a plan peaks at most at `enough`; true if it has one that peaks below
-  // the best so far, from which it learns. Where the deadline throws, it has found none.
+  // Searches for about that much work, or until a plan peaks at `enough` or less. True if it found a plan that peaks
+  // below best.peak. It may use `best`. If the deadline throws, this call has found no plan.
   virtual bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
-  // Nothing that peaks lower is to be expected from it.
+  // Whether it will find no plan that peaks lower.
   virtual bool is_done(Bytes peak) const { return lower_bound() >= peak; }
   // Per buffer: the plan found last.
   virtual std::vector<Bytes> offsets() const = 0;
-  // Proven; 0: nothing is.
+  // Proven; 0 if nothing is proven.
   virtual Bytes lower_bound() const { return 0; }
-  // Done so far.
+  // The work done so far.
   virtual std::int64_t work() const = 0;
 };
 

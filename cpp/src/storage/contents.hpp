@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// Whose content each storage shows: its own, or if it may be a slice or a concatenation, that of others.
+// Whose content each storage shows: its own; or that of others, if it may be a slice or a concatenation.
 class Contents {
  public:
   // `graph` and `storages` outlive it. It keeps a million pieces at most; concatenations beyond these are not known.
@@ -64,22 +64,23 @@ class ArenaMembership {
   ArenaMembership(const Graph& graph, const Storages& storages, const StorageOptions& options,
                   std::span<const Shared> possible);
 
-  // Whether a storage lies in the arena, or in a donated input, under every choice of sharing.
+  // Whether a storage lies in the arena under every choice of sharing, or in an input that StorageOptions::donate
+  // names.
   bool surely_inside(Index storage) const { return outside_[at(storage)] == 0; }
   bool perhaps_inside(Index storage) const;               // under some choice
-  Bytes donated_bytes() const { return donated_bytes_; }  // of donated inputs that something may lie in
+  Bytes donated_bytes() const { return donated_bytes_; }  // of inputs that `donate` names and that others may lie in
 
  private:
   struct Link {
-    Index guest;
-    unsigned passes;  // the places outside that the guest may lie in, if its host lies there
+    Index guest;      // a storage that may be put into this one
+    unsigned passes;  // bits of places outside: if the host lies in one of them, the guest may lie there too
   };
 
   unsigned outside_alone(const Storage& storage, bool donated, bool near_output, const StorageOptions& options) const;
   void spread(Index storage, unsigned where, const std::vector<std::vector<Link>>& guests);
 
   std::vector<unsigned> outside_;   // per storage
-  std::vector<bool> placed_alone_;  // per storage: it is placed where it is part of no other
+  std::vector<bool> placed_alone_;  // per storage: it lies in the arena if it shares bytes with no other storage
   Bytes donated_bytes_ = 0;
 };
 
