@@ -32,7 +32,7 @@ struct OpFacts {
 
 // How costs of ops are counted. Every op but a view costs the bytes that it touches, one operation for each.
 enum class CountedBy : std::uint8_t {
-  graph,  // as the graph says, and where it does not, by flops
+  graph,  // as the graph says; if it does not say, by flops
   bytes,
   flops  // floating-point operations that the graph says, and bytes
 };

@@ -22,7 +22,7 @@ Bytes load(const Problem& problem);
 
 // Where the highest pinned buffer ends: every plan peaks at or above it. O(n).
 Bytes end_of_pins(const Problem& problem);
-// The same of all that is fixed: what is reserved may reach above a plan.
+// Where the highest pin or reserved range ends. Reserved ranges may reach above a plan.
 Bytes end_of_fixed(const Problem& problem);
 
 // The first step of the largest load, and who makes it: buffers with bytes in use there, most first, then by index.

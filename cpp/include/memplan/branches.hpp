@@ -4,7 +4,7 @@
 //     "if1/then"                where the switch if1 takes its branch then
 //     "if1/then/if2/else"       where also the switch if2, inside of that branch, takes its branch else
 //
-// Two are exclusive if they are in different branches of one switch: no run has both.
+// Two paths are exclusive if they are in different branches of one switch: no run has both.
 #pragma once
 
 #include <span>
@@ -16,10 +16,10 @@
 
 namespace memplan {
 
-// What is wrong with a path; empty where nothing is.
+// What is wrong with a path; empty if nothing is wrong.
 std::string wrong_branch(std::string_view path);
 
-// The longest path of which both are: where something exists that either of two makes.
+// The longest path that both are in: where something exists that ops in either of two branches make.
 std::string common_branch(std::string_view a, std::string_view b);
 
 class Branches {
@@ -34,7 +34,7 @@ class Branches {
   // Whether every run that has b has a too.
   bool covers(Index a, Index b) const;
 
-  // A branch, or what is in no branch, which is the first node; those inside of others come after them.
+  // A node is a branch; the first node is what is in no branch. Branches inside of others come after them.
   Index node_of(Index i) const { return node_of_[at(i)]; }
   std::size_t nodes() const { return node_.size(); }
 

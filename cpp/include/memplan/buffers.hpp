@@ -16,21 +16,21 @@ namespace memplan {
 
 struct Buffers {
   Problem problem;
-  std::vector<Index> buffer_of_tensor;  // kNone where the tensor is not placed
+  std::vector<Index> buffer_of_tensor;  // kNone if the tensor is not placed
   std::vector<Bytes>
       offset_in_buffer;  // per tensor: from the beginning of its buffer, or of its storage outside the arena
   std::vector<Index> root_of_tensor;       // per tensor: the root of its storage
-  std::vector<Index> buffer_of_workspace;  // per op; kNone where it has none or it is not placed
+  std::vector<Index> buffer_of_workspace;  // per op; kNone if it has no workspace, or one that is not placed
   std::vector<Shared> shared;              // tensors that share bytes by choice, by op
   std::vector<Index> donated;              // graph inputs whose bytes may be taken
   Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
 };
 
-// What the buffer of an op's workspace is called: "conv1.workspace", made longer where a tensor has that name already.
+// What the buffer of an op's workspace is called: "conv1.workspace", made longer if a tensor has that name already.
 std::string workspace_name(const Graph& graph, const Op& op);
 
-// Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. Of `wanted`, those that are
-// safe share bytes, and no others. Throws as its stages do.
+// Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. The safe pairs of `wanted`
+// share bytes, and no others. Throws as its stages do.
 Buffers buffers_of(const Graph& graph, const StorageOptions& options = {}, const Wanted& wanted = {});
 
 }  // namespace memplan

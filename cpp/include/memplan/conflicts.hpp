@@ -14,16 +14,16 @@
 namespace memplan {
 
 // A symmetric relation, row by row. A short row lists its buffers, ascending; a long one is a row of bits, which then
-// takes no more memory than the list. Among few buffers all rows are bits, for speed.
-// O(pairs) memory, O(log n) to ask, O(1) where the row is bits.
+// takes no more memory than the list. Among few buffers all rows are bits, for speed. O(pairs) memory, O(log n) to ask,
+// O(1) if the row is bits.
 class Conflicts {
  public:
   explicit Conflicts(Index count) : rows_(at(count)), words_((at(count) + 31) / 32) {}
 
   Index count() const { return static_cast<Index>(rows_.size()); }
 
-  // a and b are different and within [0, count). O(1), if rows grow in ascending order. Throws ProblemError where all
-  // rows would take more than 4 GiB.
+  // a and b are different and within [0, count). O(1), if rows grow in ascending order. Throws ProblemError if all rows
+  // would take more than 4 GiB.
   void add(Index a, Index b) {
     insert(a, b);
     insert(b, a);

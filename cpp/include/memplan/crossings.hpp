@@ -26,13 +26,13 @@ struct PlacedStaying {
   std::string name;
   Bytes bytes = 0;
   Bytes offset = 0;
-  std::vector<std::vector<std::string>> tensors;  // per method, its names there: none, one or two
+  std::vector<std::vector<std::string>> tensors;  // per method, its zero, one or two names there
 };
 
 // What is wrong, as messages: what ends beyond `peak`, shared tensors that are elsewhere, and what uses their bytes but
-// does not belong to them. These are views and overwrites of theirs, what lies on the way where one is written over the
-// other, slices that show their bytes as they are, and views of those. O(n log n) for n tensors, ops and views, and
-// O(n) for each shared tensor whose bytes others use.
+// does not belong to them. What belongs to them: their views and overwrites; what lies on the way if one is written
+// over the other; slices that show their bytes unchanged, and views of these slices. O(n log n) for n tensors, ops and
+// views, and O(n) for each shared tensor whose bytes others use.
 std::vector<std::string> crossings(std::span<const PlacedMethod> methods, std::span<const PlacedStaying> shared,
                                    Bytes peak);
 

@@ -64,17 +64,17 @@ struct PlannerError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A planner was to end before it had a plan.
+// A planner had to end before it had a plan.
 struct EndedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Its time limit had passed.
+// It had to end because its time limit had passed.
 struct TimeLimitError : EndedError {
   using EndedError::EndedError;
 };
 
-// Someone asked it to.
+// It had to end because someone asked it to.
 struct InterruptedError : EndedError {
   using EndedError::EndedError;
 };

@@ -30,7 +30,7 @@ namespace memplan {
 struct FitOptions {
   Bytes capacity = 0;
   bool recompute = true;
-  std::optional<double> transfer = {};    // the cost of a byte that is moved out or fetched; none: nothing is moved
+  std::optional<double> transfer = {};    // of a byte that is moved out or fetched; without a value, nothing is moved
   std::int64_t work = 1'000'000'000;      // of the search, in steps of some nanoseconds
   std::size_t states = 100'000;           // that the exact search for small graphs may visit
   std::optional<double> time_limit = {};  // seconds

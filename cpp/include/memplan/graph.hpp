@@ -39,8 +39,8 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// An op's output and one of its inputs, of which one lives inside the bytes of the other, `offset` bytes from where
-// that begins.
+// An output of an op and one of its inputs. One of the two lives inside the bytes of the other, `offset` bytes from
+// where the other begins.
 template <class Ref>
 struct BasicView {
   Ref output;
@@ -58,12 +58,12 @@ struct BasicOp {
   std::vector<Ref> outputs;
   Bytes workspace = 0;                          // scratch bytes that live in this op alone
   std::vector<BasicView<Ref>> aliases = {};     // output IS these bytes of input, unchanged
-  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, read by that name, where safe
+  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, read by that name, if safe
   std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
   int stream = 0;
   std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged; else it is a copy
   std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, which show it; else a copy
-  std::vector<Ref> after = {};               // ops that must have run before, besides those that it reads from
+  std::vector<Ref> after = {};               // ops that must have run before, besides the ops that it reads from
   std::optional<double> cost = {};           // of running it, in any unit; finite, >= 0
   bool recompute = true;    // it may run again: it draws no random numbers, and changes nothing but what it overwrites
   std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
@@ -85,10 +85,10 @@ struct GraphSpec {
 
 class Graph {
  public:
-  // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a
-  // tensor written twice or never, a branch that is none, an op that no run has together with all that it reads, a use
-  // before its producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An
-  // intermediate listed in `outputs` becomes an output.
+  // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
+  // written twice or never, a malformed branch, an op that no run has together with all that it reads, a use before its
+  // producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate listed
+  // in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
@@ -103,7 +103,7 @@ class Graph {
   Index op_count() const { return static_cast<Index>(ops_.size()); }
   const Tensor& tensor(Index t) const { return tensors_[at(t)]; }
   const Op& op(Index k) const { return ops_[at(k)]; }
-  // Per op; nothing where all of them run in every run.
+  // Per op; no value if all ops run in every run.
   const std::optional<Branches>& branches() const { return branches_; }
 
   std::optional<Index> find(std::string_view tensor_name) const;
@@ -122,7 +122,7 @@ class Graph {
 // An op of a graph as a caller would write it down.
 OpSpec spec_of(const Graph& graph, const Op& op);
 
-// The bytes of all tensors and workspaces together; nothing when the sum exceeds int64. No load is larger.
+// The bytes of all tensors and workspaces together; no value if the sum exceeds int64. No load is larger.
 std::optional<Bytes> total_bytes(const Graph& graph);
 
 }  // namespace memplan

@@ -17,8 +17,8 @@ namespace memplan {
 // Whether all ops are on the same stream.
 bool on_one_stream(const Graph& graph);
 
-// Per op, the ops that it waits for by what it says itself: those that it reads from, `after`, and where it overwrites
-// bytes, those that used them before. Not by streams.
+// Per op, the ops that it names itself: the ops that it reads from, its `after`, and if it overwrites bytes, the ops
+// that used these before. Streams do not count.
 std::vector<std::vector<Index>> waits_of(const Graph& graph);
 
 // Sets of ops as rows of a matrix of bits.
@@ -41,10 +41,9 @@ class OpSets {
 class HappensBefore {
  public:
   // O(1) when all ops are on one stream. Else per op the last op of each stream that comes before it, O(edges x
-  // streams) time and 4 bytes per op and stream; or, where streams are so many that this takes less, a matrix of bits
-  // for the ancestors of every op, O(edges x ops / 64) time and ops^2 / 8 bytes. Throws UnsupportedError when that
-  // would be more than 2 GiB, and GraphError, naming both ops, where an op overwrites bytes that another stream may
-  // still use.
+  // streams) time and 4 bytes per op and stream; or, if streams are so many that this takes less, a matrix of bits for
+  // the ancestors of every op, O(edges x ops / 64) time and ops^2 / 8 bytes. Throws UnsupportedError when that would be
+  // more than 2 GiB, and GraphError, naming both ops, if an op overwrites bytes that another stream may still use.
   explicit HappensBefore(const Graph& graph);
 
   // Whether the ops run one after another, as listed.
@@ -56,7 +55,7 @@ class HappensBefore {
     return ancestors_ ? ancestors_->contains(b, a) : latest_[at(b) * streams_.size() + at(stream_of_[at(a)])] >= a;
   }
 
-  // The ops of each stream, ascending, and of which an op is; where the order is not total.
+  // The ops of each stream, ascending, and the stream of each op; only if the order is not total.
   const std::vector<std::vector<Index>>& streams() const { return streams_; }
   Index stream_of(Index op) const { return stream_of_[at(op)]; }
 
@@ -68,7 +67,7 @@ class HappensBefore {
   std::vector<std::vector<Index>> streams_;
   std::vector<Index> stream_of_;
   std::vector<Index> latest_;        // per op and stream: the last op there that comes before, or is it
-  std::optional<OpSets> ancestors_;  // instead, where streams are many
+  std::optional<OpSets> ancestors_;  // instead, if streams are many
 };
 
 }  // namespace memplan

@@ -15,29 +15,29 @@
 
 namespace memplan {
 
-// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is; or,
-// where that needs more, of the heaviest clique.
+// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is; or the
+// largest of the heaviest clique, if that needs more.
 struct InfeasibleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 
-  bool proven() const { return lower_bound > capacity; }  // no plan fits; else none was found
+  bool proven() const { return lower_bound > capacity; }  // no plan fits; else no plan was found
 
   Bytes capacity = 0;
   Bytes lower_bound = 0;           // proven: so much is needed; by a graph in its order, whatever is shared
-  std::optional<Plan> plan;        // the best that was found, verified; none where the bound alone exceeds the capacity
+  std::optional<Plan> plan;        // the best that was found, verified; none if the bound alone exceeds the capacity
   std::optional<Buffers> buffers;  // of a graph that was planned
   std::shared_ptr<const Graph>
-      graph;                       // of the plan and the buffers, where another order than the given was planned too
+      graph;                       // of the plan and the buffers, if another order than the given one was planned too
   Step step = 0;                   // the tightest
-  std::vector<std::string> alive;  // the buffers in use there, or those of the clique, those with most bytes first
-  std::optional<Clique> clique;    // where it needs more than the tightest step
+  std::vector<std::string> alive;  // the buffers in use there, or the members of the clique, largest first
+  std::optional<Clique> clique;    // if it needs more than the tightest step
 };
 
 // The error for a problem; `plan` is the best that was found, if any. As long as a search for the heaviest clique.
 InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_bound, std::optional<Plan> plan = {},
                            std::optional<Buffers> buffers = {});
 
-// Throws InfeasibleError where the plan, of a graph perhaps, does not fit the capacity.
+// Throws InfeasibleError if the plan, perhaps of a graph, does not fit the capacity.
 void require_fit(const Problem& problem, Bytes capacity, const Plan& plan, std::optional<Buffers> buffers = {});
 
 }  // namespace memplan

@@ -24,8 +24,8 @@ struct Kept {
   Index moved_bound = 0;     // proven: at least so many have moved in every plan at or below the limit
 };
 
-// `plan` is a plan of the problem. `wishes` has where each buffer should begin, or kNowhere if that does not matter. The
-// limit is the peak of the plan, or the capacity of the options if that is higher.
+// `plan` is a plan of the problem. `wishes` has where each buffer should begin, or kNowhere if that does not matter.
+// The limit is the peak of the plan, or the capacity of the options if that is higher.
 //
 // If there are few wishes, and the planner "auto" can decide the problem, the moves are the fewest, and proven so: the
 // search finds sets of wishes that cannot be kept together, and one wish of each has to go. If there are many wishes,

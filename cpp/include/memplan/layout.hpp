@@ -4,7 +4,7 @@
 //     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
 //     exclude    x has no place in the arena
 //
-// In a plan in several pools, pins and reserved bytes are those of a pool, which they name.
+// In a plan in several pools, each pin and each reserved range names the pool that it is in.
 //
 // A graph has one, by names of tensors and workspaces ("conv.workspace"). A Problem has the same by index: pins,
 // reserved bytes and groups as columns of their own, what is apart among its conflicts.
@@ -29,7 +29,7 @@ struct Reserved {
   bool operator==(const Reserved&) const = default;
 };
 
-// b begins `distance` bytes after a; before it, where that is negative.
+// b begins `distance` bytes after a, or before a if `distance` is negative.
 template <class Ref>
 struct BasicTogether {
   Ref a;

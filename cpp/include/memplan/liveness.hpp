@@ -33,7 +33,7 @@ struct Strip {
 struct Lifetime {
   Step first = 0;
   Step last = 0;
-  std::vector<Strip> strips = {};  // by bytes, then steps; apart; none where all bytes live from first to last
+  std::vector<Strip> strips = {};  // by bytes, then steps; apart; empty if all bytes live from first to last
 
   bool operator==(const Lifetime&) const = default;
 };
@@ -49,12 +49,12 @@ struct Span {
 // Per tensor, from its write to its last read, by the order of the list. O(reads + writes).
 std::vector<Span> lives_of(const Graph& graph);
 
-// The bytes and steps that some of the members cover, as strips that are apart. One sweep over the bytes:
-// O(members log members), and for each run of bytes between the ends of members, those that cover it.
+// The bytes and steps that some of the members cover, as strips that are apart. One sweep over the bytes: O(members log
+// members), and for each run of bytes between the ends of members, the members that cover it.
 std::vector<Strip> united(const std::vector<Strip>& members);
 
-// One lifetime per storage, by the order of the list; strips only where ops are on one stream. O((reads + writes) log
-// members), and for each run of bytes between the ends of members, those that cover it.
+// One lifetime per storage, by the order of the list; strips only if ops are on one stream. O((reads + writes) log
+// members), and for each run of bytes between the ends of members, the members that cover it.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order);
 
 }  // namespace memplan

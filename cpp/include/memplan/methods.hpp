@@ -6,9 +6,9 @@
 //            │ │prefill      ││  decode   │
 //            └─┴──────┴──────┴┴───────────┴─▶ step
 //
-// Each method is planned alone, the one with the highest load first: the others have to fit where that one does. Then
-// all methods are joined to one problem, which is planned as any other (methods/joined.hpp). In a graph, a shared
-// tensor becomes a weight for that (methods/staying.hpp).
+// Each method is planned alone, the method with the highest load first: the others have to fit into the bytes that it
+// takes. Then all methods are joined to one problem, which is planned as any other (methods/joined.hpp). In a graph, a
+// shared tensor becomes a weight for that (methods/staying.hpp).
 #pragma once
 
 #include <memory>
@@ -31,14 +31,15 @@ struct Method {
 // What stays between methods.
 struct Staying {
   std::string name;
-  // Per method, its tensors there, or buffers of a problem: none; one; or two, what is read and what is written over
-  // it, through ops that may write in place. In a graph the one is an input, a weight, an output, or a view of these.
+  // Per method, its tensors there, or buffers of a problem: none; one; or two: the tensor that is read, and the tensor
+  // that is written over it, through ops that may write in place. In a graph, a single one is an input, a weight, an
+  // output, or a view of these.
   std::vector<std::vector<std::string>> tensors;
 };
 
 struct MethodPlan {
-  std::shared_ptr<const Graph> graph;  // in the order of the plan; none: the method is a problem
-  Buffers buffers;                     // of a problem, only that, in which what stays is alive throughout
+  std::shared_ptr<const Graph> graph;  // in the order of the plan; nullptr: the method is a problem
+  Buffers buffers;                     // of a problem: only the problem, in which what stays is alive throughout
   Plan plan;                           // with offsets in the common arena; its bound is of the method alone
   Bytes order_bound = 0;               // as in OrderedPlan
 };
@@ -54,10 +55,10 @@ struct MethodsPlan {
 // Half of a time limit is for the methods alone, in equal parts. The capacity is that of the common arena. The result
 // is verified: each method, all as one problem, and that what stays is touched by nothing else (crossings.hpp). `tell`
 // hears of better plans of the one problem. What is not planning takes O(n log n) for n ops, tensors and buffers, and
-// O(n) for each that is written anew over what was read.
+// O(n) for each shared tensor that is written anew over what was read.
 //
-// Throws what solve() does, GraphError and ProblemError that name the method for what cannot stay, and
-// std::invalid_argument where no method is given, or two of one name.
+// Throws what solve() does; GraphError or ProblemError that names the method, for what cannot stay; and
+// std::invalid_argument if no method is given, or two of one name.
 MethodsPlan solve_methods(std::span<const Method> methods, std::span<const Staying> shared,
                           const ChosenPlanner& planner, const PlanOptions& options = {}, const OnPlan& tell = {});
 

@@ -14,9 +14,9 @@
 
 namespace memplan {
 
-// Places buffers in the order of what is wished, each at its wish or at the lowest offset above that is free; those
-// without a wish, kNowhere, last and lowest. Distances do not count. O(n r log n) for r byte ranges in use at a time.
-// Throws TimeLimitError or InterruptedError where the limits end it.
+// Places buffers in the order of their wishes, each at its wish or at the lowest free offset above it. Buffers without
+// a wish (kNowhere) come last, and go as low as they can. Distances do not count. O(n r log n) for r byte ranges in use
+// at a time. Throws TimeLimitError or InterruptedError if the limits end it.
 std::vector<Bytes> placed_near(const Problem& problem, std::span<const Bytes> wishes, const Limits& limits = {});
 
 }  // namespace memplan

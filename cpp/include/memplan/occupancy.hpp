@@ -1,8 +1,8 @@
 // Occupancy: which bytes of the arena are taken at any step of a span, by the buffers placed so far.
 //
-// It is a tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: those taken
-// at some step below it, and those taken at every step below it. Ranges that touch become one. In a dense plan, few
-// ranges are left, however many buffers there are:
+// It is a tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: the bytes
+// taken at some step below it, and the bytes taken at every step below it. Ranges that touch become one. In a dense
+// plan, few ranges are left, however many buffers there are:
 //
 //     offset ▲   ┌──────┐┌───┐                    at some step of the node: [0, 5) and [7, 9)
 //          5 │ ┌─┴──┐┌──┴┴───┤                    at every step of it:      [0, 2)
@@ -34,8 +34,8 @@ class Occupancy {
   explicit Occupancy(const Problem& problem);
   Occupancy(const Occupancy&) = delete;
 
-  // From now on these bytes are taken in the steps [first, last), the life of a buffer of the problem or of a part,
-  // or those in which bytes are reserved.
+  // From now on these bytes are taken in the steps [first, last): the life of a buffer of the problem or of a part, or
+  // the steps in which bytes are reserved.
   void add(Step first, Step last, ByteRange range);
 
   // What is taken at any step of [first, last): sorted, disjoint, not touching; valid until the next call.

@@ -6,8 +6,8 @@
 //     a ──▶ big ──▶ r ┐                  a b r s join needs big and huge at once; a r b s join does not
 //     b ──▶ huge ─▶ s ┴─▶ join
 //
-// An order is legal if each op comes after those that it waits for: those it reads from, `after`, and where it
-// overwrites bytes, those that used them before. Where ops are on several streams, the given order is kept.
+// An order is legal if each op comes after the ops that it waits for: the ops it reads from, its `after`, and if it
+// overwrites bytes, the ops that used these before. If ops are on several streams, the given order is kept.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ namespace memplan {
 
 struct OrderOptions {
   std::optional<double> time_limit = {};  // seconds; a rule that is not over by then gives the given order
-  std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; else: the call
+  std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; no value: the call
   std::function<bool()> stop = {};  // asked now and then: whether to end with the best so far
   OnOrder on_order = {};            // told of each order that needs less, and of each higher bound
 };
@@ -39,7 +39,7 @@ struct OpOrder {
   bool interrupted = false;    // asked to end
   Bytes given_load = 0;        // that of the given order
   double seconds_to_form = 0;  // the buffers of the given order
-  std::shared_ptr<const Graph> graph = {};  // in that order; none: the given one
+  std::shared_ptr<const Graph> graph = {};  // in that order; nullptr: in the given one
 };
 
 // The graph with its ops in another order, each op as it is. Throws GraphError if the order is not legal.
@@ -48,8 +48,8 @@ Graph reordered(const Graph& graph, const std::vector<Index>& ops);
 // The same in the order of another graph, with ops of the same names.
 Graph reordered_like(const Graph& graph, const Graph& other);
 
-// The order of a rule or search, as it is: its load may be higher than that of the given one. The given order where ops
-// are on several streams, and where a rule is asked to end. With the same options it is the same, unless the time limit
+// The order of a rule or search, as it is: its load may be higher than that of the given one. It is the given order if
+// ops are on several streams, or if a rule is asked to end. With the same options it is the same, unless the time limit
 // or `stop` ends a search.
 OpOrder order_of(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage = {},
                  const OrderOptions& options = {});

@@ -1,7 +1,8 @@
 // The one table of orders: what exists can be read here; the command line's help, the documents and the tests are made
 // from these rows.
 //
-// An order by one of these names is taken as it is, and may have a higher load than the given one. "best" never has.
+// An order by one of these names is taken as it is, and may have a higher load than the given order. "best" never has a
+// higher load.
 #pragma once
 
 #include <span>

@@ -19,10 +19,10 @@
 
 namespace memplan {
 
-// The problem, with conflicts besides those that it has: steps are events, and only what `pairs` (earlier, later) say,
-// with what follows from them, happens before. Throws ProblemError for a pair whose earlier step is not the lower one,
-// and InterruptedError where `stop` of the limits ends it. For events in c chains: O((pairs + buffers) c log buffers),
-// and the conflicts; memory for c numbers per event at most, and the conflicts.
+// The problem with more conflicts: steps are events, and one event happens before another only if `pairs` (earlier,
+// later) say so, or if that follows from them. Throws ProblemError for a pair whose earlier step is not the lower one,
+// and InterruptedError if `stop` of the limits ends it. For events in c chains: O((pairs + buffers) c log buffers), and
+// the conflicts; memory for c numbers per event at most, and the conflicts.
 Problem with_happens_before(const Problem& problem, const std::vector<std::pair<Step, Step>>& pairs,
                             const Limits& limits = {});
 
@@ -31,12 +31,11 @@ Problem with_happens_before(const Problem& problem, const std::vector<std::pair<
 // order that keeps this.
 struct ClockedLives {
   std::vector<Step> first, last;
-  Conflicts conflicts;  // beyond those lifetimes
+  Conflicts conflicts;  // beyond lifetimes by these ranks
 };
 
-// Throws ProblemError, naming the buffer, where a first event does not happen before its last, and InterruptedError
-// where `stop` of the limits ends it. For first events in c chains: O(buffers c clocks log buffers), and the
-// conflicts.
+// Throws ProblemError, naming the buffer, if its first event does not happen before its last, and InterruptedError if
+// `stop` of the limits ends it. For first events in c chains: O(buffers c clocks log buffers), and the conflicts.
 ClockedLives lives_of_clocks(std::span<const std::int64_t> first, std::span<const std::int64_t> last,
                              std::size_t clocks, const Limits& limits = {});
 

@@ -25,19 +25,19 @@ struct PlannerInfo {
   std::function<Placement(const Problem&, const PlanOptions&)> run;
   std::span<const Parameter> parameters = {};
   std::string_view alias = {};    // another name that it goes by
-  std::string_view package = {};  // the one of another project that brings it
+  std::string_view package = {};  // the package of another project that brings it
 };
 
 // What messages call it: "planner 'first_fit'", and of which package.
 std::string label(const PlannerInfo& planner);
 
-// Throws UnsupportedError that names planner and features when it lacks what the problem or an earlier plan asks for;
-// a planner without shapes plans rectangles.
+// Throws UnsupportedError, naming planner and features, if the planner lacks what the problem or an earlier plan asks
+// for. A planner that does not support shapes plans rectangles.
 void require_support(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
-// What the planner makes of the problem. One that does not support shapes is given plain rectangles, and what it
-// proves of those is not kept. Throws as require_support() does, and TimeLimitError or InterruptedError where it does
-// not search and was to end before it was done.
+// What the planner makes of the problem. A planner that does not support shapes is given plain rectangles, and what it
+// proves of these is not kept. Throws as require_support() does, and TimeLimitError or InterruptedError if a planner
+// that does not search had to end before it was done.
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
 // The same for a problem that has been reduced: offsets and bounds are those of the problem.

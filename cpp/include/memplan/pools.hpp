@@ -32,8 +32,9 @@ struct Pool {
   Bytes alignment = 1;    // of all that lies in it, besides the buffers' own
   Bytes base = 0;         // the address at which it begins: a multiple of all alignments in it
   std::int64_t cost = 0;  // of a byte that is written to it or read from it, in any unit
-  // What may lie in it; nothing: everything. Of a problem, names of buffers. Of a graph, kinds, types of ops, whose
-  // outputs and workspaces may lie here, and names of tensors. It takes a buffer if it takes all tensors in it.
+  // What may lie in it; without a value, everything. For a problem: names of buffers. For a graph: kinds, names of
+  // tensors, and types of ops, whose outputs and workspaces may lie here. A pool takes a buffer if it takes all tensors
+  // in it.
   std::optional<std::vector<std::string>> accepts = {};
   std::vector<Reserved> reserved = {};  // bytes of it that no buffer uses
 };
@@ -72,11 +73,11 @@ struct PlanInPools {
 };
 
 // The plan of a problem without pins and reserved bytes. `fixed` says by name what is pinned and reserved, and in which
-// pool; a pin that says none is in the only one that takes it. `accesses` says how often each buffer is accessed;
-// empty: once. The same for any number of threads, unless a time limit or `stop` cuts it short.
+// pool. A pin without a pool goes to the only pool that takes the name. `accesses` says how often each buffer is
+// accessed; empty: once. The same for any number of threads, unless a time limit or `stop` cuts it short.
 //
-// Throws ProblemError for a request that cannot be, InfeasibleError where no plan fits or none was found, and what
-// solve() throws.
+// Throws ProblemError for a request that cannot be, InfeasibleError if no plan fits or none was found, and what solve()
+// throws.
 PlanInPools solve_in_pools(const Problem& problem, std::span<const Pool> pools,
                            const ChosenPlanner& planner = choose_planner("auto"), const PlanOptions& options = {},
                            const Layout& fixed = {}, std::span<const std::int64_t> accesses = {});
@@ -91,9 +92,9 @@ struct GraphInPools {
 };
 
 // The plan of a graph, whose layout says what is pinned and reserved: with tensors that share bytes by choice or
-// without, whichever costs less, and of those the one that peaks lower. "best" never costs more than "given". A time
-// limit is shared out among the search for an order and the plans. `accesses` names tensors that are accessed more or
-// less often than ops do. Throws as above, and GraphError.
+// without, whichever costs less; if both cost the same, whichever peaks lower. "best" never costs more than "given". A
+// time limit is shared out among the search for an order and the plans. `accesses` names tensors that are accessed more
+// or less often than ops do. Throws as above, and GraphError.
 GraphInPools solve_in_pools(std::shared_ptr<const Graph> graph, std::span<const Pool> pools,
                             const ChosenPlanner& planner = choose_planner("auto"), const PlanOptions& options = {},
                             const StorageOptions& storage = {}, const ChosenOrder& order = choose_order("given"),

@@ -10,8 +10,8 @@
 // Without a capacity, only pairs pay that pins and distances put over each other. A planner then looks for the lowest
 // peak at that price. With a capacity, a search takes a few buffers out of a plan, and puts each back where it costs
 // least (pricing/price_search.hpp). A bound adds up the prices of groups that are too large to lie apart
-// (pricing/group_bound.hpp). If few pairs have a price, implicit hitting sets prove the least price, and the lowest peak
-// (pricing/cores.hpp).
+// (pricing/group_bound.hpp). If few pairs have a price, implicit hitting sets prove the least price, and the lowest
+// peak (pricing/cores.hpp).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace memplan {
 
-// What it costs if two buffers share bytes; those of one pair add up.
+// What it costs if two buffers share bytes; several prices of one pair add up.
 struct PairPrice {
   Index a = kNone;
   Index b = kNone;
@@ -46,7 +46,7 @@ struct PricedPlan {
 
 struct PricingEffort {
   int tries = 1000;                // of a planner, in which only some pairs may share
-  std::int64_t work = 80'000'000;  // of the search, where there is no time limit: byte ranges looked at
+  std::int64_t work = 80'000'000;  // of the search, if there is no time limit: byte ranges looked at
 };
 
 using OnPricedPlan = std::function<void(const PricedPlan&)>;
@@ -58,21 +58,21 @@ std::int64_t price_of(const Problem& problem, std::span<const PairPrice> prices,
 std::vector<std::pair<Index, Index>> paying_pairs(const Problem& problem, std::span<const PairPrice> prices,
                                                   std::span<const Bytes> offsets);
 
-// From a plan, within the capacity where there is one, to a verified one that pays no more, and peaks no higher if it
-// pays as much. `tell` hears of each that is better. Of the options, the time limit, the start, the seed, the capacity,
+// From a plan, within the capacity if there is a capacity, to a verified plan that pays no more, and peaks no higher if
+// it pays as much. `tell` hears of each better plan. Of the options, the time limit, the start, the seed, the capacity,
 // the lower bound of the peak and `stop` count. The same for one seed, unless a time limit or `stop` cuts it short.
 //
-// Throws ProblemError for a pair of buffers that are none, or one, or of a price < 0, and for sums of prices beyond
-// int64; for a start that is no plan of the problem within the capacity, InvalidPlanError.
+// Throws ProblemError for an index that is no buffer's, for a pair of a buffer with itself, for a price < 0, and for
+// sums of prices beyond int64. Throws InvalidPlanError if the start is no plan of the problem within the capacity.
 PricedPlan cheapest_sharing(const Problem& problem, std::span<const PairPrice> prices, std::span<const Bytes> start,
                             const PlanOptions& options = {}, const PricingEffort& effort = {},
                             const OnPricedPlan& tell = {});
 
-// Of a time limit, for the plan from which the search for a price begins: where there is a capacity, it has to fit that
-// first, and gets all it needs.
+// Of a time limit, for the plan from which the search for a price begins: if there is a capacity, the plan has to fit
+// that first, and gets all the time that it needs.
 inline constexpr double kPartBeforePrices = 0.4;
 
-// The same from a plan that is found first; the time limit is that of both. Throws as solve(), too.
+// The same from a plan that is found first; the time limit is for both. Throws as solve(), too.
 PricedPlan solve_priced(const Problem& problem, std::span<const PairPrice> prices, const PlanOptions& options = {},
                         const PricingEffort& effort = {}, const OnPricedPlan& tell = {},
                         const ChosenPlanner& planner = choose_planner("auto"));

@@ -4,10 +4,10 @@
 // bytes at all sizes does. So all have the same buffers with the same lifetimes. Offsets have two uses:
 //
 //     as they are     those of the largest sizes hold wherever no buffer is larger
-//     as an order     at one size, the buffers go as low as they can, in the order of their offsets; where that leaves a
+//     as an order     at one size, the buffers go as low as they can, in the order of their offsets; if that leaves a
 //                     gap, a plan of that size gives another order, for there and wherever it is better
 //
-// Both are verified at each size that is looked at, on its own problem and by a replay of its own graph.
+// Both uses are verified at each size that is looked at, on its own problem and by a replay of its own graph.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ struct SizedGraph {
   std::shared_ptr<const Graph> graph;
 };
 
-// Throws UnsupportedError, naming both sizes and what differs, unless both graphs have the same ops and tensors, and the
-// same views. O(n log n).
+// Throws UnsupportedError, naming both sizes and what differs, unless both graphs have the same ops and tensors, and
+// the same views. O(n log n).
 void require_alike(const SizedGraph& one, const SizedGraph& other);
 
 struct RangePlan {
@@ -40,10 +40,10 @@ struct RangePlan {
 };
 
 // One plan of graphs that are alike, the largest sizes last. The layout and the branches of that graph hold for all; it
-// is planned as solve_in_order() does, again with less that shares bytes where that is not the same at all sizes.
+// is planned as solve_in_order() does, again with less sharing, if what shares bytes is not the same at all sizes.
 //
 // A time limit is shared out: half is for that plan, the rest for sizes at which its order leaves a gap. Throws what
-// solve_in_order() does, and UnsupportedError where the sizes have other buffers, whatever shares bytes.
+// solve_in_order() does, and UnsupportedError if the sizes have other buffers, whatever shares bytes.
 RangePlan solve_range(std::span<const SizedGraph> graphs, const ChosenOrder& order, const ChosenPlanner& planner,
                       const StorageOptions& storage = {}, const PlanOptions& options = {},
                       const OnOrder& on_order = {});
@@ -59,9 +59,9 @@ struct SizePlan {
   std::size_t like = 0;                // the position of the sizes whose order of buffers it has
 };
 
-// The plan at one size, in the best of the orders: no search. Throws UnsupportedError where the graph is not alike, or
-// its buffers are larger, or others, than the offsets have room for. O(n r log n) per order for r byte ranges in use at
-// a time.
+// The plan at one size, in the best of the orders: no search. Throws UnsupportedError if the graph is not alike, or its
+// buffers are others, or larger than the offsets have room for. O(n r log n) per order for r byte ranges in use at a
+// time.
 SizePlan at_size(const RangePlan& range, const SizedGraph& graph);
 
 }  // namespace memplan

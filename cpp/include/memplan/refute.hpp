@@ -29,18 +29,18 @@ struct RefutationNode {
   Index parent = kNone;                // kNone: the root, which comes first; parents come before their children
   Index lower = kNone, upper = kNone;  // buffers; kNone at the root
   Bytes difference = 0;                // the offset of `upper` less that of `lower` is at least that
-  std::vector<CliqueMember> clique{};  // that has too little room; empty where differences say enough
+  std::vector<CliqueMember> clique{};  // that has too little room; empty if differences say enough
 };
 
 struct Refutation {
   std::vector<Index> buffers;                    // that have no plan, whatever the others do
-  std::vector<std::pair<Index, Index>> ordered;  // those that can be exchanged: the second lies no lower
+  std::vector<std::pair<Index, Index>> ordered;  // pairs that can be exchanged: the second lies no lower
   std::vector<RefutationNode> nodes;
 };
 
-// Nothing where a plan fits; nor where the work, the time limit, or room for a million nodes is spent, or `stop` asks
-// for an end. For every problem but those with branches (UnsupportedError); where no clique alone is too heavy, only up
-// to 64 buffers that are hard to place.
+// No value if a plan fits, if the work, the time limit, or room for a million nodes is spent, or if `stop` asks for an
+// end. Throws UnsupportedError for problems with branches. If no clique alone is too heavy, only problems of up to 64
+// buffers that are hard to place are searched.
 std::optional<Refutation> refute(const Problem& problem, Bytes capacity, std::int64_t work,
                                  const PlanOptions& options = {});
 

@@ -23,7 +23,7 @@ struct ChosenPlanner {
 // lists the names, the parameters, or the values that it takes.
 ChosenPlanner choose_planner(std::string_view text);
 
-// The same for a planner that is not in the table, whatever name the text says.
+// The same for a planner outside the table, whatever name the text says.
 ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text);
 
 }  // namespace memplan

@@ -10,8 +10,8 @@
 
 namespace memplan {
 
-// Per buffer, the first other that takes over some of its bytes after it has used them, or kNone. `offsets` is a valid
-// plan of the problem. For n parts, O((n + takeovers) log n).
+// Per buffer, the first other buffer that takes over some of its bytes after it has used them, or kNone. `offsets` is a
+// valid plan of the problem. For n parts, O((n + takeovers) log n).
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets);
 
 // Op `before` must have ended when op `after` begins, or `after` would write over what `before` still uses.
@@ -22,9 +22,9 @@ struct ReuseEdge {
   bool operator==(const ReuseEdge&) const = default;
 };
 
-// The orderings that a plan newly relies on: those that neither data nor `after` nor overwrites imply, reduced to the
-// fewest that imply the others. A runtime that keeps them, and the graph's own, may run the rest side by side, whatever
-// the streams and the order of the list. Sorted by `after`, then `before`.
+// The orderings that a plan newly relies on: neither data nor `after` nor overwrites imply them. They are reduced to
+// the fewest that imply the others. A runtime that keeps them, and the graph's own, may run the rest side by side,
+// whatever the streams and the order of the list. Sorted by `after`, then `before`.
 //
 // Walks the ops over the arena: an op that writes bytes comes after all that used them since they were last written.
 // O((uses + takeovers) log uses + edges x ops / 64) time, ops^2 / 8 bytes. Throws UnsupportedError as HappensBefore

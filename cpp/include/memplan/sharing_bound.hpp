@@ -23,13 +23,13 @@
 namespace memplan {
 
 // The bytes that every plan of the graph needs at the step that needs most, whichever of `possible` tensors share
-// bytes: what possible_sharing() says. Alignment is not looked at. 0 where the sum of all bytes exceeds int64, which no
-// Problem may hold. O(tensors x log tensors), and for each concatenation, the pieces of content that it shows; those
+// bytes: what possible_sharing() says. Alignment is not looked at. 0 if the sum of all bytes exceeds int64, which no
+// Problem may hold. O(tensors x log tensors), and for each concatenation, the pieces of content that it shows; pieces
 // beyond the first million do not count.
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
                     std::span<const Shared> possible);
 
-// The same where branches are: what the run needs that needs most; a plan holds for each alone.
+// The same for a graph with branches: the most that any run needs.
 Bytes sharing_bound(const Graph& graph, const StorageOptions& options);
 
 }  // namespace memplan

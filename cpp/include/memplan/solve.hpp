@@ -19,17 +19,17 @@
 
 namespace memplan {
 
-// Told of each plan that a search finds, verified, as long as it peaks below all before it; the last one told of peaks
-// where the plan does that is returned, or that an InfeasibleError holds. Called on the thread that called.
+// Told of each verified plan that a search finds, if it peaks below all before it. The last of these peaks as high as
+// the plan that is returned, or that an InfeasibleError holds. Called on the thread that called.
 using OnPlan = std::function<void(Plan)>;
 
-// Plans a problem and verifies the result. Throws std::invalid_argument for an unknown planner or bad
-// options, UnsupportedError for a feature that the planner lacks, InvalidPlanError if a planner is wrong, and
-// InfeasibleError where no plan was found that fits the capacity: without a search where the load alone exceeds it.
+// Plans a problem and verifies the result. Throws std::invalid_argument for an unknown planner or bad options,
+// UnsupportedError for a feature that the planner lacks, InvalidPlanError if a planner is wrong, and InfeasibleError if
+// no plan was found that fits the capacity; without a search if the load alone exceeds it.
 Plan solve(const Problem& problem, std::string_view planner = "auto", const PlanOptions& options = {},
            const OnPlan& tell = {});
 
-// The same with any planner, of the registry or not. PlannerError says that it claims what cannot be.
+// The same with any planner, of the registry or not. Throws PlannerError if the planner claims what cannot be.
 Plan solve(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options = {},
            const OnPlan& tell = {});
 
@@ -53,7 +53,7 @@ GraphPlan solve(const Graph& graph, const ChosenPlanner& planner, const StorageO
 // Where every tensor and workspace of a planned graph is; tensors outside the arena are in a region per storage.
 Addresses addresses_of(const Buffers& buffers, std::span<const Bytes> offsets);
 
-// Replays the plan in the order of the list, and where ops are on several streams in a sample of the other orders in
+// Replays the plan in the order of the list, and if ops are on several streams, in a sample of the other orders in
 // which they may run; the faults of the first order that has any, at most `limit`.
 std::vector<ReplayFault> replay_all(const Graph& graph, const Buffers& buffers, std::span<const Bytes> offsets,
                                     std::size_t limit = static_cast<std::size_t>(-1));

@@ -29,9 +29,9 @@ struct FittedPlan {
 };
 
 // A plan within the capacity of the options, at the least added cost that is found; in the given order of the ops, or
-// with `reorder`, in the best one too. The time limit is that of all of it. Whoever interrupts it gets what was found.
-// Throws InfeasibleError where no schedule fits or none was found, its graph that of its plan; InterruptedError where
-// none was found since someone asked it to end; and what fit() and solve() throw.
+// with `reorder`, in the best one too. The time limit is for all of it. Whoever interrupts it gets the best so far.
+// Throws InfeasibleError, with the graph of its plan, if no schedule fits or none was found; InterruptedError if
+// someone asked it to end before one was found; and what fit() and solve() throw.
 FittedPlan solve_fit(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                      const StorageOptions& storage, const FitOptions& options, bool reorder = false,
                      const ChosenPlanner& planner = choose_planner("auto"));

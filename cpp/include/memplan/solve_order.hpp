@@ -22,14 +22,14 @@ struct OrderedPlan {
 
 using OnOrderedPlan = std::function<void(const std::shared_ptr<const Graph>& graph, GraphPlan found)>;
 
-// The plan of "best" never peaks above that of the given order, which is planned too, unless the plan of the order found
-// peaks below the load of the given one. Any other order is taken as it is. An InfeasibleError of "best" speaks of all
-// orders.
+// The plan of "best" never peaks above that of the given order, which is planned too, unless the plan of the order
+// found peaks below the load of the given order. Any other order is taken as it is. An InfeasibleError of "best" speaks
+// of all orders.
 //
 // A time limit is shared out: the search for an order ends after a quarter of it, the plan of the order found takes
-// half of what is left, and the given order the rest. If that is too short to form, place and verify two plans, only the
-// given order is planned. Once asked to stop, the search for an order ends, and the quicker of the two plans is made.
-// Throws as solve().
+// half of what is left, and the given order the rest. If that is too short to form, place and verify two plans, only
+// the given order is planned. Once asked to stop, the search for an order ends, and the quicker of the two plans is
+// made. Throws as solve().
 OrderedPlan solve_in_order(std::shared_ptr<const Graph> graph, const ChosenOrder& order, const ChosenPlanner& planner,
                            const StorageOptions& storage = {}, const PlanOptions& options = {},
                            const OnOrderedPlan& tell = {}, const OnOrder& on_order = {});

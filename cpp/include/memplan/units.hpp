@@ -22,13 +22,13 @@ inline constexpr Bytes kNowhere = -1;  // the offset of what is not placed
 // A position (>= 0) as containers count: column[at(i)].
 constexpr std::size_t at(std::int64_t position) { return static_cast<std::size_t>(position); }
 
-// a + b for a, b >= 0; nothing when the sum exceeds int64.
+// a + b for a, b >= 0; no value if the sum exceeds int64.
 constexpr std::optional<Bytes> checked_add(Bytes a, Bytes b) {
   if (a > kMaxBytes - b) return std::nullopt;
   return a + b;
 }
 
-// a + b for b >= 0, or the largest int64 where that exceeds it: for offsets that nobody has checked yet.
+// a + b for b >= 0, or the largest int64 if the sum exceeds it: for offsets that nobody has checked yet.
 constexpr Bytes saturated_add(Bytes a, Bytes b) { return a > kMaxBytes - b ? kMaxBytes : a + b; }
 
 // The least multiple of `alignment` (>= 1, any integer) that is >= offset (>= 0). A Problem guarantees

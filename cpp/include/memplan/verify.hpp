@@ -1,5 +1,5 @@
 // Verify: is this plan right for this problem? It is written apart from every planner, so that a mistake there cannot
-// hide here too. It shares neither code nor data structures with planners, but for one sort, whose result it checks.
+// hide here too. It shares neither code nor data structures with planners, except one sort, whose result it checks.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class Verifier {
 //   - pinned buffers elsewhere, reserved bytes in use, buffers that do not lie together as they should
 //   - pairs that share bytes although they are alive together or conflict; of shaped buffers, each such pair of parts
 //
-// A sweep over time: O((n + violations) log n). Throws ProblemError when offsets has not one entry per buffer.
+// A sweep over time: O((n + violations) log n). Throws ProblemError unless offsets has one entry per buffer.
 std::vector<Violation> verify(const Problem& problem, std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
                               std::size_t limit = kAllViolations);
 

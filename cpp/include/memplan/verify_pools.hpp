@@ -25,7 +25,7 @@ struct PoolRange {
 };
 
 struct PoolFault {
-  std::string message;  // the pool or buffer, what was expected and what is
+  std::string message;  // the pool or buffer, what was expected and what was found
 };
 
 // What is wrong, in a fixed order: pools that meet, or need more than they have; buffers in no pool, outside of theirs,
