@@ -45,8 +45,8 @@ inline Plan& plan_in(GraphInPools& found) { return found.found.plan; }
 inline Plan& plan_in(Kept& kept) { return kept.plan; }
 inline Plan& plan_in(RangePlan& range) { return range.found.plan; }
 
-// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else. `searches` says
-// that it searches whatever the plan says.
+// solve(), which gives a plan, without the lock; what Python has raised meanwhile comes before all else. `searches`
+// says that it searches whatever the plan says.
 template <class Solve>
 auto solved(Asked& asked, Solve&& solve, bool searches = false) {
   try {

@@ -11,14 +11,14 @@ Bytes bound_of_band(const Problem& band, const PlanOptions& options, const Deadl
 
 class BandMember : public Search {
  public:
-  // What the bands are to each other.
+  // How the bands relate to each other.
   enum class Bands {
-    separate,  // nothing of one meets anything of the others
-    joined,    // all of one conflict with all of the others
+    separate,  // no buffer of a band conflicts with a buffer of another band
+    joined,    // all buffers of a band conflict with all buffers of the others
     likely,    // anything
   };
 
-  // `problem` outlives it. Bounds of separate bands hold for the whole; those of joined bands do if all alignments are
+  // `problem` outlives it. Bounds of separate bands hold for the whole. Bounds of joined bands do if all alignments are
   // the same.
   BandMember(const Problem& problem, std::vector<Band> bands, Bands are, std::uint64_t seed, const MakeRounds& make);
 
@@ -28,7 +28,7 @@ class BandMember : public Search {
   Bytes lower_bound() const override;
   std::int64_t work() const override;
 
-  // Nothing is lost by planning the bands alone.
+  // Whether nothing is lost by planning the bands alone.
   bool is_lossless() const { return proves_; }
 
  private:

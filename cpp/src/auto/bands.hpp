@@ -25,20 +25,20 @@
 
 namespace memplan {
 
-// Buffer k of the problem is `buffers[k]` of the one that it was taken from.
+// Buffer k of the problem is `buffers[k]` of the problem that it was taken from.
 struct Band {
   std::vector<Index> buffers;
-  Problem problem;  // with lifetimes alone where the group has some
+  Problem problem;  // with lifetimes alone, if lifetimes can say what conflicts
 };
 
 inline constexpr Index kMostInBands = 1 << 13;  // matrices of bits of 8 MiB each
 
-// The most groups of which no buffer meets any of another group; perhaps one group. Their plans lie beside each other,
-// all from 0 on. Of the buffers with bytes, as below. O(n^2).
+// As many groups as possible, so that no buffer conflicts with a buffer of another group; perhaps one group. Their
+// plans lie beside each other, all from 0 on. Of the buffers with bytes, as below. O(n^2).
 std::vector<Band> separate_bands(const Problem& problem, const Deadline& deadline);
 
-// The most groups of which all buffers conflict with all of the other groups, whatever their bytes; perhaps one group.
-// O(n^2 x words).
+// As many groups as possible, so that all buffers of a group conflict, whatever their bytes, with all buffers of the
+// other groups; perhaps one group. O(n^2 x words).
 std::vector<Band> joined_bands(const Problem& problem, const Deadline& deadline);
 
 // Groups by what takes over from what, of a problem without shapes. Empty if there is one group only, or if "may

@@ -1,4 +1,5 @@
-// Member: a search that takes turns in a portfolio. A member may run portfolios of its own, as that of bands does.
+// Member: a search that takes turns in a portfolio. A member may run portfolios of its own, as the member of bands
+// does.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace memplan {
 struct Member {
   std::string_view name;
   std::unique_ptr<Search> search;
-  bool seeks_proofs = false;  // it is of use where it finds no plan
+  bool seeks_proofs = false;  // it is of use even if it finds no plan
 };
 
 // A portfolio of a problem of its own that works a round at a time.

@@ -67,11 +67,11 @@ class WheelMember : public Search {
   }
 
  private:
-  // It counts buffers looked at. These take longer than a step of the valley search, and less than one of the searches
-  // that serve shapes.
+  // It counts buffers looked at. A look takes longer than a step of the valley search, and less than a step of the
+  // searches that serve shapes.
   static constexpr std::int64_t kWorkPerLook = 3, kLooksPerWork = 5;
-  // Looks per buffer. With shapes the bound may be far below what can be had; then its orders leave so much out that
-  // beside a plan they are given up, though what they make of it is often better.
+  // Looks per buffer. With shapes, the bound may be far below the best peak. Then the orders leave so much out that
+  // they would be given up beside a plan, though the plans that they lead to are often better.
   static constexpr std::int64_t kAlone = 200'000, kAloneSlices = 4;
   std::int64_t looks(std::int64_t work) const {
     return problem_.has_shapes() ? work * kLooksPerWork : work / kWorkPerLook;

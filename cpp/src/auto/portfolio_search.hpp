@@ -29,7 +29,7 @@ class PortfolioSearch {
   // Every member works for a slice.
   void round(std::int64_t slice, const Deadline& deadline);
 
-  // Nothing better is to be expected, or the effort is spent.
+  // Whether nothing better is to be expected, or the effort is spent.
   bool is_done() const;
   Bytes peak() const { return peak_; }
   Bytes lower_bound() const { return bound_; }
@@ -82,7 +82,8 @@ class PortfolioSearch {
   bool exact_ = false;  // by pairs
   bool began_ = false;
   std::int64_t work_ = 0;
-  std::map<std::string_view, int> lag_;  // how often slices are halved of kinds that found nothing while others did
+  std::map<std::string_view, int>
+      lag_;  // per kind that found nothing while others did, how often its slices are halved
   std::optional<Problem> plain_;
   std::optional<Sections> sections_;
   std::vector<Member> members_;

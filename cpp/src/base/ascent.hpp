@@ -9,8 +9,8 @@
 
 namespace memplan {
 
-// The best of so many rounds from these prices. `pricing.bound(price)` is the bound at some prices; afterwards,
-// `pricing.slope(k)` says how it grows with price k. `known` is a guess of the largest bound.
+// The best bound of so many rounds, beginning at these prices. `pricing.bound(price)` is the bound at some prices;
+// afterwards, `pricing.slope(k)` says how it grows with price k. `known` is a guess of the largest bound.
 template <class Pricing>
 std::vector<double> ascend(Pricing& pricing, std::vector<double> price, double known, int rounds,
                            const Deadline& deadline) {
@@ -47,7 +47,7 @@ std::vector<double> ascend(Pricing& pricing, std::vector<double> price, double k
   return best;
 }
 
-// From prices of 0.
+// The same from prices of 0.
 template <class Pricing>
 std::vector<double> ascend(Pricing& pricing, std::size_t prices, double known, int rounds, const Deadline& deadline) {
   return ascend(pricing, std::vector<double>(prices, 0), known, rounds, deadline);

@@ -92,7 +92,7 @@ class Deadline {
   mutable std::size_t ticks_left_ = kTicksBetweenLooks;
 };
 
-// Does the work, which asks a deadline; false if that ended it.
+// Does the work, which asks a deadline; false if the deadline ended it.
 template <class Work>
 bool in_time(Work&& work) {
   try {

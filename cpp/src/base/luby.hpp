@@ -7,7 +7,7 @@
 
 namespace memplan {
 
-// The k-th of them, k >= 1.
+// The k-th length, k >= 1.
 inline std::int64_t luby(std::uint64_t k) {
   while (!std::has_single_bit(k + 1)) k -= std::bit_floor(k + 1) - 1;
   return static_cast<std::int64_t>((k + 1) / 2);

@@ -27,7 +27,7 @@ class MaxFlow {
   std::int64_t flow() const { return flow_; }
   std::int64_t flow_on(Index edge) const { return edges_[at(edge ^ 1)].capacity; }
 
-  // Whether a node is on the source's side of a least cut, the one that has the fewest there.
+  // Whether a node is on the source's side of a least cut: of these cuts, the one with the fewest nodes there.
   bool is_before_cut(Index node) const { return level_[at(node)] != kNone; }
 
   std::size_t edges() const { return edges_.size(); }

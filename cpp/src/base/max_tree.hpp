@@ -29,7 +29,7 @@ class MaxTree {
   // The largest of [begin, end); 0 when it is empty.
   Bytes max(std::size_t begin, std::size_t end) const { return begin < end ? max(root(), {begin, end}) : 0; }
 
-  // The first position in [begin, size()) whose value is >= least; size() when there is none.
+  // The first position in [begin, size()) whose value is >= least; size() if there is no such position.
   std::size_t first_at_least(std::size_t begin, Bytes least) const { return first_at_least(root(), begin, least); }
 
  private:

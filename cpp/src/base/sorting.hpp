@@ -9,7 +9,7 @@
 
 namespace memplan {
 
-// The order by key[at(i)]; those of equal keys stay as they are. O(n) per 11 bits in which keys differ.
+// The order by key[at(i)]; positions with equal keys stay in their order. O(n) per 11 bits in which keys differ.
 std::vector<Index> sorted_by(std::span<const std::int64_t> key, std::vector<Index> order);
 
 // All positions of the keys in that order.

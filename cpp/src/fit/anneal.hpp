@@ -1,8 +1,8 @@
 // Anneal: a schedule made cheaper by many small moves, through schedules above the capacity too.
 //
-// A move adds a rerun with the inputs that it lacks, removes one with those that served it alone, or takes one to
-// another stage. Bytes above the capacity have a price, per stage. It rises at stages that stay above, and falls while
-// most schedules fit. Simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983).
+// A move adds a rerun with the inputs that it lacks, removes a rerun with the reruns that served it alone, or takes a
+// rerun to another stage. Bytes above the capacity have a price, per stage. It rises at stages that stay above, and
+// falls while most schedules fit. Simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983).
 #pragma once
 
 #include <span>

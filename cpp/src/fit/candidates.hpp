@@ -22,8 +22,8 @@ class Candidates {
  public:
   Candidates(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {}
 
-  // Collects the candidates of a schedule from its walk. `price` says, per op, what a byte is worth while the op runs for
-  // the first time. Without prices, all steps above the capacity are worth the same.
+  // Collects the candidates of a schedule from its walk. `price` says, per op, what a byte is worth while the op runs
+  // for the first time. Without prices, all steps above the capacity are worth the same.
   void look(const Schedule& schedule, const Walk& walk, std::span<const double> price = {});
 
   // Prepares the answers to the questions below: what is above the capacity, and what blocks of steps need.
@@ -36,7 +36,7 @@ class Candidates {
 
   const std::vector<RerunCandidate>& all() const { return all_; }
 
-  // All that has to run again for a unit at a stage, the unit last; none if that is more than `most` units.
+  // All units that have to run again for a unit at a stage, that unit last; empty if they are more than `most`.
   std::optional<std::vector<Rerun>> with_inputs(const Schedule& schedule, const Walk& walk, const Rerun& rerun) const;
 
  private:

@@ -16,7 +16,7 @@ namespace memplan {
 // An item that may be away while the ops [first, last) run, if its unit runs again at a stage of [begin, end].
 struct Pause {
   Index item = 0;
-  Index unit = kNone;   // whose ops make it again
+  Index unit = kNone;   // the unit whose ops make it again
   Index fetch = kNone;  // the unit that fetches it
   Bytes bytes = 0;
   Index first = 0;
@@ -41,7 +41,7 @@ class Cover {
   Floor floor() const;
 
   std::vector<Pause> pauses;    // by the op that makes the item, then by item
-  std::vector<Bytes> too_much;  // per op: need - capacity; negative where it fits
+  std::vector<Bytes> too_much;  // per op: need - capacity; negative if it fits
 
  private:
   Bytes capacity_;

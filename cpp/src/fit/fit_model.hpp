@@ -20,9 +20,9 @@
 namespace memplan {
 
 struct Unit {
-  Index moved = kNone;       // the tensor that is fetched; then it has no ops
-  std::vector<Index> ops;    // ascending: the op that makes the items, then those that change them
-  std::vector<Index> items;  // that come back: those that the ops make, without those that the caller keeps
+  Index moved = kNone;       // the tensor that is fetched; then the unit has no ops
+  std::vector<Index> ops;    // ascending: the op that makes the items, then the ops that change them
+  std::vector<Index> items;  // that come back: all that the ops make and the caller does not keep
   std::vector<Index> needs;  // items of other units that the ops read
   double cost = 0;
   double once = 0;  // the cost of moving the tensor out, paid once

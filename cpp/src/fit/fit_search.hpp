@@ -1,8 +1,8 @@
 // FitSearch: the cheapest schedule within a capacity that is found.
 //
-// Greedy: as long as a step is above the capacity, the unit runs again that frees most for its cost. Then units are taken
-// away that are not needed any more, the dearest first. After that, again and again, some units are taken away, and the
-// greedy search finds others in their place.
+// Greedy: as long as a step is above the capacity, the unit that frees most for its cost runs again. Then units that
+// are not needed any more are taken away, the dearest first. After that, again and again, some units are taken away,
+// and the greedy search finds others in their place.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ class FitSearch {
   FitSearch(const FitModel& model, Bytes capacity, const Deadline& deadline)
       : model_(model), capacity_(capacity), deadline_(deadline), walk_(model), candidates_(model, capacity) {}
 
-  // The best schedule found within the work, from `start` on; none where none was found. The work is what is left.
-  // `price` is per op, as of prices.hpp; a schedule of cost `enough` ends the search.
+  // The best schedule found within the work, from `start` on; no value if no schedule was found. `work` is what is
+  // left. `price` is per op, as of prices.hpp; a schedule of cost `enough` ends the search.
   std::optional<Schedule> run(const Schedule& start, std::span<const double> price, double enough, std::int64_t& work);
 
   Bytes least_load() const { return least_load_; }  // of all that was tried

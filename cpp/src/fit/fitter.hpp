@@ -1,5 +1,5 @@
-// Fitter: schedules of a graph within one capacity after another. What does not depend on the capacity is made once, when
-// it is first asked for.
+// Fitter: schedules of a graph within one capacity after another. What does not depend on the capacity is made once,
+// when it is first asked for.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ Bytes load_in(const Graph& graph, const StorageOptions& storage);
 
 class Fitter {
  public:
-  // All but the ways outlive it: whether ops run again, and what a byte costs that is moved. Throws GraphError for facts
-  // that cannot be, and UnsupportedError where ops are on several streams.
+  // All arguments but the ways outlive it. The ways say whether ops run again, and what it costs to move a byte. Throws
+  // GraphError for facts that cannot be, and UnsupportedError if ops are on several streams.
   Fitter(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute,
          std::optional<double> transfer);
 

@@ -18,13 +18,13 @@ struct Rewritten {
   std::vector<Change> changes;
 };
 
-// An op of a unit that runs again; kNone where its tensor is fetched.
+// An op of a unit that runs again; kNone if its tensor is fetched.
 struct Copy {
   Index op = 0;
   std::size_t rerun = 0;  // its place among the reruns
 };
 
-// The ops of reruns, by stage: those of a stage as `before_stage` has them.
+// The ops of reruns, by stage; within a stage, in the order of `before_stage`.
 std::vector<Copy> copies_of(const FitModel& model, const std::vector<Rerun>& reruns);
 
 // `reruns` are by stage, and so are their copies. Throws as Graph does, if the copies can not run in that order.

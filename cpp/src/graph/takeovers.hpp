@@ -20,8 +20,8 @@ struct Use {
   bool writes;
 };
 
-// Per op, the others that have used bytes which it writes since they were last written; ascending. `regions` have the
-// uses of each region, by op. O((uses + takeovers) log uses).
+// Per op, the other ops that have used bytes which it writes, since these bytes were last written; ascending. `regions`
+// have the uses of each region, by op. O((uses + takeovers) log uses).
 std::vector<std::vector<Index>> takeovers_of(std::span<const std::vector<Use>> regions, Index ops);
 
 }  // namespace memplan

@@ -1,8 +1,8 @@
-// Joined: several methods as one problem. The steps of the methods come one after another. A shared tensor is one buffer,
-// alive at all steps, whichever methods have it.
+// Joined: several methods as one problem. The steps of the methods come one after another. A shared tensor is one
+// buffer, alive at all steps, whichever methods have it.
 //
-// If a buffer of a method holds nothing but a shared tensor, the shared buffer stands for it. If it holds more, it lies at
-// a fixed distance from the shared buffer, and its shape has only its other bytes.
+// If a buffer of a method holds nothing but a shared tensor, the shared buffer stands for it. If it holds more, it lies
+// at a fixed distance from the shared buffer, and its shape has only its other bytes.
 #pragma once
 
 #include <span>
@@ -32,10 +32,10 @@ struct SharedBytes {
 
 struct Joined {
   Problem problem;                        // shared tensors; then the buffers of each method, as "method/buffer"
-  std::vector<std::vector<Index>> place;  // per method and buffer: which one of the problem it is
+  std::vector<std::vector<Index>> place;  // per method and buffer: its position in the problem
 };
 
-// The least common multiple of two alignments; throws ProblemError where int64 does not hold it.
+// The least common multiple of two alignments; throws ProblemError if int64 does not hold it.
 Bytes common_alignment(Bytes a, Bytes b);
 
 // Throws ProblemError if a shared tensor is pinned to two offsets, or if int64 does not hold the number of all steps.

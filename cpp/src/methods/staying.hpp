@@ -30,8 +30,8 @@ struct OverInput {
   Bytes offset;
 };
 
-// A method's own graph, the one to plan, and how they differ. Both have the same tensors in the same order; the one to
-// plan has some more behind them.
+// A method's own graph, the graph to plan, and how they differ. Both have the same tensors in the same order; the graph
+// to plan has some more behind them.
 struct Prepared {
   std::shared_ptr<const Graph> own, graph;
   Place place;
@@ -44,9 +44,9 @@ struct Prepared {
   std::pair<std::shared_ptr<const Graph>, Buffers> restored(const Graph& planned, Buffers buffers) const;
 };
 
-// The graph of a method in which what stays does so; `position` is the method's in `tensors` of what stays. Throws
-// GraphError that names the tensor, the method and the reason where one cannot. O(n), and O(n) for each that is written
-// over what was read.
+// The graph of a method, in which shared tensors stay. `position` is the position of the method in Staying::tensors.
+// Throws GraphError, naming tensor, method and reason, if a tensor cannot stay. O(n), and O(n) for each shared tensor
+// that is written over what was read.
 Prepared prepared(const Method& method, std::size_t position, std::span<const Staying> shared);
 
 // The problem in which these buffers are alive from the first step to the last, and all are aligned. O(n).

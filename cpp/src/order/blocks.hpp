@@ -3,8 +3,8 @@
 //     a ─▶ b ─▶ c      b frees at least what it makes, and needs no more than a: b runs right after a
 //                      b makes at least what it frees, and needs no more than c: b runs right before c
 //
-// The bytes of an op depend on what has run before. So what is said of a block holds after all sets of ops after which
-// it may run: between those that it waits for, and all that do not wait for it. docs/order.md has the proof.
+// The bytes of an op depend on what has run before. So a statement on a block has to hold after all sets of ops after
+// which it may run: from the ops that it waits for, up to all ops that do not wait for it. docs/order.md has the proof.
 //
 // Complexity: O(m (b + u)) for blocks of b ops that use u contents, until the work is done, or half of the time that is
 // left: what is glued by then is true; and n^2 / 8 bytes. Guarantee: of the orders of least load, as the model counts

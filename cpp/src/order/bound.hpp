@@ -14,9 +14,8 @@
 
 namespace memplan {
 
-// Looks at the ops that need most in an order, from the top down, until the bound is as high as what the next one
-// needs, or the work is done: it holds at any time.
-// A time limit that passes ends it; an interrupt is thrown.
+// Looks at the ops that need most in an order, from the top down, until the bound is as high as what the next op needs,
+// or the work is done. The bound holds at any time. A time limit that passes ends it; an interrupt is thrown.
 OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
                     const Deadline& deadline);
 

@@ -4,8 +4,8 @@
 //     source ─∞▶ ops that have to be in the set      ops that may not be in it ─∞▶ sink
 //
 // A cut of finite capacity is a set S of ops with all that they wait for: what it cuts is what is alive after S. So the
-// least cut is the least that may be alive. Only what is open has nodes: an op that is neither in the set whatever
-// happens nor out of it, and the items that such an op makes or uses up.
+// least cut is the least that may be alive. Only what is open has nodes: an op that is not yet known to be in S or out
+// of it, and the items that such an op makes or uses up.
 #pragma once
 
 #include <optional>
@@ -42,19 +42,19 @@ class Cuts {
  public:
   Cuts(const ContentsModel& model, const Deadline& deadline);  // which outlive it
 
-  // The least that is alive before an op; nothing if it takes more work than is left, in edges looked at. The deadline
+  // The least that is alive before an op; no value if it takes more work than is left, in edges looked at. The deadline
   // throws.
   std::optional<Cut> before(Index op, std::int64_t& work_left);
 
   // The same with all of `in`, and none of `out`, in S.
   std::optional<Cut> before(Index op, std::span<const Index> in, std::span<const Index> out, std::int64_t& work_left);
 
-  // The flow of the last cut; where the work was not enough, of what has been found: no S has less alive.
+  // The flow of the last cut. If the work was not enough, the flow found so far: no S has less alive.
   CutFlow flow() const;
   std::span<const CutFlow::Held> always() const { return always_; }
   Bytes proven() const { return always_alive_ + flow_.flow(); }  // its bytes
 
-  // Per op, by the flow of the last cut, what it gives less what it gets.
+  // Per op, by the flow of the last cut, the bytes that it gives less the bytes that it gets.
   std::vector<Bytes> gives() const;
 
   // Whether some set of ops has all of `in`, and what the op waits for, and neither the op nor any of `out`.

@@ -19,7 +19,7 @@
 namespace memplan {
 
 struct ExactOrder {
-  std::vector<Index> ops;  // the order to begin with, where no better one was found
+  std::vector<Index> ops;  // the order to begin with, if no better one was found
   Bytes bound = 0;         // no order and no sharing needs less
   bool interrupted = false;
 };

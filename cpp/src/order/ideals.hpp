@@ -22,13 +22,13 @@ namespace memplan {
 
 struct IdealSearch {
   std::int64_t work = 0;    // steps of some nanoseconds, after which it ends
-  Bytes enough = 0;         // a need that is as good as none
+  Bytes enough = 0;         // a need that is low enough
   Bytes limit = kMaxBytes;  // all needs are below it
   bool backwards = false;   // from the end: states are what has to run before
 };
 
 struct BestWay {
-  std::optional<std::vector<Index>> ops;  // none if there is none below the limit, or the search was not over
+  std::optional<std::vector<Index>> ops;  // no value if no order is below the limit, or the search was not over
   Bytes bound = 0;                        // what every order of the blocks needs, or the limit
 };
 

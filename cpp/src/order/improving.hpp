@@ -36,7 +36,7 @@ class Improving {
   Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left,
             OrderReporter& tell);
 
-  // Makes the order better, and tells of it by a name. When the deadline throws, it is as good as it was by then.
+  // Makes the order better, and tells of it by a name. If the deadline throws, the order keeps what was better by then.
   void improve(std::string_view name, std::vector<Index>& order);
 
  private:

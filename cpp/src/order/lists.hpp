@@ -1,4 +1,4 @@
-// Lists: an order is made op by op, each the best of those that may come next by a rule; from the beginning or the end.
+// Lists: an order is made op by op, from the beginning or the end. By a rule, each op is the best that may come next.
 //
 //     forwards                      backwards
 //     done │ ready: a b c           ready: a b c │ done       ready from the end: all that wait for it are done

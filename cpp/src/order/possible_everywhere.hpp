@@ -1,5 +1,4 @@
-// Which tensors may share bytes by choice in some order of the ops: all choices that ops offer, except those that no
-// order allows.
+// Which tensors may share bytes by choice in some order of the ops: all choices that ops offer and some order allows.
 #pragma once
 
 #include <vector>

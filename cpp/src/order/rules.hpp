@@ -22,7 +22,7 @@ struct OrderTask {
 inline constexpr Parameter kOrderWork[] = {
     {"work", "steps of some nanoseconds, after which the search ends", 60'000'000, 0, 1'000'000'000'000'000}};
 
-// What windows may begin with: the given order, or the list of that place in list_rules().
+// What windows may begin with: the given order, or a list by its place in list_rules().
 inline constexpr std::string_view kStartsOfWindows[] = {
     "given",           "growth",           "release",           "newest",
     "oldest",          "growth_backwards", "release_backwards", "newest_backwards",
@@ -39,7 +39,7 @@ FoundOrders hill_valley_order(const OrderTask& task);
 FoundOrders exact_order(const OrderTask& task);
 FoundOrders windows_order(const OrderTask& task);
 
-// Inductor's. What torch calls a buffer is a content here, and a workspace a buffer of its op alone.
+// The orders of Inductor. What torch calls a buffer is a content here; a workspace is a buffer of its op alone.
 FoundOrders lpmf_order(const OrderTask& task);
 FoundOrders bfs_order(const OrderTask& task);
 FoundOrders dfs_order(const OrderTask& task);

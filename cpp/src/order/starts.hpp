@@ -1,4 +1,4 @@
-// Starts: the given order and those of all lists, as they are and in blocks. Searches begin with the best of them.
+// Starts: the given order and the orders of all lists, as they are and in blocks. Searches begin with the best of them.
 #pragma once
 
 #include <vector>
@@ -16,10 +16,10 @@ struct Candidate {
 
 Candidate candidate_of(const ContentsModel& model, FoundOrder order);
 
-// Adds to the candidates; when the deadline throws, those that were made by then are there, the given order at least.
+// Adds to the candidates. If the deadline throws, all orders made by then are there, the given order at least.
 void add_starts(const OrderTask& task, const Blocks& blocks, std::vector<Candidate>& candidates);
 
-// The best ones first; of equal ones, those that were added first.
+// The best first; of equally good orders, the one that was added first comes first.
 void sort_candidates(std::vector<Candidate>& candidates);
 
 }  // namespace memplan

@@ -4,10 +4,10 @@
 //     traces     {} ─p─▶ {p} ─q─▶ {p, q}                    or {} ─q─▶ {q} ─p─▶ {p, q}
 //
 // The price of a step "q runs next, with trace X" is the least need of q after any set of ops with this trace: a
-// minimum cut. The price of a way is that of its dearest step. In any order, the traces take a way from none of the
-// named ops to all. So the cheapest way bounds every order. The cheapest sets of its steps lie in one another, so they
-// make an order. If this order needs no more than the price of the way, no order is better. Otherwise some op needs
-// more, wherever it runs in its part of the order. This op is named too, and the search begins again.
+// minimum cut. The price of a way is that of its dearest step. In any order, the traces go a way from no named op to
+// all. So the cheapest way bounds every order. The cheapest sets of its steps lie in one another, so they make an
+// order. If this order needs no more than the price of the way, no order is better. Otherwise some op needs more,
+// wherever it runs in its part of the order. This op is named too, and the search begins again.
 //
 // Guarantee: without limits, the bound rises to the lowest load of any order, if all that ops may write over counts as
 // written over. Complexity: a cut for each trace and op looked at, and at worst a trace for each subset of named ops.

@@ -1,4 +1,4 @@
-// The best plan so far: what a search ends with when it has to.
+// The best plan so far: what a search ends with if it has to end.
 #pragma once
 
 #include <utility>
@@ -16,14 +16,14 @@ namespace memplan {
 // without reuse. A few buffers that conflict by lifetimes alone are placed whatever the deadline says.
 Placement first_plan(const Problem& problem, const Deadline& deadline);
 
-// The lower of two plans that begin from an earlier one, whose offsets are options.warm. In one, each buffer stays where
-// it was if nothing is in the way, and the others go as low as they can. In the other, all go as low as they can, in the
-// order of their offsets. Once the deadline passes, all other buffers go on top.
+// The lower of two plans that begin from an earlier one, whose offsets are options.warm. In one, each buffer stays
+// where it was if nothing is in the way, and the others go as low as they can. In the other, all go as low as they can,
+// in the order of their offsets. Once the deadline passes, all other buffers go on top.
 Placement warm_plan(const Problem& problem, const PlanOptions& options, const Deadline& deadline);
 
 // Calls search(best, deadline), which puts better placements into `best` until it ends or the deadline passes. At first
-// `best` is first_plan, or an earlier plan to start from if that peaks no higher. If the earlier plan is low enough,
-// nothing is searched. Nobody is told of plans that peak higher than it.
+// `best` is first_plan, or an earlier plan to start from if the earlier plan peaks no higher. If the earlier plan is
+// low enough, nothing is searched. Nobody is told of plans that peak higher than it.
 template <class Search>
 Placement best_so_far(const Problem& problem, const PlanOptions& options, Search&& search) {
   const Deadline deadline(options);

@@ -21,7 +21,7 @@ class ByOffset {
   // Nothing is placed at first. `lives` outlives it.
   ByOffset(const SectionLives& lives, const Deadline& deadline);
 
-  // Places these, and only these: an offset per buffer, or kNowhere. O(entries + n log n).
+  // Places these buffers, and no others: an offset per buffer, or kNowhere. O(entries + n log n).
   void assign(std::span<const Bytes> offsets, const Deadline& deadline);
 
   // Buffer i, which has bytes, is not placed; or is placed.
@@ -31,8 +31,8 @@ class ByOffset {
   Bytes offset(Index i) const { return offset_[at(i)]; }
   std::span<const Bytes> offsets() const { return offset_; }
 
-  // Calls f(buffer) for what is placed and shares a section with buffer i, by offset then index, until f says false;
-  // i may be among them. Returns how many buffers were looked at.
+  // Calls f(buffer) for each placed buffer that shares a section with buffer i, by offset, then index, until f says
+  // false. Buffer i may be among these. Returns how many buffers were looked at.
   template <class F>
   std::size_t visit(Index i, F&& f) const {
     const Index begin = lives_.begin[at(i)];

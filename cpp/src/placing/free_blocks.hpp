@@ -35,7 +35,7 @@ class FreeBlocks {
   // Marks [offset, offset + size) as used; it lies in one free block, or reaches from on_top() beyond the top.
   void take(Bytes offset, Bytes size);
 
-  // Marks it as free again and joins it with free neighbours.
+  // Marks these bytes as free again, and joins them with free neighbours.
   void give_back(Bytes offset, Bytes size);
 
  private:

@@ -13,8 +13,8 @@
 
 namespace memplan {
 
-// Each buffer of the order takes the offset that fit(room, alignment) names; offsets[i] is its. Once the deadline
-// passes, the others keep theirs. O(n r log n) for r separate byte ranges in use at a time.
+// Each buffer of the order takes the offset that fit(room, alignment) names; offsets[i] is set to it. Once the deadline
+// passes, the other buffers keep their offsets. O(n r log n) for r separate byte ranges in use at a time.
 template <class Fit>
 void place_in_order(const Problem& problem, std::span<const Index> order, const Deadline& deadline,
                     std::vector<Bytes>& offsets, Fit&& fit) {

@@ -55,7 +55,8 @@ class Placed {
 // The lowest aligned offset in the room.
 Bytes lowest_fit(std::span<const OffsetRange> room, Bytes alignment);
 
-// The lowest aligned offset in the narrowest run that has one; in the last, endless one only if no other has.
+// The lowest aligned offset in the narrowest run that has one; in the last, endless run only if no other run has such
+// an offset.
 Bytes tightest_fit(std::span<const OffsetRange> room, Bytes alignment);
 
 }  // namespace memplan

@@ -28,14 +28,14 @@ class SharedObjects {
     return count() - 1;
   }
 
-  // The object holds this buffer too, which has bytes.
+  // From now on, the object holds this buffer too, which has bytes.
   void put(Index object, Index buffer) { members_[at(object)].push_back(buffer); }
 
   // Whether the buffer conflicts, beyond lifetimes, with nothing that the object has held.
   bool may_hold(Index object, Index buffer) const;
 
-  // Each buffer where its object begins, a multiple of the largest alignment in it; one whose own alignment that is
-  // no multiple of begins a little further in.
+  // Puts each buffer where its object begins: at a multiple of the largest alignment in the object. A buffer whose own
+  // alignment does not divide that begins a little further in.
   Placement end_to_end() const;
 
  private:

@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// If rows are not in the order of time, the next ones lie anywhere in memory. They are prefetched, so that nothing
+// If rows are not in the order of time, the next rows lie anywhere in memory. They are prefetched, so that nothing
 // waits for them.
 class Ahead {
  public:
@@ -45,9 +45,9 @@ class Ahead {
   const std::vector<Index>& order_;
 };
 
-// At each step what dies there is given back first; then what is born takes the block that
-// choose(blocks, size, alignment) names, or the top of the arena when it names none; offsets[i] is its. Ties go by
-// index. Once the deadline passes, those to be born keep theirs. O(n log n) besides `choose`.
+// At each step, dying buffers are given back first. Then each buffer that is born takes the block that choose(blocks,
+// size, alignment) names, or the top of the arena if it names no block; offsets[i] is set to it. Ties go by index. Once
+// the deadline passes, buffers not yet born keep their offsets. O(n log n) besides `choose`.
 template <class Choose>
 void simulate(const Problem& problem, const Deadline& deadline, std::vector<Bytes>& offsets, Choose&& choose) {
   constexpr std::size_t kTicksPerLife = 32;

@@ -19,7 +19,7 @@ class Accepted {
  public:
   Accepted(const Graph& graph, std::span<const Pool> pools);  // which outlive it
 
-  // Whether a pool takes the tensor or workspace of that name; false where there is none.
+  // Whether a pool takes the tensor or workspace of that name; false if there is no such name.
   bool takes(std::string_view name, std::size_t pool) const;
   // A pool takes a buffer if it takes all tensors in it. O((tensors + ops) pools).
   Taken of(const Buffers& buffers) const;
@@ -38,7 +38,7 @@ class Accepted {
 
 // Per buffer, the bytes that ops write to it and read from it. An op reads its inputs and writes its outputs once, and
 // writes and reads its workspace. A view costs nothing, nor does a slice or a part of a concatenation that is not
-// copied. Where `counts` names a tensor, it is accessed so often instead. O(reads + writes).
+// copied. If `counts` names a tensor, the tensor is accessed so often instead. O(reads + writes).
 std::vector<std::int64_t> accessed_bytes(const Graph& graph, const Buffers& buffers, const Accesses& counts);
 
 // bytes x count, or the most that int64 holds.

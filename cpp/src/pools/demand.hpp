@@ -30,7 +30,7 @@ class Demand {
   }
 
   Bytes bytes(const SectionUse& use, std::size_t pool) const { return align_up(use.bytes, unit_[pool]); }
-  // Of a pool that has a capacity: its bytes that are not reserved.
+  // For a pool with a capacity: its bytes that are not reserved.
   Bytes capacity(std::size_t pool, Index section) const { return capacity_[pool][at(section)]; }
 
  private:

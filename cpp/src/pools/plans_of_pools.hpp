@@ -4,8 +4,8 @@
 //                    ▲                                  │
 //                    └───── what does not fit ──────────┘
 //
-// That buffers fit by their load does not imply that they can be placed. So pools are chosen together with places: a
-// planner places what was chosen, and what it cannot place is chosen again (assignment.hpp).
+// Buffers that fit by their load need not have places that fit. So pools are chosen together with places: a planner
+// places what was chosen, and what it cannot place is chosen again (assignment.hpp).
 #pragma once
 
 #include <vector>
@@ -24,10 +24,10 @@ struct PlansOfPools {
 };
 
 // The problem of some buffers of a request in a pool: in their order, with the pool's alignment, pins and reserved
-// bytes. Each lies there with all that it lies together with.
+// bytes. Each buffer has with it all buffers at fixed distances from it.
 Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool);
 
-// Chooses pools and places. Throws ProblemError for a request that cannot be, InfeasibleError where no plan fits or none
+// Chooses pools and places. Throws ProblemError for a request that cannot be, InfeasibleError if no plan fits or none
 // was found, and what solve() throws.
 PlansOfPools plans_of_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options);
 

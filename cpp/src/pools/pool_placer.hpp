@@ -1,4 +1,4 @@
-// Pool placer: whether some groups can be placed in a pool, by a planner; and how, or that none can.
+// Pool placer: whether a planner can place some groups in a pool, and where; or the proof that no planner can.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace memplan {
 
 struct PoolAnswer {
   Bytes peak = 0;
-  Bytes bound = 0;             // proven: no placement of these peaks lower
+  Bytes bound = 0;             // proven: no placement of these groups peaks lower
   Bytes asked = 0;             // the peak at which the search was to end
-  std::vector<Bytes> offsets;  // in their order
+  std::vector<Bytes> offsets;  // per group, in their order
 };
 
 class PoolPlacer {
  public:
-  // All outlive it. `effort` is the work of a search that the planner is allowed, unless it was asked for another.
+  // All outlive it. `effort` is the work that a search may do, unless the chosen planner sets another.
   PoolPlacer(const PoolProblems& problems, const ChosenPlanner& planner, const PlanOptions& options,
              std::int64_t effort, const Deadline& deadline);
 
-  // Places groups, ascending, in a pool; a search ends when they end at or below `enough`. What was asked before is
-  // remembered, where they are few.
+  // Places groups, ascending, in a pool; a search ends when their peak is `enough` or less. If the groups are few, the
+  // answer is remembered.
   const PoolAnswer& place(const std::vector<Index>& members, std::size_t pool, Bytes enough);
 
   std::int64_t work() const { return work_; }

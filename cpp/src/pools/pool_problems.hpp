@@ -1,7 +1,7 @@
 // Pool problems: a problem per pool, because alignments, pins and reserved bytes differ from pool to pool.
 //
-// A group is a buffer, or several at fixed distances. Each problem has every group, as it would lie in that pool. Costs
-// say which pools take which groups.
+// A group is a buffer, or several buffers at fixed distances. Each problem has every group, as it would lie in that
+// pool. Costs say which pools take which groups.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace memplan {
 
 class PoolProblems {
  public:
-  // Throws ProblemError, naming the pool, for pins and reserved bytes that contradict each other, and for a group that no
-  // pool takes as a whole. Throws InfeasibleError for a group that by itself fits in no pool.
+  // Throws ProblemError, naming the pool, for pins and reserved bytes that contradict each other, and for a group that
+  // no pool takes as a whole. Throws InfeasibleError for a group that by itself fits in no pool.
   explicit PoolProblems(const PoolsRequest& request);
 
   Index count() const { return folds_.front().problem().count(); }
@@ -39,8 +39,8 @@ class PoolProblems {
   std::vector<std::int64_t> cost_;
 };
 
-// The buffers of a request as they would lie in a pool: with its pins and reserved bytes, and its alignment for those
-// that it takes. Throws ProblemError, naming the pool.
+// The buffers of a request as they would lie in a pool: with its pins and reserved bytes, and its alignment for the
+// buffers that it takes. Throws ProblemError, naming the pool.
 Problem problem_in(const PoolsRequest& request, std::size_t pool);
 
 }  // namespace memplan

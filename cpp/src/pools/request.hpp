@@ -11,7 +11,7 @@ namespace memplan {
 inline constexpr std::int64_t kRefused = -1;  // the cost of a buffer in a pool that does not take it
 
 struct PoolsRequest {
-  Problem problem;  // without pins and reserved bytes, which are those of a pool
+  Problem problem;  // without pins and reserved bytes: each of these belongs to a pool
   std::vector<Pool> pools;
   std::vector<std::int64_t> cost;  // of buffer i in pool p, >= 0 or kRefused: cost[i * pools.size() + p]
   std::vector<PinInPool> pins = {};

@@ -2,8 +2,8 @@
 //
 // Later choices depend only on the pools of the buffers that are alive now. So of all choices that agree on these
 // pools, the cheapest is kept. If few buffers are alive at once, as in most networks without a backward pass, that is
-// exact for loads. Otherwise the choices that lose most are dropped; the least that one of these could have cost is a
-// bound.
+// exact for loads. Otherwise the choices that lose most are dropped. The least cost that one of these could have
+// reached is a bound.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,12 @@
 namespace memplan {
 
 struct Sweep {
-  std::vector<Index> pool;  // per buffer; empty where nothing was found
-  double dropped = 0;       // the least regret of what was dropped; infinite where nothing was
+  std::vector<Index> pool;  // per buffer; empty if nothing was found
+  double dropped = 0;       // the least regret of a dropped choice; infinite if none was dropped
   std::int64_t work = 0;
 };
 
-// At most `width` choices at a time, and none that loses `most` or more.
-// O(buffers width alive).
+// Keeps at most `width` choices at a time, and no choice that loses `most` or more. O(buffers width alive).
 Sweep sweep_pools(const PoolProblems& problems, const Demand& demand, const PoolPrices& prices, std::size_t width,
                   double most, const Deadline& deadline);
 

@@ -15,10 +15,10 @@ namespace memplan {
 
 struct CheapestSet {
   std::vector<char> taken;  // per thing; hits every core
-  std::int64_t bound = 0;   // no such set is cheaper; the price of this one, but in hard cases
+  std::int64_t bound = 0;   // no such set is cheaper; except in hard cases, the price of this set
 };
 
-// Cores are positions of things, and none is empty.
+// Cores are positions of things. No core is empty.
 CheapestSet cheapest_set(const std::vector<std::vector<std::size_t>>& cores, std::span<const std::int64_t> price);
 
 }  // namespace memplan

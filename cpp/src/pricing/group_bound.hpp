@@ -6,9 +6,9 @@
 //              │ │    │└────┘
 //              └─┴────┴─────▶
 //
-// Go through a group by offset. A buffer overlaps those before it by as many bytes as it overlaps the one of them that
-// reaches highest. Take that pair for each buffer. These pairs form a forest, and overlap by all the bytes that are too
-// many. A pair overlaps by no more bytes than its smaller buffer has.
+// Go through a group by offset. A buffer overlaps the buffers before it by as many bytes as it overlaps the highest end
+// among them. Pair each buffer with the buffer of that end. These pairs form a forest, and overlap by all the bytes
+// that are too many. A pair overlaps by no more bytes than its smaller buffer has.
 //
 // That is a linear program: x is 1 for pairs that share bytes, f is 1 for those in the forest of a group.
 //

@@ -1,8 +1,8 @@
-// GroupsApart: groups of buffers of which every two are alive together or have a price, and which are larger than the
-// capacity: so some of their pairs pay.
+// GroupsApart: groups of buffers that are together larger than the capacity, and of which every two are alive together
+// or have a price. So some of their pairs pay.
 //
 // A group grows from one buffer. The next buffer is the largest that may join, or by chance a smaller one. The groups
-// are kept whose pairs would pay most by themselves. It looks at windows of a thousand buffers, by birth, each with a
+// whose pairs would pay most by themselves are kept. It looks at windows of a thousand buffers, by birth, each with a
 // table of a thousand squared. At the deadline it ends with the groups that it has.
 #pragma once
 

@@ -20,11 +20,11 @@ struct OpenPairs {
   std::int64_t paid_anyway = 0;  // by pairs that are not open
 };
 
-// Of a problem without branches; `fold` is that of one with distances, else nullptr. Throws ProblemError as
+// The problem has no branches. If it has distances, `fold` is its fold, else nullptr. Throws ProblemError as
 // cheapest_sharing() says. O(prices log prices).
 OpenPairs open_pairs(const Problem& problem, const Fold* fold, std::span<const PairPrice> prices);
 
-// Whether they are alive together or conflict, with all their bytes, or one has none.
+// Whether two buffers are alive together or conflict, with all their bytes, or one of them has no bytes.
 bool never_share(const Problem& problem, Index a, Index b);
 
 }  // namespace memplan

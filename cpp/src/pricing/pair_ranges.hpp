@@ -28,7 +28,7 @@ struct PricedPair {
   std::int64_t price;
 };
 
-// A range of the differences between a buffer and another one; one without a price is forbidden.
+// A range of the differences between a buffer and another one; a range without a price is forbidden.
 struct PairRange {
   Index other;
   Bytes after, before;
@@ -41,7 +41,7 @@ class PairRanges {
   PairRanges(const Problem& problem, std::vector<PricedPair> pairs);
 
   std::span<const PricedPair> pairs() const { return pairs_; }
-  // Where buffer i pays, and to whom.
+  // At which differences buffer i pays, and to which buffer.
   std::span<const PairRange> priced(Index i) const;
   // The ranges that others forbid to buffer i, which has bytes; valid until the next call.
   std::span<const PairRange> forbidden(Index i);

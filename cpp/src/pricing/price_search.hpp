@@ -8,7 +8,8 @@
 //            │ │ d │  │ b │     │ d │     │ b │
 //            └─┴───┴──┴───┴▶    └───┘─────┴───┘
 //
-// A buffer that finds no free offset ends the trial, and all are where they were: there is a plan at every moment.
+// If a buffer finds no free offset, the trial ends, and all buffers go back to where they were. So there is a plan at
+// every moment.
 //
 // Complexity: a trial takes O(t k log k) for t buffers taken out, each with k neighbours. Guarantee: none.
 // Source: ruin and recreate, Schrimpf, Schneider, Stamm-Wilbrandt and Dueck 2000; blinks, Christiaens and Vanden Berghe
@@ -31,23 +32,24 @@ class PriceSearch {
  public:
   using OnBetter = std::function<void()>;  // the best plan is cheaper, or lower, than before
 
-  // From a plan within the capacity. `problem`, that of the ranges, and they outlive it.
+  // Begins with a plan within the capacity. `problem` is that of the ranges; both outlive it.
   PriceSearch(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets, Bytes capacity,
               std::uint64_t seed);
 
   // Places all buffers in several orders, and goes on from the cheapest plan, if it is cheaper. About that much work.
   void begin_greedily(std::int64_t work, const Deadline& deadline, const OnBetter& better);
-  // What pays in the best plan goes where it does not, or pays least, as low as it can. O(k log k) for each that pays,
-  // with k neighbours.
+  // Each buffer that pays in the best plan goes where it pays nothing, or least, as low as it can. O(k log k) for each
+  // such buffer, with k neighbours.
   void move_payers(const Deadline& deadline, const OnBetter& better);
-  // From the best plan, until it costs no more than `enough`. From wide steps to small ones; `progress` goes from 0 to
-  // 1 with that, and says when to end.
+  // Improves the best plan, until it costs no more than `enough`. Steps are wide at first, and small at the end;
+  // `progress` goes from 0 to 1 meanwhile, and says when to end.
   void anneal(const std::function<double()>& progress, std::int64_t enough, const Deadline& deadline,
               const OnBetter& better);
-  // From the best plan, at its price or below, to lower peaks, until that is `enough` or many trials are in vain.
+  // Looks for lower peaks at the price of the best plan or below, until the peak is `enough` or many trials are in
+  // vain.
   void lower_peak(Bytes enough, const Deadline& deadline, const OnBetter& better);
 
-  // Another plan, as the best one: within the capacity, cheaper or as cheap and lower.
+  // Takes another plan as the best: it is within the capacity, and cheaper, or as cheap and lower.
   void take(std::span<const Bytes> offsets);
 
   const std::vector<Bytes>& best() const { return best_; }

@@ -25,7 +25,7 @@ struct PricedOffset {
 
 class PricedLayout {
  public:
-  // `problem`, that of the ranges, and they outlive it. All buffers are placed at these offsets.
+  // `problem` is that of the ranges; both outlive it. All buffers are placed at these offsets.
   PricedLayout(const Problem& problem, PairRanges& ranges, std::span<const Bytes> offsets);
 
   void put(Index i, Bytes offset) {
@@ -35,10 +35,10 @@ class PricedLayout {
   void take(Index i) { placed_[at(i)] = false; }
   bool placed(Index i) const { return placed_[at(i)]; }
   Bytes offset(Index i) const { return offsets_[at(i)]; }
-  // One per buffer; of those that are not placed, where they were.
+  // One offset per buffer; for a buffer that is not placed, its last one.
   std::span<const Bytes> offsets() const { return std::span(offsets_).first(offsets_.size() - 1); }
 
-  // What a placed buffer pays to others that are placed.
+  // What a placed buffer pays to other placed buffers.
   std::int64_t paid_by(Index i) const;
   // Free offsets for a buffer that is not placed, ending at the capacity or below, ascending: of equal cost, at least
   // the lowest and the highest of each run. Valid until the next call.

@@ -1,4 +1,4 @@
-// Antichain: the heaviest set of which no two may follow one another, where what may follow is a partial order.
+// Antichain: the heaviest set of which no two may follow one another, if "may follow" is a partial order.
 //
 //     before    after          Every chain of buffers that follow one another can share the bytes of its largest one.
 //       0 ──────▶ 0'           Weighted, Dilworth's theorem says that the least weight of chains that cover all is that
@@ -18,7 +18,7 @@
 
 namespace memplan {
 
-// `may_follow(a, b)` for two vertices that are not joined: whether b comes after a. Nothing once so much work is done.
+// `may_follow(a, b)` for two vertices that are not joined: whether b comes after a. No value once so much work is done.
 // O(phases x count^2 / 64 + paths), by the flows of Dinic (1970); `tick` is told of work.
 std::optional<std::vector<Index>> heaviest_antichain(const WeightedGraph& graph,
                                                      const std::function<bool(Index, Index)>& may_follow,

@@ -32,9 +32,9 @@ class Begins {
               [&](std::size_t a, std::size_t b) { return latest(a) > latest(b); });
   }
 
-  // Calls f(buffer) for what begins at `end` or later, and not after it. `before_reached(chain, begins)` says how many
-  // of these begins come before the first that `end` happens before or is. O(log n) for each chain that has later ones,
-  // besides what it calls.
+  // Calls f(buffer) for each buffer that begins at `end` or at a higher event that does not happen after it.
+  // `before_reached(chain, begins)` says how many of these begins come before the first that `end` happens before or
+  // is. O(log n) for each chain that has later ones, besides what it calls.
   template <class BeforeReached, class F>
   void for_each_apart(Step end, BeforeReached&& before_reached, F&& f) const {
     for (const std::size_t c : by_latest_) {

@@ -3,7 +3,7 @@
 // Branch and bound. At a node, what may still join the clique is coloured: a colour is a set of which no two are
 // joined, so a clique takes at most one of them. The weight of a vertex is spread over several colours, as far as they
 // need it, so their weights add up to a bound that is close. Vertices whose bound stays below the best clique need no
-// branch. Each other vertex is a branch, with those before it left out.
+// branch. Each other vertex is a branch, with the vertices before it left out.
 //
 //     weights 5 4 | 3 2 | …     the first colour takes 4 of both and leaves 1 of the first vertex for a later one
 //
@@ -68,7 +68,7 @@ class CliqueSearch {
   // A clique to begin with.
   void offer(std::vector<Index> clique);
 
-  // Searches until all is tried, or about so much work is done; true where the best is the heaviest.
+  // Searches until all is tried, or about so much work is done; true if the best is proven to be the heaviest.
   bool run(std::int64_t work);
 
   Bytes weight() const { return best_weight_; }
@@ -77,7 +77,7 @@ class CliqueSearch {
  private:
   struct Level {
     Bits candidates;  // that may still join the clique
-    Bits branches;    // of those, which have to be tried
+    Bits branches;    // of the candidates: which have to be tried
   };
 
   bool branch_and_bound(std::int64_t work);

@@ -13,7 +13,7 @@
 
 namespace memplan {
 
-// Of a problem without branches and distances. O(n log n), and the fixed ranges of each step whose load may raise it.
+// The problem has no branches and distances. O(n log n), and the fixed ranges of each step whose load may raise it.
 Bytes fixed_bound(const Problem& problem);
 
 }  // namespace memplan

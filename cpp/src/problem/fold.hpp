@@ -16,19 +16,20 @@ namespace memplan {
 
 class Fold {
  public:
-  // Throws ProblemError, naming two buffers, where they cannot lie together as they should. O(n log n), and members of
-  // a group squared.
+  // Throws ProblemError, naming two buffers, if they cannot lie together as they should. O(n log n), and members of a
+  // group squared.
   explicit Fold(const Problem& problem);
 
-  // Without anything that lies together; its plans, and what is proven of it, are those of the problem.
+  // The folded problem, in which nothing lies together. Its plans, and all that is proven of it, are those of the
+  // problem.
   const Problem& problem() const { return *folded_; }
-  // Where a buffer is in it.
+  // Where a buffer is in the folded problem.
   Index whole_of(Index buffer) const { return whole_of_[at(buffer)]; }
-  // Of the buffers with bytes that make one of the folded problem, the first; kNone: there are none.
+  // The first buffer with bytes among those that make up one of the folded problem; kNone if there is none.
   Index first_of(Index whole) const { return first_of_[at(whole)]; }
   // The offsets of the buffers, from those of the folded problem.
   std::vector<Bytes> unfolded(std::span<const Bytes> offsets) const;
-  // The offsets of the folded problem, from some of the buffers; kNowhere where none is known.
+  // The offsets of the folded problem, from those of some buffers; kNowhere if no offset is known.
   std::vector<Bytes> folded(std::span<const Bytes> offsets) const;
 
  private:

@@ -30,7 +30,7 @@ class Ground {
   // The buffers that are not pinned, and have bytes.
   const std::vector<Index>& free() const { return free_; }
 
-  // Of all buffers, from those of the free ones.
+  // The offsets of all buffers, from those of the free buffers.
   std::vector<Bytes> offsets(std::span<const Bytes> of_free) const;
 
  private:

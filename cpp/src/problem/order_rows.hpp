@@ -1,9 +1,10 @@
-// OrderRows: which of some buffers come after which, as rows of bits. Of two that do not conflict one comes first.
+// OrderRows: which of some buffers come after which, as rows of bits. Of two buffers that do not conflict, one comes
+// first.
 //
 // Lifetimes say which. If that is no partial order, because lifetimes mean little, each pair is given a direction anew.
-// The direction of a pair forces that of each pair that shares a buffer with it, if their other buffers conflict. When
-// nothing is forced any more, the next pair is directed at will. If a pair is forced both ways, there is no such order.
-// The conflict graph of lifetimes has one, and so has that of lives over a partial order.
+// Two pairs that share a buffer, and whose other buffers conflict, have to point the same way, from the shared buffer
+// or to it. When nothing is forced any more, the next pair is directed at will. If a pair is forced both ways, there is
+// no such order. If conflicts are those of lifetimes, or of lives over a partial order, there is an order.
 //
 // O(n^2 x words). Source: Golumbic 1977, transitive orientation.
 #pragma once
@@ -20,7 +21,7 @@ namespace memplan {
 
 class OrderRows {
  public:
-  // Of these buffers of the problem, which have no shapes; what follows counts among them.
+  // For these buffers of the problem, which have no shapes. Below, buffers are given by their positions among these.
   OrderRows(const Problem& problem, const std::vector<Index>& buffers, const Deadline& deadline);
 
   Index count() const { return static_cast<Index>(count_); }
@@ -29,13 +30,13 @@ class OrderRows {
 
   bool comes_after(Index a, Index b) const { return has(after(a), b); }  // b after a
 
-  // Whether it is a partial order; if it is not, the pairs are turned first.
+  // Whether this is a partial order. If it is not, the pairs are turned first.
   bool make_order(const Deadline& deadline);
 
   struct Lives {
     std::vector<Step> first, last;
   };
-  // Lifetimes that alone say who conflicts of these, ascending; none where the order has none.
+  // Lifetimes that alone say which of these buffers (ascending) conflict; no value if there are no such lifetimes.
   std::optional<Lives> lives(const std::vector<Index>& of, const Deadline& deadline) const;
 
  private:

@@ -19,8 +19,8 @@ inline std::uint64_t length_of_life(const Problem& problem, Index i) {
   return static_cast<std::uint64_t>(problem.last(i)) - static_cast<std::uint64_t>(problem.first(i));
 }
 
-// Per buffer with bytes, the number of others with bytes that it must be apart from; `buffers` are those with bytes.
-// O(n log n + conflicts beyond lifetimes).
+// Per buffer with bytes, the number of other buffers with bytes that it must be apart from. `buffers` are all buffers
+// with bytes. O(n log n + conflicts beyond lifetimes).
 std::vector<std::int64_t> conflict_counts(const Problem& problem, std::span<const Index> buffers,
                                           const Deadline& deadline);
 

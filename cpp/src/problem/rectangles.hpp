@@ -1,4 +1,4 @@
-// Rectangles of bytes and steps, of which some may overlap.
+// Rectangles of bytes and steps, some of which may overlap.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ struct Rectangle {
   Step last = 0;
 };
 
-// Whether two of them share a byte in a step. In the order of their births, each beside what is alive then: O(m log m).
+// Whether two of them share a byte in a step. A sweep in the order of births: O(m log m).
 bool any_overlap(const std::vector<Rectangle>& rectangles);
 
 }  // namespace memplan

@@ -22,23 +22,23 @@ class Reduction {
  public:
   enum class LowBytes { kLeftOut, kKept };
 
-  // Throws UnsupportedError where branches or groups need more steps than there are. O(n log n), pairs of which one is
-  // in a branch, and members of a group squared.
+  // Throws UnsupportedError if branches or groups need more steps than there are. O(n log n), pairs of which one is in
+  // a branch, and members of a group squared.
   explicit Reduction(const Problem& problem, LowBytes low_bytes = LowBytes::kLeftOut);
 
   const Problem& problem() const { return problem_; }
 
-  // Nothing was to be done.
+  // Whether nothing had to be done.
   bool is_identity() const { return identity_; }
 
-  // The first buffer with bytes of those that have become one; kNone: there are none. Where low bytes are kept.
+  // The first buffer with bytes among those that have become one; kNone if there is none. Only if low bytes are kept.
   Index first_of(Index item) const { return fold_ ? fold_->first_of(item) : item; }
 
-  // The offsets of the buffers, from those of the reduced problem, and back; kNowhere where none is known.
+  // The offsets of the buffers, from those of the reduced problem, and back; kNowhere if no offset is known.
   std::vector<Bytes> restored(std::span<const Bytes> offsets) const;
   std::vector<Bytes> reduced(std::span<const Bytes> offsets) const;
 
-  // What was left out below: by so much, peaks, bounds and capacities of the problem are higher.
+  // The bytes that were left out below: peaks, bounds and capacities of the problem are higher by so much.
   Bytes low_bytes() const { return shift_ ? shift_->by() : 0; }
 
  private:

@@ -20,14 +20,14 @@ class RunBytes {
   // Of buffers in these branches; branches.hpp says how they are written.
   explicit RunBytes(std::span<const std::string> paths);
 
-  // Bytes of a buffer come, or where negative, go. O(switches around it x branches of each).
+  // Bytes of a buffer come, or go if negative. O(switches around it x branches of each).
   void add(Index buffer, Bytes bytes);
 
   Bytes heaviest() const { return branches_.front().bytes; }
 
  private:
   struct Branch {
-    Index of = kNone;  // the switch; none of what is in every run, the first one
+    Index of = kNone;  // the switch; kNone for the first node: what is in every run
     Bytes bytes = 0;   // own, and of the heaviest branches of the switches inside
   };
   struct Switch {

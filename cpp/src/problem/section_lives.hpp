@@ -6,7 +6,7 @@
 //       └─┘   └─┴──┘
 //      0   1   2    3
 //
-// Two buffers are alive together exactly when they share a section.
+// Two buffers are alive together exactly if they share a section.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@
 namespace memplan {
 
 struct SectionLives {
-  std::vector<Index> begin;  // per buffer; what has no bytes covers none
+  std::vector<Index> begin;  // per buffer; a buffer without bytes covers no section
   std::vector<Index> end;
   std::vector<Bytes> load;  // per section, as if buffers of several parts were whole
 

@@ -22,7 +22,7 @@ struct Sections {
   Index items() const { return static_cast<Index>(buffer.size()); }
 
   Index count = 0;
-  // Per item, in an order that does not depend on that of the buffers, but for identical ones:
+  // Per item. The order of items does not depend on that of the buffers, except for identical items:
   std::vector<Index> buffer;       // of the problem
   std::vector<Index> first, last;  // it covers the sections [first, last)
   std::vector<Bytes> size;         // rounded up
@@ -31,7 +31,7 @@ struct Sections {
   std::vector<Index> twin;  // the first item that is identical to it
   // Per section, and one more: the first item that begins there or later.
   std::vector<Index> begins;
-  // Per section: the bytes alive, rounded up but for the one with the most padding. No plan peaks below any of them.
+  // Per section: the bytes alive, rounded up, except the item with the most padding. No plan peaks below any of them.
   std::vector<Bytes> load;
 
   std::int64_t covered = 0;  // sections, by all items together

@@ -1,4 +1,4 @@
-// Shift: a problem above the bytes in which nothing can lie, as one that begins at 0.
+// Shift: if nothing can lie in the lowest bytes, the problem above them, moved down to 0.
 //
 //     ▲ ┌────┐ ┌──┐            ▲
 //     │ │  0 │ │ 1│            │ ┌────┐ ┌──┐     what is reserved, or pinned, below the lowest address at which
@@ -17,15 +17,15 @@ namespace memplan {
 
 class Shift {
  public:
-  // Nothing where there is nothing to leave out. Of a problem without branches and distances. O(n log n + (1 + r) log n
-  // per buffer) for r ranges that are fixed at a time.
+  // No value if there is nothing to leave out. The problem has no branches and distances. O(n log n + (1 + r) log n per
+  // buffer) for r ranges that are fixed at a time.
   static std::optional<Shift> of(const Problem& problem);
 
   const Problem& problem() const { return shifted_; }
   Bytes by() const { return by_; }  // bytes, a multiple of all alignments
   // The offsets of the buffers, from those of the shifted problem.
   std::vector<Bytes> unshifted(std::span<const Bytes> shifted) const;
-  // The offsets of the shifted problem, from those of the buffers; kNowhere where there is none.
+  // The offsets of the shifted problem, from those of the buffers; kNowhere if there is no offset.
   std::vector<Bytes> shifted(std::span<const Bytes> offsets) const;
 
  private:

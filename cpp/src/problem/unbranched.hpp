@@ -1,5 +1,5 @@
-// Unbranched: a problem with branches as one without. If two buffers live at one time, but no run has both, one of them
-// moves to a step of its own after the last. It conflicts with all buffers that it meets in some run.
+// Unbranched: a problem with branches as a problem without branches. If two buffers live at one time, but no run has
+// both, one of them moves to a step of its own after the last. It conflicts with all buffers that it meets in some run.
 //
 //     then  ┌────┐                ┌────┐
 //     else  └┌───┴┐    ─▶         └────┘   ┌──┐   else: a step of its own; not in conflict with then

@@ -39,15 +39,15 @@ struct Listener {
   }
 };
 
-// Makes plans of a planner's placements. What does not depend on the placement is done once, before there is any, so
-// that little is left to do after a planner that was interrupted.
+// Makes plans of a planner's placements. What does not depend on the placement is done once, before the first
+// placement. So little is left to do after a planner that was interrupted.
 class Judge {
  public:
   // Problem and planner outlive it; no plan of the problem peaks below the bound.
   Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound);
 
-  // The plan, verified. Throws InvalidPlanError that names the planner when the placement breaks the problem, and
-  // PlannerError when it peaks below what the planner claims that every plan needs.
+  // The plan, verified. Throws InvalidPlanError, naming the planner, if the placement breaks the problem, and
+  // PlannerError if it peaks below what the planner claims that every plan needs.
   Plan plan_of(Placement placement, double seconds) const;
 
  private:
@@ -60,7 +60,7 @@ class Judge {
 // What no plan of the problem peaks below: its heaviest clique, which a search may look for in a part of the time.
 Bytes bound_of(const Problem& problem, const PlanOptions& options);
 
-// What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, but for
+// What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, except
 // InfeasibleError.
 Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, Listener& listener);
 

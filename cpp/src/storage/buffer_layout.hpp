@@ -1,4 +1,4 @@
-// Buffer layout: what a graph's layout asks for by name, said of its buffers.
+// Buffer layout: what a graph's layout asks for by name, applied to its buffers.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace memplan {
 
-// Buffers, and which of them tensors and workspaces lie in; kNone where they have no place.
+// Buffers, and which of them tensors and workspaces lie in; kNone if they have no place.
 struct BufferPlaces {
   const Problem& problem;
   std::span<const Index> buffer_of_tensor;
@@ -20,8 +20,8 @@ struct BufferPlaces {
 };
 
 // The problem of these buffers with the pins, reserved bytes, distances and conflicts that the layout asks for. Throws
-// GraphError for names that are none of tensors or workspaces with a place in the arena, and for tensors that share a
-// buffer although the layout forbids it; ProblemError for what no plan of the buffers can have.
+// GraphError for a name that no tensor or workspace in the arena has, and for tensors that share a buffer although the
+// layout forbids it; ProblemError for what no plan of the buffers can have.
 Problem with_layout(const Graph& graph, const BufferPlaces& lies);
 
 // Without what shares bytes in buffers of which the layout asks for something.

@@ -1,7 +1,7 @@
 // Choosing: which tensors share bytes, so that the load is least.
 //
-// Op by op (sharing.hpp), each tensor shares bytes if that raises no load at once. So what helps only together is not
-// found, and what is shared early may rule out what would help more. Here the choice is made for the whole graph: all
+// Op by op (sharing.hpp), each tensor shares bytes if that raises no load at once. So choices that help only together
+// are not found, and an early choice may rule out a better one. Here the choice is made for the whole graph: all
 // subsets of what may be shared, if they are few; else changes of one tensor at a time that lower the highest step.
 //
 // With several streams the load is not what a plan needs, and only all subsets say something.
@@ -20,8 +20,8 @@ struct Choice {
 };
 
 struct Choices {
-  std::vector<Choice> lowest;  // different ones, those of the lowest load first
-  bool all = false;            // no others are safe
+  std::vector<Choice> lowest;  // different choices, lowest loads first
+  bool all = false;            // no other choices are safe
 };
 
 // Choices among `possible`, from `start` on. O(work), in steps of some ten nanoseconds, but for one look at each start.

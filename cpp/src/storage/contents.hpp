@@ -4,7 +4,7 @@
 //     b ┌────┐ ┘              │ of a │of b│        a copy. A bound counts each content once, so it holds in both cases.
 //       └────┘                └──────┴────┘
 //
-// The storages below are those in which tensors share bytes only where they must.
+// In the storages below, tensors share bytes only if they must.
 #pragma once
 
 #include <algorithm>

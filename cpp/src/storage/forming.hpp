@@ -1,5 +1,5 @@
-// Storages while they form. Each begins with one tensor. Tensors that must share bytes are joined at once; those that
-// share them by choice are joined by the caller.
+// Storages while they form. Each begins with one tensor. Tensors that must share bytes are joined at once; the caller
+// joins tensors that share bytes by choice.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,12 @@ namespace memplan {
 // Whether the caller brings it.
 inline bool is_given(TensorKind kind) { return kind == TensorKind::input || kind == TensorKind::weight; }
 
-// The ops that use a tensor. An endless one is kept for the caller; a given one was there before the first op.
+// The ops that use a tensor. An endless tensor is kept for the caller; a given tensor was there before the first op.
 struct Uses {
   Step first = 0;
   Step last = -1;
   bool endless = false;
-  std::vector<Index> ops = {};  // where order is not total
+  std::vector<Index> ops = {};  // if the order is not total
 };
 
 // The storage that a group of tensors forms so far.
@@ -29,8 +29,8 @@ struct Group {
   Step last = 0;  // the step after the last use
   bool is_output = false;
   bool excluded = false;                // from the arena
-  std::vector<Index> members = {};      // those that may be used again
-  std::vector<Index> overwriting = {};  // those that are written over what others held
+  std::vector<Index> members = {};      // members that may be used again
+  std::vector<Index> overwriting = {};  // members that are written over what others held
 };
 
 class FormingStorages {
@@ -56,7 +56,7 @@ class FormingStorages {
   // The same, and `inside` is written over what `whole` held.
   void join_over(Index whole, Index inside, Bytes offset);
 
-  // Bytes of all storages of these kinds, summed up; the largest int64 where the sum exceeds it.
+  // Bytes of all storages of these kinds, summed up; the largest int64 if the sum exceeds it.
   Bytes placed(const Place& place);
   // The storages as they are now, with nothing in `shared` and `unshared`.
   Storages result();

@@ -1,5 +1,5 @@
 // Sharing: tensors that share bytes by choice. An output takes an input's bytes (in place), is a slice of an input, or
-// is the concatenation that its inputs have been written into, where that is safe and does no harm; see
+// is the concatenation that its inputs have been written into, if that is safe and does no harm; see
 // memplan/storage.hpp.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace memplan {
 
-// Joins storages by choice, op by op; returns what was chosen. Of `wanted`, if it is given: those that are safe, and no
+// Joins storages by choice, op by op; returns what was chosen. If `wanted` has a value: joins its safe pairs, and no
 // others, whatever that does to the load. Throws GraphError for a donated name that is no input.
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
                           const StorageOptions& options, const Wanted& wanted = {});

@@ -8,7 +8,7 @@
 //            ││ 0    │  2   │   + 4
 //            └┴──────┴──────┴─▶
 //
-// Only offsets matter at which a buffer touches another one, from above or from below, and the two ends: between them
+// Only offsets at which a buffer touches another one, from above or from below, and the two ends matter: between them
 // the sum does not fall. One sweep over what is in the way finds the least. Ties are broken by chance.
 //
 // In turn, a run takes waiting buffers by chance, or the largest first. Penalties begin at 1 in each run. A run that
@@ -63,7 +63,7 @@ class EjectionSearch : public Search {
   std::vector<Index> pool_;
   std::vector<std::int64_t> penalty_;  // per buffer
   std::int64_t runs_ = 0, moves_ = 0, most_moves_;
-  double share_;  // of the gap that a run is to close
+  double share_;  // of the way to the bound: the target of a run
   std::int64_t work_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Obstacles: what is in the way of a buffer among those that are placed, as ranges of offsets that it cannot take.
+// Obstacles: which placed buffers are in the way of another, as ranges of offsets that it cannot take.
 //
 //     offset ▲   ┌─────┐           k, 3 bytes, meets i and j. It cannot begin between after and before, both excluded:
 //            │   │  j  │
@@ -6,8 +6,9 @@
 //            │ │  i  │                             after j ├────────────┤ before j
 //            └─┴─────┴──▶ step     ──┴────────────┴────────┴────────────┴──▶ offset of k
 //
-// Without shapes, what is placed is kept by its begin and by its end, and a matrix of bits tells who meets whom: one
-// look at all, and nothing needs sorting. With shapes, each buffer has a list of the ranges that its neighbours forbid.
+// Without shapes, placed buffers are kept by begin and by end, and a matrix of bits tells who meets whom. So one look
+// at all is enough, and nothing needs sorting. With shapes, each buffer has a list of the ranges that its neighbours
+// forbid.
 //
 // O(n) for a look without shapes, O(k log k) with shapes, for k ranges of neighbours.
 #pragma once

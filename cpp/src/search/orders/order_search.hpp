@@ -9,15 +9,15 @@
 //            │ │0 │     │    │
 //            └─┴──┴─────┴────┴─▶
 //
-// A change is accepted if its peak is at most the present one, or at most that of some hundred changes ago. So the search
-// walks on plateaus, and now and then uphill. After long without a better peak it begins again, from another order or
-// from the best.
+// A change is accepted if its peak is at most the present one, or at most that of some hundred changes ago. So the
+// search walks on plateaus, and now and then uphill. After long without a better peak it begins again, from another
+// order or from the best.
 //
-// Conflicts of lifetimes and beyond are a matrix of bits, and what is placed is kept by offset. So to place a buffer takes
-// one look at those below its place. Shapes are ignored: buffers are whole.
+// Conflicts of lifetimes and beyond are a matrix of bits, and what is placed is kept by offset. So to place a buffer
+// takes one look at the buffers below its place. Shapes are ignored: buffers are whole.
 //
-// Complexity: O(n) for what is placed again, each. Guarantee: none. Source: the moves of hill_climb (TVM, Vela) and of
-// squeaky wheel (Joslin and Clements 1999); late acceptance: Burke and Bykov 2017.
+// Complexity: O(n) for each buffer that is placed again. Guarantee: none. Source: the moves of hill_climb (TVM, Vela)
+// and of squeaky wheel (Joslin and Clements 1999); late acceptance: Burke and Bykov 2017.
 #pragma once
 
 #include <array>

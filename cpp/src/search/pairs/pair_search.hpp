@@ -1,20 +1,20 @@
-// PairSearch: is there a plan within a capacity? It looks at differences of offsets, pair by pair (pairs.hpp). Exact: it
-// ends with a plan, or with the proof that there is none, unless its effort runs out first.
+// PairSearch: is there a plan within a capacity? It looks at differences of offsets, pair by pair (pairs.hpp). Exact:
+// it ends with a plan, or with the proof that there is none, unless its effort runs out first.
 //
 // A state is a table: item j lies at least least[i][j] bytes above item i. Address 0 is an item too, the *ground*, so
 // the table also has the lowest and the highest offset of each item. The table is closed: no least[i][j] is below
 // least[i][k] + least[k][j]. Then
 //
-//   - A pair keeps the ranges of differences that the table allows. If none is left, the state is dead. Where its lowest
-//     range begins, and where its highest range ends, are new least differences for the table.
+//   - A pair keeps the ranges of differences that the table allows. If none is left, the state is dead. Where its
+//     lowest range begins, and where its highest range ends, are new least differences for the table.
 //   - The state is dead if a clique has less room than bytes. It is dead, too, if a small clique of several alignments
 //     fits its room in no order.
 //   - If a pair has ranges below and above a forbidden one, the search tries one side, then the other.
 //
 // A state in which every pair has one range is a plan: each item lies as low as the table allows.
 //
-// The search branches on a pair that has little room on both sides, or where states died before. Each run is limited. It
-// breaks ties by chance, and knows where the runs before it died.
+// The search branches on a pair that has little room on both sides, or where states died before. Each run is limited.
+// It breaks ties by chance, and knows where the runs before it died.
 //
 // Complexity: exponential; a node takes O(n^2) for each entry of the table that rises. Guarantee: exact, for all that a
 // Problem has.

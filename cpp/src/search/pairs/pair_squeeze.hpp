@@ -18,7 +18,7 @@ class PairSqueeze : public Search {
  public:
   static constexpr Index kMostBuffers = 4096;             // of a problem
   static constexpr std::size_t kMostInPart = 256;         // buffers
-  static constexpr Index kMostItems = 64;                 // of those, that need a search
+  static constexpr Index kMostItems = 64;                 // of those, buffers that need a search
   static constexpr Bytes kMostBytes = Pairs::kMostBytes;  // of a plan
 
   // `problem` outlives it; no plan of it peaks below `bound`.
@@ -27,10 +27,10 @@ class PairSqueeze : public Search {
 
   bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) override;
 
-  // No part is too large.
+  // Whether no part is too large.
   bool is_exact() const;
 
-  // Or every part is at its bound, or too large.
+  // Also true if every part is at its bound, or too large.
   bool is_done(Bytes peak) const override;
 
   std::vector<Bytes> offsets() const override { return offsets_; }

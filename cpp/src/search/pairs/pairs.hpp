@@ -9,7 +9,7 @@
 // The forbidden ranges express lifetimes, conflicts, shapes and alignments, so one search serves all.
 //
 // Two kinds of items need no search, because they always find a place:
-//   - an item that may lie where another lies: it is no larger, and nothing is forbidden to it that the other may do
+//   - an item that may lie where another lies: it is no larger, and all that the other may do is allowed to it
 //   - an item whose neighbours, wherever they lie, cannot block all of its offsets below the bound
 #pragma once
 
@@ -35,29 +35,29 @@ class Pairs {
   static constexpr Bytes kFar = kMaxBytes / 4;  // beyond every difference
   static constexpr Bytes kMostBytes = kMaxBytes / 8;
 
-  // Of these buffers, which have bytes. No plan of them peaks below `bound`. O(n^2) pairs of parts, O(n^3) to see which
-  // need no search.
+  // For these buffers, which have bytes. No plan of them peaks below `bound`. O(n^2) pairs of parts, O(n^3) to see
+  // which need no search.
   Pairs(const Problem& problem, std::vector<Index> buffers, Bytes bound, const Deadline& deadline);
 
-  // Those that need a search; what follows counts among them.
+  // How many buffers need a search. Below, i and j are positions among these.
   Index count() const { return static_cast<Index>(items_.size()); }
   Bytes size(Index i) const { return problem_->size(items_[at(i)]); }
   Bytes alignment(Index i) const { return problem_->alignment(items_[at(i)]); }
   Index buffer(Index i) const { return items_[at(i)]; }
 
-  // What the offset of j less that of i may be, ascending; a single gap without ends where they do not meet. i < j.
+  // What the offset of j less that of i may be, ascending; a single gap without ends if they do not meet. i < j.
   std::span<const OffsetGap> gaps(Index i, Index j) const { return gaps_[pair(i, j)]; }
 
   // Whether i and j can be exchanged.
   bool twins(Index i, Index j) const;
 
-  // Puts the others into a placement that has those that needed a search.
+  // Adds the buffers that need no search to a placement of the others.
   void complete(std::vector<Bytes>& offsets) const;
 
  private:
   struct Left {
     Index buffer;
-    Index beneath;  // it may lie where this one lies; kNone: it finds a place
+    Index beneath;  // it may lie where this buffer lies; kNone: it finds a place anyway
   };
 
   std::size_t pair(Index i, Index j) const { return at(i) * items_.size() + at(j); }
@@ -72,8 +72,8 @@ class Pairs {
 // What the offset of b less that of a may be.
 std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
 
-// The buffers with bytes, in parts that no chain of pairs connects. O(n^2). One that has its place, `ground`, connects
-// nothing, and is the last of every part.
+// The buffers with bytes, in parts that no chain of pairs connects. O(n^2). The buffer `ground` has its place: it
+// connects nothing, and is the last of every part.
 std::vector<std::vector<Index>> connected_parts(const Problem& problem, const Deadline& deadline, Index ground = kNone);
 
 }  // namespace memplan

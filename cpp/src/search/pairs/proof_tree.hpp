@@ -20,16 +20,16 @@ class ProofTree {
     nodes_.assign(1, {});
     here_ = 0;
   }
-  // The search is at a node, and goes on to a child of one.
+  // The search is at a node, and goes on to a child of a node.
   Index here() const { return here_; }
   void enter(Index parent, Index lower, Index upper, Bytes difference) {
     nodes_.push_back({parent, lower, upper, difference});
     here_ = static_cast<Index>(nodes_.size()) - 1;
   }
-  // These have too little room where the search is.
+  // These members have too little room at the node where the search is.
   void overloaded(std::vector<CliqueMember> clique) { nodes_[at(here_)].clique = std::move(clique); }
 
-  // Runs are left where it is.
+  // Whether the tree has no room left; then runs are given up.
   bool is_full() const { return nodes_.size() >= kMost; }
   const std::vector<RefutationNode>& nodes() const { return nodes_; }
 

@@ -7,7 +7,7 @@
 //
 // If no byte is free in any section at the bound, a stack search goes first. If few bytes are free, it takes turns.
 //
-// Peaks are sums of sizes and paddings, so multiples of the greatest common divisor of sizes and alignments.
+// Peaks are sums of sizes and paddings, so they are multiples of the greatest common divisor of sizes and alignments.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace memplan {
 
 class Squeeze {
  public:
-  // `lower_bound` is proven; one of `at_bound` runs is at the bound, which proves most.
+  // `lower_bound` is proven. One in `at_bound` runs is at the bound, which proves most.
   Squeeze(const Problem& problem, const Sections& sections, Bytes lower_bound, std::uint64_t seed,
           const Deadline& deadline, std::int64_t at_bound = 4, Inferences use = {});
 
-  // One run between the lower bound and `peak`, the best so far; true when it found a better plan.
+  // One run between the lower bound and `peak`, the best so far; true if it found a better plan.
   bool step(Bytes peak, std::int64_t work, const Deadline& deadline);
 
   // One run at this capacity. Both end once so much work has been done in all.
@@ -44,7 +44,7 @@ class Squeeze {
   const Problem& problem_;
   const Sections& sections_;
   ValleySearch search_;
-  std::optional<StackSearch> stacks_;  // where it serves
+  std::optional<StackSearch> stacks_;  // if it serves the problem
   bool stacked_ = false;               // it found the last plan
   Bytes lower_bound_;
   Bytes step_ = 1;  // between peaks that may be

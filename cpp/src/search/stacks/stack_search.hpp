@@ -18,7 +18,7 @@
 // these exchanges, from the last to the first. This gives the order of the items in each section, and so all offsets.
 //
 // If a section has free bytes, they are split into *holes*: items of `step` bytes each. A hole may stay, or die in a
-// group. If the items born in a group have fewer bytes than those that die, holes are born there.
+// group. If the items born in a group have fewer bytes than the items that die there, holes are born too.
 //
 // A run has a limited length. Every second run goes from the last section to the first. All runs but the first two try
 // the groups in a random order, in which small groups tend to come first. The seed and the number of the run determine
@@ -73,7 +73,7 @@ class StackSearch {
   // A level of the depth-first search: a state of the search, and the groups that are left to try there.
   struct Frame {
     StackTree tree;
-    Index section;  // the one that is entered
+    Index section;  // the section that is entered
     Items out, in;  // out_ and in_
     std::vector<Group> ways;
     std::size_t next;  // in ways
@@ -100,7 +100,7 @@ class StackSearch {
   const Sections& sections_;
   const Bytes step_;
   const std::uint64_t seed_;
-  std::vector<Items> born_, dying_;  // per section: the items that begin there, and those of which it is the last
+  std::vector<Items> born_, dying_;  // per section: the items that begin there, and the items that end there
   StackExchange exchange_;
   Chance chance_;
   Bytes capacity_ = 0;

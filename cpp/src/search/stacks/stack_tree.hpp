@@ -33,14 +33,14 @@ using StackTree = std::vector<StackNode>;
 // The items in any order.
 StackTree any_order(std::span<const Index> items);
 
-// One of the orders, from the bottom up.
+// Any one of the orders, from the bottom up.
 std::vector<Index> order_of(const StackTree& tree);
 
-// An exchange, so that it can be undone in a stack that is known.
+// An exchange, noted so that it can be undone in a known stack.
 struct Exchange {
   std::vector<Index> in;   // neighbours in the stack
   std::vector<Index> out;  // what lay in their place, in an order that was possible
-  Index beside = kNone;    // `out` is reversed unless this one lies on the side that is told; kNone: it need not be
+  Index beside = kNone;    // `out` is reversed unless this item lies on the side `above` tells; kNone: never reversed
   bool above = false;      // it lies above them, or below
 
   void undo(std::vector<Index>& stack) const;  // O(stack)
@@ -50,12 +50,12 @@ class StackExchange {
  public:
   explicit StackExchange(Index items) : is_out_(static_cast<std::size_t>(items), false) {}
 
-  // Puts `in` where `out` is, neither of them empty; false where `out` are neighbours in no order. Then the tree is as
-  // it was.
+  // Puts `in` where `out` is; neither is empty. False if the items of `out` are neighbours in no order; then the tree
+  // is as it was.
   bool exchange(StackTree& tree, std::span<const Index> out, std::span<const Index> in, Exchange& done);
 
  private:
-  using Piece = std::vector<Index>;  // nodes of the tree, in any order where there are several
+  using Piece = std::vector<Index>;  // nodes of the tree, in any order
   using Line = std::vector<Piece>;   // in this order
   enum class Filled { none, partly, all };
 
@@ -76,7 +76,7 @@ class StackExchange {
   const StackTree* tree_ = nullptr;   // that is read
   StackTree next_;                    // and that is written
   std::vector<Index> outs_, leaves_;  // per node, and one more: leaves before it that go out, and all
-  std::vector<Index> above_;          // the nodes above the lowest one that holds all that goes out
+  std::vector<Index> above_;          // the nodes above the lowest node that holds all that goes out
 };
 
 }  // namespace memplan

@@ -1,6 +1,6 @@
 // Floors: how low the items without a place can still lie, kept up to date as items are placed and taken back.
 //
-//     height ▲                      the base of an item: the lowest aligned height above all that is placed or ruled out
+//     height ▲                      the base of an item: the lowest aligned height above what is placed or ruled out
 //            │ ┌────┐      ┌──┐     in its life. The floor of a section: the least base of the items that cover it; no
 //            │ │    ├──────┤  │     item can lie lower there. The slack of a section, the bytes that it can still lose:
 //            │ │    │▒▒▒▒▒▒│  │     capacity - floor - bytes of the items without a place there
@@ -10,8 +10,8 @@
 // any more, the floor rises to the least base that is left. That costs slack. If slack would be negative, no plan is
 // left. The bases determine the floors, and a floor that rises never raises a base, so one pass is enough.
 //
-// The items are kept in a tree over the S sections, each on O(log S) nodes; those that cover a section are on one path.
-// A node remembers a lower bound of the least base of its items, and computes the base only if the bound does not
+// The items are kept in a tree over the S sections, each on O(log S) nodes; the items that cover a section are on one
+// path. A node remembers a lower bound of the least base of its items, and computes the base only if the bound does not
 // decide.
 //
 // Complexity: placing costs O(items that begin in its life + what it raises + log S per floor that loses its support).
@@ -29,14 +29,14 @@ namespace memplan {
 
 class Floors {
  public:
-  static constexpr Bytes kPlaced = kMaxBytes;  // the base of a placed item, the floor where nothing is still to come
+  static constexpr Bytes kPlaced = kMaxBytes;  // the base of a placed item; the floor if no item is still to come
 
   Floors(const Sections& sections, const Deadline& deadline);
 
-  // Nothing is placed; false when the load exceeds the capacity. O(n).
+  // From now on nothing is placed; false if the load exceeds the capacity. O(n).
   bool reset(Bytes capacity);
 
-  // Each ends in false as soon as no plan is left; then, and else to take it back, undo.
+  // Each returns false as soon as no plan is left. Call undo() then, or to take it back.
   bool place(Index item);                      // at its base
   bool rule_out(Index section, Bytes height);  // nothing that covers it lies below the height
 
@@ -55,14 +55,14 @@ class Floors {
   Bytes slack(Index section) const { return slack_[section]; }
   bool is_placed(Index item) const { return base_[item] == kPlaced; }
 
-  // Of the last place, rule_out or undo: the sections in which anything may have changed.
+  // The sections in which the last place, rule_out or undo may have changed anything.
   Index changed_from() const { return from_; }
   Index changed_to() const { return to_; }
 
-  // Of the last place or rule_out: what the floors that it raised cost, each as a share of the slack there.
+  // What the floors cost that the last place or rule_out raised, each as a share of the slack there.
   double waste() const { return waste_; }
 
-  // Of the last place or rule_out that ended in false: a section where no plan is left.
+  // After a place or rule_out that returned false: a section where no plan is left.
   Index dead_at() const { return dead_at_; }
 
   // Items whose base changed since a mark, with what it was.
@@ -108,7 +108,7 @@ class Floors {
 
   const Sections& sections_;
   Bytes capacity_ = 0;
-  std::vector<Bytes> base_;  // per item, and kPlaced for one that does not exist
+  std::vector<Bytes> base_;  // per item, and kPlaced for an item that does not exist
   std::vector<Bytes> floor_, slack_;
   std::vector<Index> support_;  // per section: an item that covers it with its base at the floor
   std::size_t leaves_ = 1;

@@ -11,7 +11,8 @@ namespace memplan {
 
 class Marks {
  public:
-  // None of [0, count) is marked. Every level has a bit beyond the last, so that a question about all finds its word.
+  // At first, none of [0, count) is marked. Every level has a bit beyond the last, so that a question about all finds
+  // its word.
   void reset(Index count) {
     levels_.clear();
     std::size_t size = static_cast<std::size_t>(count);

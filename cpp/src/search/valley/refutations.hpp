@@ -5,9 +5,9 @@
 // floors are kept and compared one by one. They determine the bases: the base of an item is the highest floor that it
 // covers, rounded up.
 //
-// A state is known by a fingerprint of 128 bits, the sum of one for each item. Two different states may have the same
-// fingerprint by chance. About a million states are kept, so for a million million states met, the probability of that
-// is about 2^-68.
+// A state is known by a fingerprint of 128 bits: the sum of a random number for each item with its base. Two different
+// states may have the same fingerprint by chance. About a million states are kept, so for a million million states met,
+// the probability of that is about 2^-68.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ struct Fingerprint {
   }
 };
 
-// Of a state: itself, and its items whatever their bases are.
+// The fingerprints of a state: of its items with their bases, and of its items alone.
 struct StatePrint {
   Fingerprint state, items;
 
@@ -68,7 +68,7 @@ struct StatePrint {
   }
 };
 
-// States that are the same.
+// Refuted states, found by equality.
 class Refutations {
  public:
   // Whether the state is known to have no plan at this capacity.
@@ -97,13 +97,13 @@ class Refutations {
   std::size_t count_ = 0;
 };
 
-// States with the same items and floors as high or higher.
+// Refuted states, found by the same items and by floors that are nowhere higher.
 class RefutedFloors {
  public:
   static constexpr Index kMostSections = 32;
-  static constexpr std::int64_t kLeastNodes = 16;  // that it took; what is refuted sooner need not be known
+  static constexpr std::int64_t kLeastNodes = 16;  // that it took; a state refuted sooner need not be kept
 
-  // Of parts of at most so many sections.
+  // For parts of at most so many sections.
   explicit RefutedFloors(Index sections) : stride_(static_cast<std::size_t>(std::min(sections, kMostSections))) {}
 
   // Whether the state is known to have no plan at this capacity: its items, and the floors of the sections from the

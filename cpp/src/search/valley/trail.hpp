@@ -16,13 +16,13 @@ class Trail {
 
   void push(Change change) { changes_.push_back(std::move(change)); }
 
-  // Calls f(change) for all since the position, the last first, and removes them.
+  // Calls f(change) for all changes since the position, the last first, and removes them.
   template <class F>
   void take_back(std::size_t position, F&& f) {
     for (; end() > position; changes_.pop_back()) f(changes_.back());
   }
 
-  // Those since the position, in their order; valid until the next change.
+  // The changes since the position, in their order; valid until the next change.
   std::span<const Change> since(std::size_t position) const {
     return std::span(changes_).subspan(position - forgotten_);
   }

@@ -13,16 +13,16 @@
 //   - It takes the most constrained section t of all valleys. Let f be the floor of t.
 //   - For each item at t with base f, one child places this item at f. All sections of the item have the floor f, so no
 //     later item can lie below it. Of identical items, one is tried.
-//   - One more child places no item at f in t. Then the lowest item at t has a base above f, or it lies on an item y that
-//     does not cover t. So the floor of t rises to the lowest of
+//   - One more child places no item at f in t. Then the lowest item at t has a base above f, or it lies on an item y
+//     that does not cover t. So the floor of t rises to the lowest of
 //       - the bases above f of items that cover t,
 //       - base + size of each item y that begins in the valley, and is alive together with an item at t of base f,
 //       - the floor of the section left of the valley, if an item crosses the left end of the valley.
 //
 // A state is dead if the slack of a section is negative. Before the search enters a child, it tries all children. It
-// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: those that it
-// has searched to their end without a plan. If the items that are not placed fall apart into groups with no common section, it
-// searches these parts one after another. If a part fails, the finished parts are not searched again.
+// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: states that it
+// has searched to their end without a plan. If the items that are not placed fall apart into groups with no common
+// section, it searches these parts one after another. If a part fails, the finished parts are not searched again.
 //
 // If the search is very deep, it drops the oldest half of the children that are left to try, to save memory. Then it
 // can no longer prove that there is no plan.
@@ -92,7 +92,7 @@ class ValleySearch {
   struct Frame {
     bool parts;
     Index begin, end;   // sections of the part
-    Index section;      // the one that is branched on
+    Index section;      // the section that is branched on
     std::size_t first;  // the first child in children_, or the first part in parts_
     std::size_t next;   // the next child in children_
     Place place;
@@ -161,7 +161,7 @@ class ValleySearch {
   std::vector<Child> children_;
   std::vector<Part> parts_;
   Index begin_ = 0, end_ = 0;   // sections of the current part
-  StatePrint state_, outside_;  // of all items without a place, and of those of them outside of the current part
+  StatePrint state_, outside_;  // of all items without a place, and of such items outside of the current part
   std::int64_t nodes_ = 0;
 };
 

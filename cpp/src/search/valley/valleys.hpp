@@ -8,8 +8,8 @@
 //           └┴──────────────▶ section
 //
 // Each valley keeps its most constrained section: the one with the fewest choices, then with the least slack. A choice
-// is an item that may lie there on the floor; that none lies there is a choice too, if the slack allows it. Of a very
-// long valley, it looks at the beginning only: any section would do.
+// is an item that may lie there on the floor. That no item lies there is a choice too, if the slack allows it. Of a
+// very long valley, it looks at the beginning only: any section would do.
 //
 // Complexity: O(sections and items of the runs that changed + log S per valley that did) for each question.
 #pragma once
@@ -24,7 +24,7 @@ namespace memplan {
 
 struct Valley {
   Index begin = 0, end = 0;  // sections
-  Index section = kNone;     // the most constrained one
+  Index section = kNone;     // the most constrained section
   double choices = 0;        // there
   Bytes slack = 0;           // there
 };
@@ -33,10 +33,10 @@ class Valleys {
  public:
   Valleys(const Sections& sections, const Floors& floors);
 
-  // Nothing is placed.
+  // From now on, nothing is placed.
   void reset();
 
-  // An item was placed, or is no longer.
+  // An item was placed, or taken back.
   void add(Index item);
   void remove(Index item);
 
@@ -49,7 +49,7 @@ class Valleys {
   // Whether items still to come hold the sections `section` - 1 and `section` together.
   bool joined(Index section) const { return crossing_[section] > 0; }
 
-  // The valley with the most constrained section in [from, to), which nothing still to come crosses the ends of.
+  // The valley with the most constrained section in [from, to). No item still to come crosses the ends of this range.
   // Each section's number of choices is multiplied by what factor(section) gives.
   template <class Factor>
   const Valley* most_constrained(Index from, Index to, Factor&& factor) {
@@ -110,7 +110,7 @@ template <class Factor>
 void Valleys::refresh(Factor&& factor) {
   if (from_ >= to_) return;
   find_runs();
-  // The runs in there, and one on either side, whose neighbours may have changed.
+  // The runs in there, and one run on either side, whose neighbours may have changed.
   const Index first = from_ > 0 ? begins_.last_up_to(from_ - 1) : 0;
   const Index last = to_ < sections_.count ? run_[to_].end : sections_.count;
   for (Index s = first; s < last; s = run_[s].end) {

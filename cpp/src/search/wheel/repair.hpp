@@ -7,7 +7,7 @@
 //            ││ 0    │  2   │   + 4    no place stays out.
 //            └┴──────┴──────┴─▶
 //
-// This is the squeaky wheel's reordering without placing all again: a buffer keeps its offset until one that comes
+// This is the squeaky wheel's reordering without placing all again: a buffer keeps its offset until a buffer that comes
 // sooner needs it. A turn that leaves more buffers out than allowed is taken back.
 //
 // O(k + c log c) to find a place among k buffers alive in the same part of time, c of them in the way.
@@ -34,23 +34,23 @@ enum class Fit { kLowest, kTightest };
 
 class Repair {
  public:
-  // `problem` and `lives` outlive it. Each call below asks the deadline that it is given; where that throws, the repair
-  // is of no more use.
+  // `problem` and `lives` outlive it. Each call below asks the deadline that it is given. If the deadline throws, do
+  // not use this repair again.
   Repair(const Problem& problem, const SectionLives& lives, const Deadline& deadline);
 
-  // From now on: these offsets and ranks, one per buffer, and these buffers, which are nowhere, to be given a place.
-  // Others that are nowhere stay there.
+  // Begins with these offsets and ranks, one per buffer. The buffers `out` are nowhere, and are to get a place. Other
+  // buffers that are nowhere stay nowhere.
   void begin(std::span<const Bytes> offsets, std::vector<Index> out, std::span<const Rank> ranks, Bytes target, Fit fit,
              const Deadline& deadline);
 
-  // Takes back all turns since then; given the same `out` and ranks.
+  // Takes back all turns since begin(); `out` and `ranks` are as they were there.
   void begin_again(std::vector<Index> out, std::span<const Rank> ranks);
 
   // From now on turns are kept for good.
   void keep_turns() { may_begin_again_ = false; }
 
-  // Promotes one of the buffers that are out, and repairs; false when that was taken back, since more than `more` are
-  // out beyond those that were.
+  // Promotes one of the buffers that are out, and repairs. False if that was taken back, because it left out more than
+  // `more` buffers beyond those that were out before.
   bool turn(Chance& chance, const Deadline& deadline, std::size_t more = 0);
 
   bool done() const { return out_.empty(); }  // all have a place
@@ -101,7 +101,7 @@ class Repair {
   bool may_begin_again_ = true;
   std::vector<Moved> moved_;  // since the beginning, or in this turn
   std::vector<Blocked> blocked_;
-  std::vector<OffsetRange> open_;  // where nothing of higher rank is
+  std::vector<OffsetRange> open_;  // free of buffers of higher rank
   std::vector<Blocked> movable_;   // blocked by what ranks lower, within open_
   std::vector<Index> neighbours_;
 };

@@ -17,8 +17,8 @@ namespace memplan {
 // unless a deadline passes during a call.
 class SqueakySearch {
  public:
-  // `problem` outlives it; no plan of it peaks below `bound`. A deadline throws in all that is given one, but for
-  // step(); then the best plan so far is all that is left of it.
+  // `problem` outlives it; no plan of it peaks below `bound`. A deadline throws in each call that takes one, except
+  // step(). After that, only the best plan so far is of use.
   SqueakySearch(const Problem& problem, std::uint64_t seed, Bytes bound, const Deadline& deadline);
 
   // The starting orders, each with both fits.
@@ -26,11 +26,11 @@ class SqueakySearch {
   static constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
 
   // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
-  // not be mended. True if that is a better plan than those before. Where there is a plan already, gives up once far
-  // too much is out of place.
+  // not be mended. True if that is a better plan than all before. If there is a plan already, gives up once far too
+  // much is out of place.
   bool start(std::size_t k, const Deadline& deadline);
 
-  // A plan found elsewhere: an offset per buffer. True if it is better than those before.
+  // A plan found elsewhere: an offset per buffer. True if it is better than all before.
   bool offer(std::span<const Bytes> offsets);
 
   // Goes on for about that much work, or until the peak is at most `enough`: makes the starts that have not been made,
@@ -76,11 +76,11 @@ class SqueakySearch {
 
   std::array<std::size_t, kStarts> left_out_;   // per start, the least that it left out
   std::array<std::int64_t, kStarts> patience_;  // per start, the work for repairs when it is made next; 0: not made yet
-  std::size_t next_again_ = 0;                  // which of the most promising ones is made again next
+  std::size_t next_again_ = 0;                  // which of the most promising starts is made again next
   bool again_ = false;                          // the last start was made again
 
   bool active_ = false;             // a repair is under way
-  bool descending_ = false;         // and it is one of the best plan
+  bool descending_ = false;         // and it repairs the best plan
   std::int64_t slice_end_ = 0;      // the work at which it is given up
   std::int64_t descent_work_ = 0;   // in descents so far
   std::int64_t descent_begin_ = 0;  // the work at which the last one began

@@ -19,10 +19,10 @@
 
 namespace memplan {
 
-// Whether all ends at the target or below at the end; offsets, one per buffer, are those of a plan before and after.
-// Plans that are above the target in many places are left alone. Work is counted in buffers looked at, and what is done
-// is taken off. The problem has no shapes and no conflicts beyond lifetimes. Where the deadline throws, the plan is
-// still one.
+// Whether all buffers end at the target or below afterwards. `offsets`, one per buffer, are a plan before and after.
+// Plans that are above the target in many places are left alone. `work` is counted in buffers looked at; the work done
+// is taken off it. The problem has no shapes and no conflicts beyond lifetimes. If the deadline throws, the offsets are
+// a plan even so.
 bool repair_in_windows(const Problem& problem, std::vector<Bytes>& offsets, Bytes target, std::uint64_t seed,
                        std::int64_t& work, const Deadline& deadline);
 
