@@ -162,9 +162,9 @@ void check_bound_of_peak(std::mt19937_64& generator) {
     if (peak >= least) continue;  // less is paid for such a peak
     least = peak;
     const Bytes known = load(problem);
-    for (const Bytes peak : {least, least + 3}) {
+    for (const Bytes told : {least, least + 3}) {
       Cores cores(problem, open.pairs, 100, {}, [](std::vector<Bytes>) {});
-      CHECK(cores.bound_of_peak(price, peak, known, {}) <= least);
+      CHECK(cores.bound_of_peak(price, told, known, {}) <= least);
     }
   }
 }
