@@ -29,7 +29,7 @@ struct InfeasibleError : std::invalid_argument {
   std::shared_ptr<const Graph>
       graph;                       // of the plan and the buffers, if another order than the given one was planned too
   Step step = 0;                   // the tightest
-  std::vector<std::string> alive;  // the buffers in use there, or the members of the clique, largest first
+  std::vector<std::string> alive;  // the buffers in use there, or the members of the clique, most bytes first
   std::optional<Clique> clique;    // if it needs more than the tightest step
 };
 

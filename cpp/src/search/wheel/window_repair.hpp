@@ -1,7 +1,7 @@
 // Window repair: a plan that is above a target in a few places only is mended there, and stays as it is elsewhere.
 //
 //     target ▲╌╌╌╌╌╌╌╌┌──┐╌╌╌╌╌╌╌╌╌╌╌╌      A buffer that ends above the target is taken out. A window is a stretch of
-//            │  ┊ ┌───┴─┬┴─┐   ┊            time around it. Buffers wholly in the window may move, all others are fixed.
+//            │  ┊ ┌───┴─┬┴─┐   ┊            time around it. Buffers wholly in the window may move, others are fixed.
 //            │──┼─┴─┐   │  │ ──┼───         So if the window is repaired, the whole plan is.
 //            └──┊───┴───┴──┴───┊──▶ step
 //                   window
