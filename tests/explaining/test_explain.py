@@ -759,6 +759,7 @@ def test_the_document_shows_real_output() -> None:
     shown = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
     assert len(shown) == 7
     for block in shown:
-        assert block in real
+        end = "" if block.startswith(("In use at", "Why no order")) else "\n\n"  # these tables are shown in part
+        assert block + end in real + "\n\n"
     for rule in RULES:
         assert f'"{rule}"' in text

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ import memplan
 from memplan.options import keywords
 from memplan.options.declaring import options_of
 from memplan.options.records import RANGED
-from memplan.options.taking import EXCLUDED, NEEDED, OF_GRAPHS, RECORDS, TAKES, request
+from memplan.options.taking import CALLBACKS, EXCLUDED, NEEDED, OF_GRAPHS, RECORDS, TAKES, request
 
 ALL = {one.name for one in options_of(*RECORDS)}
 
@@ -47,11 +48,19 @@ def test_tables_speak_of_options() -> None:
     assert all(takes <= ALL for takes in TAKES.values())
 
 
+def test_what_is_called_while_a_plan_is_made_is_marked() -> None:
+    called = {one.name for one in options_of(*RECORDS) if "Callable[" in str(one.type)}
+    assert called == set(CALLBACKS)
+
+
+EXAMPLES: dict[str, Any] = {"keep": {"a": 0}, "start": {"a": 0}, "pools": [1], "price": [("a", "b", 1)], "capacity": 8}
+EXAMPLES |= {"on_improvement": print, "accesses": [1], RANGED: {"n": (1, 2)}}
+
+
 @pytest.mark.parametrize(("one", "other", "why"), EXCLUDED)
 def test_options_that_do_not_go_together_are_refused(one: str, other: str, why: str) -> None:
-    given = {"keep": {"a": 0}, "start": {"a": 0}, "pools": [1], "price": [("a", "b", 1)], "capacity": 8}
-    given |= {"on_improvement": print, "accesses": [1], RANGED: {"n": (1, 2)}}  # type: ignore[dict-item]
-    asked = {name if name != RANGED else "dims": given[name] for name in (one, other)}
+    assert {one, other} <= set(EXAMPLES), "EXAMPLES need one of each"
+    asked = {name if name != RANGED else "dims": EXAMPLES[name] for name in (one, other)}
     asked |= {"pools": [1]} if "accesses" in asked else {}
     with pytest.raises(TypeError, match=f"option .* does not go with .*{re.escape(why)}"):
         request("plan", asked)
