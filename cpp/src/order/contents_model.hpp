@@ -25,14 +25,15 @@ namespace memplan {
 // Bytes that are made, used and dead together, in every order.
 struct Content {
   Bytes bytes = 0;
-  Index maker = kNone;             // kNone: there from the beginning
-  std::vector<Index> users;        // other ops, ascending
-  bool kept = false;               // by the caller, to the end
-  Index kept_from = kNone;         // the op whose output the caller gets: the maker, or an op that shows it by a view
-  Index tensor = kNone;            // the tensor whose bytes they are, ...
-  Bytes begin = 0;                 // ... and the first of these bytes
-  std::vector<Index> roots;        // tensors in which it may lie: that one, and others that show it without a copy
-  std::vector<Index> spared = {};  // ops that read it as a tensor that they must not overwrite; ascending
+  Index maker = kNone;       // kNone: there from the beginning
+  std::vector<Index> users;  // other ops, ascending
+  bool kept = false;         // by the caller, to the end
+  Index kept_from = kNone;   // the op whose output the caller gets: the maker, or an op that shows it by a view
+  Index tensor = kNone;      // the tensor whose bytes they are, ...
+  Bytes begin = 0;           // ... and the first of these bytes
+  std::vector<Index> roots;  // tensors in which it may lie: that one, and others that show it without a copy
+  std::vector<Index> spared =
+      {};  // ops that may write over another input, but not over that by which they read this; ascending
 };
 
 // An output that may be written over inputs. It takes the bytes of those items (contents in the model) of the inputs

@@ -1,7 +1,8 @@
 // Fixed: what is pinned and reserved in pools: in which pool, and where in the arena of all pools.
 //
-// While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena, so that one buffer can
-// never satisfy pins in two pools. In a plan, pools are stacked: each begins where the one before ends.
+// While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena. So two tensors that are
+// pinned in different pools have different offsets, and never share bytes. In a plan, pools are stacked: each begins
+// where the one before ends.
 //
 //     spread   │ sram │      …      │ dram │     …        stacked   │ sram │ dram │
 #pragma once

@@ -5,7 +5,7 @@
 //     a better plan?      Search: goes on for some work from the best plan so far; it may prove a bound meanwhile
 //
 // Both count their work, so results are the same on every machine. If the deadline passes, they throw
-// (base/deadline.hpp); what they have found before counts.
+// (base/deadline.hpp); what earlier calls found still counts.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class Search {
  public:
   virtual ~Search() = default;
   // Searches for about that much work, or until a plan peaks at `enough` or less. True if it found a plan that peaks
-  // below best.peak. It may use `best`. If the deadline throws, this call has found no plan.
+  // below best.peak. It may use `best`. If the deadline throws, nothing that this call found counts.
   virtual bool step(const Incumbent& best, Bytes enough, std::int64_t work, const Deadline& deadline) = 0;
   // Whether it will find no plan that peaks lower.
   virtual bool is_done(Bytes peak) const { return lower_bound() >= peak; }

@@ -72,7 +72,7 @@ class ArenaMembership {
 
  private:
   struct Link {
-    Index guest;      // a storage that may be put into this one
+    Index guest;      // in the list of a host storage: one that may be put into it
     unsigned passes;  // bits of places outside: if the host lies in one of them, the guest may lie there too
   };
 
