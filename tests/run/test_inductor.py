@@ -339,7 +339,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
     [
         (
             {"plannr": "auto"},
-            r"options of the backend memplan are planner, place, alignment, split, order, budget and .* got 'plannr'",
+            r"options of the backend memplan are planner, place, alignment, split, serve, order, budget and .*'plannr'",
         ),
         ({"planner": "no such"}, "planner must be one of"),
         ({"planner": 3}, "planner must be a name"),
@@ -350,6 +350,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
         ({"alignment": 8}, "alignment must be >= 16"),
         ({"alignment": 48}, "alignment must be a power of two"),
         ({"split": 1}, "split must be True or False"),
+        ({"serve": "no"}, "serve must be True or False"),
     ],
 )
 def test_options(options: dict[str, Any], message: str) -> None:

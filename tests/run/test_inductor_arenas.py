@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import re
@@ -122,10 +123,17 @@ ARENA = re.compile(r"(arena\d+)_(\w+) = empty_strided_cpu\(\((\d+), \), \(1, \),
 CUT = re.compile(r"(\w+) = reinterpret_tensor\((arena\d+)_(\w+), \((.*?)\), \((.*?)\), (\d+)\)$")
 TAKEN = re.compile(r"(\w+) = (?:reinterpret_tensor\()?(\w+)\b.*; del (\w+)  # reuse")
 FREED = re.compile(r"del (.*)$")
+KERNEL = re.compile(r"^(_memplan_kernel\d+) = _memplan_Kernel\((.*)\)$", re.MULTILINE)
+OFFERED = re.compile(r"with (\w+)\.offered\((.*)\) as _memplan_call:$")
+PLACED = re.compile(r"(\w+) = _memplan_call\.placed\(\1\)$")
+UNPACKED = re.compile(r"(\w+) = (\w+\[\d+\])$")
 
 
 class Text:
-    """Walks the lines of `call`: what is cut from arenas lies inside them, and nothing there is cut twice at a time."""
+    """Walks the lines of `call`: what is cut from arenas lies inside them, and nothing there is cut twice at a time.
+
+    What is offered to kernels lies inside them too, and where nothing is.
+    """
 
     def __init__(self, code: str) -> None:
         body = re.search(r"def call\(.*?\n(.*?)\n\s+return \(", code, re.DOTALL)
@@ -133,8 +141,17 @@ class Text:
         self.size: dict[str, int] = {}  # of arenas
         self.alive: dict[str, tuple[str, int, int]] = {}  # buffers: arena, begin and end in bytes
         self.cuts = 0
+        self.kernels = {name: ast.literal_eval(f"({given})") for name, given in KERNEL.findall(code)}
+        self.offered: list[tuple[str, str, int, int]] = []  # to the call that is read: where in the result, and where
         for line in map(str.strip, body[1].splitlines()):
             self.read(line)
+
+    def place(self, name: str, arena: str, begin: int, end: int) -> None:
+        assert begin % 64 == 0
+        assert end <= self.size[arena]
+        for other, (home, low, high) in self.alive.items():
+            assert home != arena or end <= low or high <= begin, f"{name} lies in {other}"
+        self.alive[name] = arena, begin, end
 
     def read(self, line: str) -> None:
         import torch
@@ -146,13 +163,23 @@ class Text:
             shape, stride = ([int(n) for n in found[k].replace(" ", "").split(",") if n] for k in (4, 5))
             begin = int(found[6]) * width
             end = begin + width * (1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)))
-            assert begin % 64 == 0
-            assert end <= self.size[found[2]]
-            for name, (arena, low, high) in self.alive.items():
-                assert arena != found[2] or end <= low or high <= begin, f"{found[1]} lies in {name}"
-            self.alive[found[1]] = found[2], begin, end
+            self.place(found[1], found[2], begin, end)
             self.cuts += 1
-        elif found := TAKEN.match(line):
+        elif found := OFFERED.match(line):
+            _, results, free = self.kernels[found[1]]
+            arenas = [arena for arena, _ in re.findall(r"\((arena\d+)_\w+, (1)\)", found[2])]
+            inside = [("".join(f"[{k}]" for k in path), arenas[a], at, size) for path, a, at, size in results if a >= 0]
+            scratch = [(f" scratch {at}", arenas[arena], at, size) for arena, at, size in free]
+            for name, arena, begin, size in [*inside, *scratch]:
+                self.place(name, arena, begin, begin + size)
+            for name, *_ in [*inside, *scratch]:
+                self.alive.pop(name)
+            self.offered = inside
+        elif found := PLACED.match(line):
+            for path, arena, begin, size in self.offered:
+                self.alive[found[1] + path] = arena, begin, begin + size
+                self.cuts += 1
+        elif (found := UNPACKED.match(line)) or (found := TAKEN.match(line)):
             if found[2] in self.alive:
                 self.alive[found[1]] = self.alive.pop(found[2])
         elif found := FREED.match(line):
@@ -193,11 +220,11 @@ def check(codes: list[str]) -> None:
         assert text.cuts == sum(len(arena["names"]) for line in said for arena in json.loads(line)["arenas"])
 
 
-def run(model: Any, inputs: dict[str, Any], train: bool, **options: Any) -> None:
+def run(model: Any, inputs: dict[str, Any], train: bool, dynamic: bool = False, **options: Any) -> None:
     import torch
 
     with torch.set_grad_enabled(train):
-        result = torch.compile(model, backend=memplan.run.inductor.backend, dynamic=False, options=options)(**inputs)
+        result = torch.compile(model, backend=memplan.run.inductor.backend, dynamic=dynamic, options=options)(**inputs)
         if train:
             result[0].sum().backward()
 
@@ -256,6 +283,23 @@ def test_backward_counts_what_forward_leaves(codes: list[str]) -> None:
     assert copies
     assert [row["seen"] for row in left].count(True) == 2
     assert backward["figures"]["cpu"]["planned"] >= sum(row["bytes"] for row in left)
+
+
+@pytest.mark.filterwarnings("error:.*is left to torch")
+def test_forward_may_leave_numbers(codes: list[str]) -> None:
+    """A convolution of symbolic sizes saves them."""
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(4, 8, 3)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (self.conv(x).sigmoid().flatten(1).softmax(-1),)
+
+    run(Net(), {"x": torch.randn(4, 4, 8, 8)}, True, dynamic=True)
+    assert said(codes)["forward"]["left"]
 
 
 def test_the_figures_of_a_graph_in_which_nothing_is_placed(codes: list[str]) -> None:

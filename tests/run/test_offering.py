@@ -79,7 +79,7 @@ def test_no_kernel_gets_reserved_bytes() -> None:
 
 
 def test_without_the_allocator_results_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offering, "_library", lambda: None)
+    monkeypatch.setattr(offering, "cpu_if_built", lambda: None)
     found = runs(convolutions(), torch.randn(2, 3, 32, 32))
     assert {(run.copied, run.outside) for run in found} == {(3, None)}
 

@@ -13,7 +13,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
 from ..errors import SourceError, UnsupportedError
-from .wrapper import Block
+from .wrapper import Block, Call
 
 MEMORY = (wrapper.AllocateLine, wrapper.ReuseLine, wrapper.FreeIfNotReusedLine)
 _OWN_NOTHING = (ir.MultiOutputLayout, ir.NoneLayout, ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)
@@ -24,7 +24,8 @@ class Ledger:
 
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
     next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
-    ``allocated`` says by the position of a line which block it allocates. ``given`` are inputs that the graph lets go,
+    ``allocated`` says by the position of a line which block it allocates, and ``calls`` what the kernels that return
+    their results make. ``given`` are inputs that the graph lets go,
     from the beginning until then. A line that lets an input go is not about memory for torch: it takes effect after the
     kernels of its step. ``alive`` says which block a buffer lies in at the end. ``number`` makes a size an integer.
     """
@@ -33,11 +34,12 @@ class Ledger:
         self._number = number or number_of
         self.blocks: list[Block] = []
         self.allocated: dict[int, Block] = {}
+        self.calls: dict[int, Call] = {}
         self.given: list[Block] = []
         self.takeovers: list[tuple[str, str]] = []
         self.steps = 0
         self.alive: dict[str, Block] = {}
-        self._open: dict[str, int] = {}  # results of kernels that return several buffers: when they were made
+        self._open: dict[str, Call] = {}  # by the name of what the kernel returns
         self._ran = False  # whether kernels may have run since the step began
         about_memory = False
         for position, line in enumerate(lines):
@@ -54,22 +56,25 @@ class Ledger:
         if isinstance(line, (wrapper.EnterSubgraphLine, wrapper.ExitSubgraphLine)):
             raise UnsupportedError("torch.compile nests wrappers (control flow), which are not read here")
         if isinstance(line, wrapper.ExternKernelAllocLine):
-            self._called(line.node)
+            self._called(line.node, position)
         elif isinstance(line, wrapper.MultiOutputLine):
-            self._unpacked(V.graph.get_buffer(line.result_name), line.arg_name)
+            self._unpacked(line)
         elif isinstance(line, wrapper.FreeLine) and isinstance(line.node, ir.InputBuffer):
             self._let_go(line.node)
         elif isinstance(line, MEMORY) and line.node.get_name() not in V.graph.removed_buffers:
             self._memory(line, position)
 
-    def _called(self, node: Any) -> None:
-        self._open[node.get_name()] = self.steps
+    def _called(self, node: Any, position: int) -> None:
+        call = self._open[node.get_name()] = self.calls[position] = Call(self.steps, [])
         if _owns(node):
-            self._make(node, self.steps, "kernel")
+            call.results.append(((), self._make(node, self.steps, "kernel")))
 
-    def _unpacked(self, node: Any, result: str) -> None:
+    def _unpacked(self, line: Any) -> None:
+        node, call = V.graph.get_buffer(line.result_name), self._open.get(line.arg_name)
         if _owns(node):
-            self._make(node, self._open.get(result, self.steps), "kernel")
+            block = self._make(node, self.steps if call is None else call.step, "kernel")
+            if call is not None:
+                call.results.append((tuple(index for _, index in line.indices), block))
 
     def _memory(self, line: Any, position: int) -> None:
         if isinstance(line, wrapper.AllocateLine):

@@ -29,6 +29,17 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call of a kernel that allocates what it returns, in a step: each block of it, and where it is in the result.
+
+    A path is empty if the result is the buffer itself, and (2,) if it is the third of several.
+    """
+
+    step: int
+    results: list[tuple[tuple[int, ...], Block]]
+
+
+@dataclass(frozen=True)
 class Pool:
     """One allocation of torch's memory planner: bytes, the steps that it is held, and where its buffers lie in it."""
 

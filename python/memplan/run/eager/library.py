@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import MissingDependencyError, UnsupportedError
 from ...importers.tape import COLUMNS, Tape
 from .build import built
 
@@ -54,15 +56,22 @@ class Library:
         self._c.memplan_uninstall()
         self.busy = ""
 
+    def install(self) -> bool:
+        """Into torch's place, beside whatever else goes on, until `uninstall`; False if another allocator stays."""
+        return bool(self._c.memplan_install())
+
+    def uninstall(self) -> None:
+        self._c.memplan_uninstall()
+
     @contextmanager
     def installed(self) -> Iterator[bool]:
         """In torch's place, beside whatever else goes on; False if another allocator stays there."""
-        there = bool(self._c.memplan_install())
+        there = self.install()
         try:
             yield there
         finally:
             if there:
-                self._c.memplan_uninstall()
+                self.uninstall()
 
     def record(self, tell: Callable[[int], object] | None) -> None:
         self._c.memplan_record(self._callback(tell))
@@ -110,14 +119,6 @@ class Library:
         """How many arenas have memory."""
         return int(self._c.memplan_arenas())
 
-    def offering(self) -> tuple[Callable[[int], None], Callable[[int], int], Callable[[int], None]]:
-        """memplan_offer, memplan_number_of and memplan_offered, as csrc/cpu.cpp has them, with addresses as numbers."""
-        offer, number_of, offered = self._c.memplan_offer, self._c.memplan_number_of, self._c.memplan_offered
-        for function in (offer, offered):
-            function.argtypes, function.restype = [ctypes.c_void_p], None
-        number_of.argtypes, number_of.restype = [ctypes.c_int64], ctypes.c_int64
-        return offer, number_of, offered
-
     def watch(self) -> None:
         """Begin to look at what the process holds; not on GPUs."""
         self._c.memplan_watch()
@@ -135,10 +136,49 @@ def _pointer(column: _Column) -> Any:
     return column.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
 
 
+class CpuLibrary(Library):
+    """The allocator of the CPU, which also offers memory to single calls of kernels: see `csrc/offers.hpp`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._offer, self._offered, self._number_of = (
+            getattr(self._c, f"memplan_{name}") for name in ("offer", "offered", "number_of")
+        )
+        for function in (self._offer, self._offered):
+            function.argtypes, function.restype = [ctypes.c_void_p], None
+        self._number_of.argtypes, self._number_of.restype = [ctypes.c_int64], ctypes.c_int64
+
+    def offer(self, row: _Column) -> None:
+        """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it."""
+        self._offer(row.ctypes.data)
+
+    def number_of(self, address: int) -> int:
+        """Which allocation of the call gave an address last; -1 if none did."""
+        return int(self._number_of(address))
+
+    def offered(self) -> tuple[int, int, int]:
+        """End it: allocations of the call, how many of them still hold what was offered, and bytes from elsewhere."""
+        told = np.zeros(3, dtype=np.int64)
+        self._offered(told.ctypes.data)
+        asked, kept, elsewhere = told.tolist()
+        return asked, kept, elsewhere
+
+
 @cache
-def cpu() -> Library:
+def cpu() -> CpuLibrary:
     """The allocator of the CPU."""
-    return Library(built())
+    return CpuLibrary(built())
+
+
+@cache
+def cpu_if_built() -> CpuLibrary | None:
+    """The allocator of the CPU; None where it cannot be built, and on systems where kernels are not served."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return cpu()
+    except (MissingDependencyError, UnsupportedError, RuntimeError):
+        return None
 
 
 installed: dict[str, Library] = {}  # by other packages, for other devices

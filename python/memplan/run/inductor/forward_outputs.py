@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
+from torch._inductor import ir
 from torch._inductor.virtualized import V
 
 from ...inductor.lines import Ledger
@@ -75,7 +76,8 @@ def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
 
 def _home(value: Any, ledger: Ledger) -> str:
     """The name of the buffer in whose bytes an output lies."""
-    name = value.get_name() if hasattr(value, "get_name") else ""
+    has_bytes = hasattr(value, "get_name") and not isinstance(value, ir.ShapeAsConstantBuffer)  # that is a number
+    name = value.get_name() if has_bytes else ""
     while name and name not in ledger.alive:
         node = V.graph.name_to_buffer.get(name)
         shown = node.get_inputs_that_alias_output() if node is not None else ()

@@ -19,6 +19,7 @@ from ...errors import UnsupportedError
 from ...inductor.lines import MEMORY, Ledger
 from ...inductor.wrapper import Block
 from .arenas import Arena, arenas_on, held
+from .code import Code, served
 from .compiled import Loaded, columns
 from .forward_outputs import Step, given, left_by
 from .settings import Settings
@@ -36,17 +37,17 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     _check(codegen)
     lines = _without_removed(codegen)
     ledger = Ledger(lines, _hint)
-    nodes = {block.name: lines[at].node for at, block in ledger.allocated.items()}
-    families = _families([b for at, b in ledger.allocated.items() if _may_lie_in_arena(lines[at], b, settings)], nodes)
+    calls = served(lines, ledger.calls) if settings.serve else {}
+    position = {
+        block.name: at for at, block in ledger.allocated.items() if _may_lie_in_arena(lines[at], block, settings)
+    }
+    position |= {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
+    families = _families([block for block in ledger.blocks if block.name in position])
     default = _blocks_by_default(codegen, by_torch)
     before = given(ledger, step.left) if V.graph.is_backward else []
     blocks = [*(ledger.blocks if families else default), *before]
     arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
-    texts: dict[str, list[str]] = {}
-    for number, arena in enumerate(arenas):
-        of_arena = [nodes[block.name] for block in arena.blocks]
-        texts.update(zip(arena.plan.problem.names, _texts(codegen, f"arena{number}", arena, of_arena), strict=True))
-    cuts = {at: texts[block.name] for at, block in ledger.allocated.items() if block.name in texts}
+    cuts = Code(codegen, lines, position, calls, arenas).written()
     devices = {block.device: None for block in blocks}
     figures = {device: _figures(device, arenas, blocks, [*default, *before]) for device in devices}
     if name.startswith("forward"):
@@ -56,11 +57,11 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
     if families:
-        codegen.lines = [line for position, kept in enumerate(lines) for line in cuts.get(position, [kept])]
+        codegen.lines = [line for at, kept in enumerate(lines) for line in cuts.get(at, [kept])]
     return bool(families)
 
 
-def _families(blocks: list[Block], nodes: dict[str, Any]) -> dict[tuple[str, Any], dict[str, int]]:
+def _families(blocks: list[Block]) -> dict[tuple[str, Any], dict[str, int]]:
     """The blocks to be placed by device and scale: their names, and bytes to be multiplied with the scale.
 
     A size is an integer times an expression of symbolic sizes, or times 1. Blocks with the same expression grow alike:
@@ -69,7 +70,7 @@ def _families(blocks: list[Block], nodes: dict[str, Any]) -> dict[tuple[str, Any
     """
     families: dict[tuple[str, Any], dict[str, int]] = {}
     for block in blocks:
-        node = nodes[block.name]
+        node: Any = V.graph.get_buffer(block.name)
         elements = V.graph.sizevars.simplify(sympy.sympify(V.graph.get_allocation_storage_size(node)))
         number, scale = (elements * node.get_dtype().itemsize).primitive()
         if number.is_Integer and not free_unbacked_symbols(scale):
@@ -122,9 +123,12 @@ def _without_removed(codegen: Any) -> list[Any]:
 
 def _may_lie_in_arena(line: Any, block: Block, settings: Settings) -> bool:
     node = line.node
-    kind = "output" if block.escapes else "intermediate"
     plain = isinstance(node, ir.Buffer) and not line.comm_buffer and not node.get_is_pinned()
-    return plain and block.bytes > 0 and kind in settings.place and node.get_device().type in _DEVICES
+    return plain and block.bytes > 0 and _kind(block) in settings.place and node.get_device().type in _DEVICES
+
+
+def _kind(block: Block) -> str:
+    return "output" if block.escapes else "intermediate"
 
 
 def _blocks_by_default(codegen: Any, by_torch: Callable[[Any, bool], None]) -> list[Block]:
@@ -136,40 +140,3 @@ def _blocks_by_default(codegen: Any, by_torch: Callable[[Any, bool], None]) -> l
         return Ledger(codegen.lines, _hint).blocks
     finally:
         codegen.lines = lines
-
-
-# Code
-
-
-def _texts(codegen: Any, name: str, arena: Arena, nodes: list[Any]) -> list[list[str]]:
-    """The code in place of each allocation, in the order of the arena's blocks.
-
-    The arena is one tensor, of the dtype that most of its buffers have; for the other dtypes it has views. A buffer is
-    cut from the tensor of its dtype. When the last one is cut, the names of these tensors go: the buffers share the
-    storage, which is freed with the last of them.
-    """
-    dtypes = [node.get_dtype() for node in nodes]
-    of_dtype = {dtype: f"{name}_{str(dtype).removeprefix('torch.')}" for dtype in dict.fromkeys(dtypes)}
-    own = max(of_dtype, key=dtypes.count)
-    size = arena.unit // own.itemsize * arena.scale
-    begin = [codegen.make_allocation(of_dtype[own], nodes[0].get_device(), own, (size,), (1,))]
-    begin += [f"{of_dtype[dtype]} = {of_dtype[own]}.view({dtype})" for dtype in of_dtype if dtype != own]
-    texts = [
-        [_cut(codegen, node, of_dtype, int(at), arena)] for node, at in zip(nodes, arena.plan.offsets, strict=True)
-    ]
-    texts[0] = begin + texts[0]
-    texts[-1].append(f"del {', '.join(of_dtype.values())}")
-    return texts
-
-
-def _cut(codegen: Any, node: Any, of_dtype: dict[torch.dtype, str], offset: int, arena: Arena) -> str:
-    """The line that cuts a buffer from its arena; its bytes are inside, and begin where its dtype may."""
-    name, dtype = node.get_name(), node.get_dtype()
-    size, stride = node.get_size(), node.get_stride()
-    elements = 1 + sum((s - 1) * d for s, d in zip(size, stride, strict=True))
-    end = offset * arena.scale + elements * dtype.itemsize
-    if offset % dtype.itemsize or not V.graph.sizevars.statically_known_leq(end, arena.unit * arena.scale):
-        raise AssertionError(f"{name} would lie outside of its arena: {elements} of {dtype} at {offset}")
-    shape, strides = codegen.codegen_python_shape_tuple(tuple(size)), codegen.codegen_python_shape_tuple(tuple(stride))
-    begin = codegen.codegen_python_sizevar(offset // dtype.itemsize * arena.scale)
-    return f"{name} = reinterpret_tensor({of_dtype[dtype]}, {shape}, {strides}, {begin})"

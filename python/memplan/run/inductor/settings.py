@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...planning.registry import IN_PYTHON, check_planner, find
 from ...sizes import Budget, budget_of, in_bytes
 from ...text import nearest
 
-FORMAT = 3  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+FORMAT = 4  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
 _LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
 _STANDARD_ALIGNMENT = {"cuda": 512}
@@ -29,6 +29,7 @@ class Settings:
     place: tuple[str, ...] = ("intermediate",)  # what lies in arenas: "intermediate", "output"
     alignment: int | None = None  # bytes, a power of two; None for 512 on CUDA and 64 elsewhere
     split: bool = True  # whether a graph may have several arenas, one after another, where that holds less
+    serve: bool = True  # whether kernels of torch get memory of arenas for their results and scratch
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
     # bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without
     budget: int | Budget | None = None
@@ -64,8 +65,8 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": _split}
-    own |= {"order": check_order, "budget": _budget}
+    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": _flag("split")}
+    own |= {"serve": _flag("serve"), "order": check_order, "budget": _budget}
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
     for name, value in options.items():
@@ -106,7 +107,10 @@ def _budget(value: Any) -> int | Budget | None:
     return budget if budget.bytes is None else budget.bytes
 
 
-def _split(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"split must be True or False, got {value!r}")
-    return value
+def _flag(name: str) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
+        return value
+
+    return check

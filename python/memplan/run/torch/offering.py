@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import MissingDependencyError, UnsupportedError
+from ...errors import UnsupportedError
 from ...plans.usage import rectangles
+from ..eager.library import cpu_if_built
 from .kernels import Instruction
 from .memory import Memory
 
 if TYPE_CHECKING:
     from ...plans.record import PlanRecord
-    from ..eager.library import Library
+    from ..eager.library import CpuLibrary
 
 _ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
 _LEAST = 4096  # bytes of a free range that is worth offering
 _MOST = 64  # ranges of one call
-
-
-@cache
-def _library() -> Library | None:
-    """The allocator of the CPU; None where it cannot be built."""
-    from ..eager.library import cpu
-
-    try:
-        return cpu()
-    except (MissingDependencyError, UnsupportedError, RuntimeError):
-        return None
 
 
 class Offering:
@@ -48,8 +36,7 @@ class Offering:
     """
 
     def __init__(self, plan: PlanRecord, memory: Memory, has_scratch: bool) -> None:
-        on_cpu = memory.arena.device.type == "cpu" and sys.platform == "linux"
-        self._library = _library() if on_cpu else None
+        self._library = cpu_if_built() if memory.arena.device.type == "cpu" else None
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: npt.NDArray[np.int64] | None = None
         self.outside: int | None = None
@@ -72,7 +59,7 @@ class Offering:
         """A call that is offered memory."""
         if self._library is None or done.keeps:
             return done.run
-        return _Offered(self, step, done, *self._library.offering())
+        return _Offered(self, step, done, self._library)
 
     def name_of(self, step: int) -> str:
         """The op of a step."""
@@ -104,34 +91,23 @@ class Offering:
 class _Offered:
     """A call of a kernel. The first run says what it allocates: its results, and whether it needs scratch."""
 
-    def __init__(
-        self,
-        offering: Offering,
-        step: int,
-        done: Instruction,
-        offer: Callable[[int], None],
-        number_of: Callable[[int], int],
-        offered: Callable[[int], None],
-    ) -> None:
-        self._offering, self._step, self._run = offering, step, done.run
-        self._offer, self._number_of, self._offered = offer, number_of, offered
+    def __init__(self, offering: Offering, step: int, done: Instruction, library: CpuLibrary) -> None:
+        self._offering, self._step, self._run, self._library = offering, step, done.run, library
         places = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
         self._results = places if all(at % _ALIGNMENT == 0 for at, _, _ in places) else []
         self._learns = bool(self._results)
         self._asks = True
         self._scratch: list[tuple[int, int]] | None = None
-        self._told = np.zeros(3, dtype=np.int64)
         self._write()
 
     def __call__(self) -> Any:
         if not (self._asks and self._offering.active):
             return self._run()
-        self._offer(self._row.ctypes.data)
+        self._library.offer(self._row)
         try:
             result = self._run(self._see) if self._learns else self._run()
         finally:
-            self._offered(self._told.ctypes.data)
-            asked, kept, elsewhere = self._told.tolist()
+            asked, kept, elsewhere = self._library.offered()
         self._asks = asked > 0
         self._offering.outside = max(self._offering.outside or 0, elsewhere)
         if kept:
@@ -147,7 +123,7 @@ class _Offered:
         """Which allocations are the results, where something else of the same size came before them."""
         self._learns = False
         if len(addresses) == len(self._results):  # its fake kernel may give more
-            numbers = map(self._number_of, addresses)
+            numbers = map(self._library.number_of, addresses)
             self._results = [(at, size, number) for (at, size, _), number in zip(self._results, numbers, strict=True)]
             self._write()
 

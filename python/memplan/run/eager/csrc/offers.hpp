@@ -4,7 +4,8 @@
 //   begin(results, scratch)       on the thread that calls the kernel
 //   take(size)                    a result's place if its size is exactly that, and if the allocation has the number
 //                                 that the result is known to have; else the tightest free range of scratch that is
-//                                 large enough; else 0, which is counted: the memory comes from elsewhere
+//                                 large enough; else 0, which is counted: the memory comes from elsewhere. A result
+//                                 whose place is 0 comes from there too
 //   give(address)                 what was taken is free again
 //   end()
 //
@@ -56,12 +57,16 @@ class Offers {
     Call& call = calls_.back();
     const auto number = static_cast<std::int64_t>(call.made.size());
     Address found = 0;
-    for (const auto& [place, wanted] : call.results)
-      if (place.size == size && (wanted == kAnyNumber || wanted == number) && !call.taken.contains(place.begin)) {
-        found = place.begin;
-        break;
-      }
-    if (found == 0 && size >= kSmall) found = tightest(call, size);
+    const auto result = std::find_if(call.results.begin(), call.results.end(), [&](const Result& it) {
+      return it.place.size == size && (it.number == kAnyNumber || it.number == number) &&
+             !call.taken.contains(it.place.begin);
+    });
+    if (result != call.results.end()) {
+      found = result->place.begin;
+      if (found == 0) result->place.size = -1;  // it is made now
+    } else if (size >= kSmall) {
+      found = tightest(call, size);
+    }
     if (found != 0) call.taken[found] = size;
     call.made.push_back(found);
     return found;

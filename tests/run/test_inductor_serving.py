@@ -1,0 +1,234 @@
+"""Kernels of compiled code get memory from its arenas: results in their places, scratch in free bytes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if sys.platform != "linux":
+    pytest.skip("kernels are served on Linux only", allow_module_level=True)
+
+from torch._inductor.utils import run_and_get_code  # noqa: E402
+
+import memplan  # noqa: E402
+from memplan.run.inductor import code as code_of_arenas  # noqa: E402
+from memplan.run.inductor import serving  # noqa: E402
+from memplan.run.inductor.serving import OUTSIDE, Kernel  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+nn, functional = torch.nn, torch.nn.functional
+
+
+class Net(nn.Module):  # type: ignore[misc, name-defined]
+    """Convolutions, whose kernels return their results, and attention, whose kernel returns several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv2d(8, 8, 3, padding=1) for _ in range(3)])
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = x + layer(x).relu()
+        q = x.flatten(2)[:, None]
+        return functional.scaled_dot_product_attention(q, q, q).sin().sum(-1), x
+
+
+def net() -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    return Net(), torch.randn(2, 8, 32, 32)
+
+
+def compiled(module: Any, by: str = "memplan", **options: Any) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    run: Callable[..., Any] = torch.compile(module, backend=by, dynamic=False, options=options or None)
+    return run
+
+
+def gradients(module: Any, run: Callable[..., Any], x: Any) -> list[Any]:
+    module.zero_grad()
+    result, kept = run(x)
+    (result.square().sum() + kept.sum()).backward()
+    return [result.detach(), kept.detach(), *(parameter.grad.clone() for parameter in module.parameters())]
+
+
+def equal(one: list[Any], other: list[Any]) -> bool:
+    return len(one) == len(other) and all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Where results of kernels were made: "place", "outside" as they should, or "elsewhere"."""
+    seen: Counter[str] = Counter()
+    by_memplan = serving.Call._owned
+
+    def owned(call: Any, tensor: Any, arena: int, place: int) -> Any:
+        seen["outside" if arena == OUTSIDE else "place" if tensor.data_ptr() == place else "elsewhere"] += 1
+        return by_memplan(call, tensor, arena, place)
+
+    monkeypatch.setattr(serving.Call, "_owned", owned)
+    return seen
+
+
+def test_inference(made: Counter[str]) -> None:
+    module, x = net()
+    with torch.no_grad():
+        expected = compiled(module, "inductor")(x)
+        run = compiled(module, split=False)
+        results, (code,) = run_and_get_code(run, x)
+        made.clear()
+        again = run(x)
+        assert made["place"] > 1
+        assert made["elsewhere"] == 0
+        run(torch.zeros_like(x))
+        assert equal([*expected], [*results])
+        assert equal([*expected], [*again])  # what is kept lies in no arena
+    assert code.count(".offered(") == code.count(".placed(") == 4
+    found = memplan.compiled_plans()[-1]
+    assert found.load <= found.planned <= found.load + found.plan.peak
+
+
+def test_training(made: Counter[str]) -> None:
+    module, x = net()
+    expected = gradients(module, compiled(module, "inductor"), x)
+    run = compiled(module)
+    for _ in range(3):
+        made.clear()
+        assert equal(gradients(module, run, x), expected)
+    assert made["place"] > 0
+    assert made["elsewhere"] == 0
+    first, second = run(x), run(x + 1)  # two forwards before a backward
+    second[0].sum().backward()
+    assert torch.equal(first[0].detach(), expected[0])
+
+
+def test_sizes_may_change(made: Counter[str]) -> None:
+    module, _ = net()
+    torch._dynamo.reset()
+    run = torch.compile(module, backend="memplan", dynamic=True)
+    with torch.no_grad():
+        for rows in (3, 2, 6):
+            x = torch.randn(rows, 8, 16, 16)
+            assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(run(x), module(x), strict=True))
+    assert any(found.scale != "1" for found in memplan.compiled_plans())
+    assert made["place"] > 3
+
+
+def test_threads_and_a_planned_step() -> None:
+    module, x = net()
+    run = compiled(module)
+    with torch.no_grad():
+        batches = [torch.randn_like(x) for _ in range(3)]
+        expected = [[y.clone() for y in run(batch)] for batch in batches]
+        planned = memplan.run.planned(run, quiet=True)
+        assert all(equal([*planned(batches[0])], expected[0]) for _ in range(6))
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        with torch.no_grad():
+            for _ in range(30):
+                if not equal([*run(batches[number])], expected[number]):
+                    wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("way", ["option", "allocator"])
+def test_without_it(way: str, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x = net()
+    options = {"serve": False} if way == "option" else {}
+    if way == "allocator":
+        monkeypatch.setattr(code_of_arenas, "cpu_if_built", lambda: None)
+    with torch.no_grad():
+        expected = compiled(module, "inductor")(x)
+        results, (code,) = run_and_get_code(compiled(module, **options), x)
+    assert equal([*results], [*expected])
+    assert "_memplan_kernel" not in code
+    assert made["place"] == 0
+
+
+# One call
+
+SIZE = 8192  # floats of a result
+SCRATCH = [(0, 1 << 16, 1 << 18)]
+
+
+def arena() -> Any:
+    return torch.zeros(1 << 18)
+
+
+def test_a_result_in_its_place() -> None:
+    whole, kernel = arena(), Kernel("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    with kernel.offered((whole, 1)) as call:
+        result = torch.full((SIZE,), 2.0)
+        result = call.placed(result)
+    assert result.untyped_storage().data_ptr() == whole.data_ptr()
+    assert bool((whole[16 : 16 + SIZE] == 2).all())
+
+
+def test_what_comes_first_is_not_taken_for_the_result_twice() -> None:
+    whole, kernel = arena(), Kernel("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    places = []
+    for _ in range(2):
+        with kernel.offered((whole, 1)) as call:
+            first = torch.full((SIZE,), 1.0)
+            result = first + 1
+            places.append(result.data_ptr() - whole.data_ptr())
+            result = call.placed(result)
+            del first
+        assert bool((result == 2).all())
+    assert places == [1 << 16, 64]
+
+
+def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
+    whole, kernel = arena(), Kernel("outside", [((0,), OUTSIDE, 0, 4 * SIZE), ((1,), 0, 64, 4)], SCRATCH)
+    kept = []
+    for number in range(3):
+        with kernel.offered((whole, 1)) as call:
+            first = torch.full((SIZE,), 1.0)
+            pair = (first + number, torch.zeros(1))
+            del first
+            pair = call.placed(pair)
+        kept.append(pair[0])
+        whole.zero_()
+    assert [float(tensor.sum()) for tensor in kept] == [SIZE * 1.0, SIZE * 2.0, SIZE * 3.0]
+    inside = range(whole.data_ptr(), whole.data_ptr() + whole.nbytes)
+    assert not any(tensor.data_ptr() in inside for tensor in kept)
+
+
+def test_a_kernel_that_keeps_memory_is_refused() -> None:
+    whole, kernel, kept = arena(), Kernel("keeper", [((), 0, 64, 4 * SIZE)], SCRATCH), []
+
+    def keep() -> None:
+        with kernel.offered((whole, 1)) as call:
+            kept.append(torch.full((SIZE,), 1.0))
+            call.placed(kept[0])
+
+    with pytest.raises(memplan.UnsupportedError, match=r"keeper keeps memory past its call.*'serve': False"):
+        keep()
+    assert torch.ones(SIZE).data_ptr() != kept[0].data_ptr()
+
+
+def test_a_kernel_that_raises_leaves_torch_as_it_was() -> None:
+    whole, kernel = arena(), Kernel("failing", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    with pytest.raises(ZeroDivisionError), kernel.offered((whole, 1)):
+        raise ZeroDivisionError
+    assert torch.ones(SIZE).data_ptr() != whole.data_ptr() + 64
+
+
+def test_offsets_are_multiplied_with_sizes() -> None:
+    whole, kernel = arena(), Kernel("scaled", [((), 0, 64, 4)], [])
+    with kernel.offered((whole, SIZE)) as call:
+        result = torch.full((SIZE,), 2.0)
+        result = call.placed(result)
+    assert result.data_ptr() == whole.data_ptr() + 64 * SIZE
