@@ -50,6 +50,7 @@ def segment(address: int, *blocks: Dict, stream: int = 0, pool: tuple[int, int] 
         "device": device,
         "address": address,
         "total_size": at - address,
+        "allocated_size": sum(entry["size"] for entry in made if entry.get("state") == "active_allocated"),
         "stream": stream,
         "segment_type": "large",
         "segment_pool_id": pool,
