@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
 
-WAYS = ("checkpoint", "offload")
+WAYS = ("checkpoint", "offload", "fit")
 RNG_STATE = 5056  # bytes that a module keeps to draw the same numbers again
 
 
@@ -104,7 +104,8 @@ def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
     real = kept + peak(step_of(model, x))
     assert real <= budget
     if name == "transformer":
-        states = RNG_STATE * (len(found.modules) + 1) if way == "checkpoint" else 0
+        again = {"checkpoint": found.modules, "offload": ()}.get(way) or getattr(found, "recomputed", ())
+        states = RNG_STATE * (len(again) + 1) if way != "offload" else 0
         assert 0 <= found.after.total - real <= states
     found.remove()
     model.zero_grad()
@@ -168,13 +169,41 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     assert caught.value.lower_bound == memplan.estimate(model, args=(x,), train=True).kept + gradients
     assert caught.value.proven
     assert "gradients are 295.00 KiB (302,080 bytes), all held when" in str(caught.value)
-    assert str(caught.value).endswith("smaller batch: memplan.largest says which fits") == (way == "checkpoint")
+    assert str(caught.value).endswith("a smaller batch holds less: memplan.largest says which fits")
+    assert ("memplan.run.fit may find more" in str(caught.value)) == (way != "fit")
     with pytest.raises(memplan.InfeasibleError, match="no modules were found with which a step fits") as above:
         getattr(memplan.run, way)(model, caught.value.lower_bound + 1, args=(x,))
     assert not above.value.proven
     found = getattr(memplan.run, way)(model, least, args=(x,))
     assert found.after.total <= least
     found.remove()
+
+
+def test_each_module_takes_the_cheaper_way() -> None:
+    model, x = NETWORKS["transformer"]()
+    plain = trained(copy.deepcopy(model), x)
+
+    def chosen(transfer: float, **options: Any) -> Any:
+        return memplan.run.fit(model, "60%", args=(x,), loss=squares, transfer=transfer, **options)
+
+    with chosen(0) as cheap:
+        assert (cheap.recomputed, cheap.added_cost) == ((), 0)
+    with chosen(10, allow=["recompute"]) as again:
+        assert again.offloaded == ()
+    with chosen(10, allow=["offload"]) as moved:
+        assert moved.recomputed == ()
+    with chosen(10) as found:
+        assert found.recomputed
+        assert found.offloaded
+        assert found.added_cost < min(again.added_cost, moved.added_cost)
+        losses, state = trained(model, x)
+    assert all(map(torch.equal, losses, plain[0]))
+    assert all(torch.equal(state[key], value) for key, value in plain[1].items())
+    assert "compute again: " in str(found)
+    assert "keep tensors in host memory: " in str(found)
+    for allow, message in (([], "got 'none'"), (["swap"], "got 'swap'")):
+        with pytest.raises(ValueError, match=f"allow must hold one or more of recompute, offload, {message}"):
+            chosen(1, allow=allow)
 
 
 def test_states_of_the_optimizer_count() -> None:
@@ -260,9 +289,10 @@ def test_statistics_change_once_where_torch_compiles() -> None:
 def test_bad_models_and_folders_are_named(way: str) -> None:
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got a str"):
         getattr(memplan.run, way)("model.onnx", "1MiB")
-    if way == "offload":
+    if way != "checkpoint":
+        fit = getattr(memplan.run, way)
         with pytest.raises(FileNotFoundError, match="folder must be a folder that exists, got '/nowhere/to/be'"):
-            memplan.run.offload(torch.nn.Linear(2, 2), "1MiB", args=(torch.ones(2, 2),), folder="/nowhere/to/be")
+            fit(torch.nn.Linear(2, 2), "1MiB", args=(torch.ones(2, 2),), folder="/nowhere/to/be")
 
 
 def test_offloaded_bytes_are_moved_once_and_make_room() -> None:
@@ -278,9 +308,9 @@ def test_offloaded_bytes_are_moved_once_and_make_room() -> None:
 
 
 def test_a_saved_view_and_a_written_storage_come_back_as_they_were() -> None:
-    from memplan.run.eager.offloading import _Handle, _Store
+    from memplan.run.eager.offloading import Store, _Handle
 
-    store, base = _Store(None), torch.arange(4096.0)
+    store, base = Store(None), torch.arange(4096.0)
     view = base.view(64, 64).t()[3:9, ::2]
     handles = [_Handle(view, store.out(view)), _Handle(base, store.out(base))]
     expected = view.clone()

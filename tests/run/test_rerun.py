@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 import memplan  # noqa: E402
 from memplan.run.eager.checkpointing import _Again  # noqa: E402
 from memplan.run.eager.fitted_modules import replaced_forward  # noqa: E402
-from memplan.run.eager.offloading import _Outside, _Store  # noqa: E402
+from memplan.run.eager.offloading import Store, _Outside  # noqa: E402
 
 F = torch.nn.functional
 
@@ -299,7 +299,7 @@ def test_nested_modules_that_both_run_again() -> None:
 def test_offload_sees_weights_that_were_written_to(write: bool) -> None:
     model = chain(mix, mix)
     plain = gradients(copy.deepcopy(model), X)
-    replaced_forward(model, ["0"], partial(_Outside, store=_Store(None))).__enter__()
+    replaced_forward(model, ["0"], partial(_Outside, store=Store(None))).__enter__()
     loss = model(X.requires_grad_()).square().sum()
     if not write:
         loss.backward()

@@ -13,6 +13,7 @@ from typing import Any
 from .. import _core
 from ..errors import SourceError
 from ..importers import Captured
+from ..options.checks import number
 from ..text import offer, one_of
 from .profile import profiled, seconds_to_move
 
@@ -29,10 +30,10 @@ def check_costs(cost: Any, transfer: Any, overlap: Any, moved: bool) -> None:
     if not moved and (transfer is not None or overlap):
         raise ValueError("transfer and overlap need 'offload' among what allow holds")
     if transfer is not None:
-        _number(transfer, "transfer", math.inf)
+        number(transfer, "transfer", math.inf)
     elif moved and isinstance(cost, Mapping):
         raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
-    _number(overlap, "overlap", 1)
+    number(overlap, "overlap", 1)
 
 
 def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]:
@@ -54,22 +55,14 @@ def op_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured
 
 def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, overlap: float) -> float:
     """The cost of a byte that is moved out of the arena, or fetched: what of it does not hide."""
-    share = 1 - _number(overlap, "overlap", 1)
+    share = 1 - number(overlap, "overlap", 1)
     if transfer is not None:
-        return _number(transfer, "transfer", math.inf) * share
+        return number(transfer, "transfer", math.inf) * share
     if cost == "profile":
         return seconds_to_move() * share
     if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)):
         raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
     return _MOVE * share
-
-
-def _number(value: float, name: str, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not 0 <= value <= most or value == math.inf:
-        raise ValueError(f"{name} must be {'finite and >= 0' if most == math.inf else 'in [0, 1]'}, got {value!r}")
-    return float(value)
 
 
 def _named(graph: _core.Graph, cost: Mapping[str, float]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -75,6 +76,15 @@ def integer(value: Any, name: str, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ValueError(f"{name} must be >= {least} and at most {most}, got {value}")
     return int(value)
+
+
+def number(value: float, name: str, most: float) -> float:
+    """A number from 0 to `most`, which is 1 or infinity."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 <= value <= most or value == math.inf:
+        raise ValueError(f"{name} must be {'finite and >= 0' if most == math.inf else 'in [0, 1]'}, got {value!r}")
+    return float(value)
 
 
 def seconds(value: Any, name: str) -> float | None:

@@ -9,6 +9,7 @@ import torch
 from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
+from .choosing import Way
 from .fitted_modules import FittedModules, Step, Wrapped, fit_modules, replaced_forward
 from .rerunning import Rerun
 
@@ -55,9 +56,14 @@ def checkpoint(
         As `memplan.estimate`.
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
+    ways = [again(model, device)]
+    return Checkpoints(fit_modules(step, budget, ways), ways)
+
+
+def again(model: torch.nn.Module, device: str) -> Way:
+    """Modules compute again what they keep."""
     state = torch.get_rng_state().nbytes if device == "cpu" else 0  # kept by torch, to draw again
-    found = fit_modules(step, budget, lambda names: _wrapped(model, names), again=True, refused=_refused, beside=state)
-    return Checkpoints(found, _wrapped(model, found.modules))
+    return Way(True, lambda names: replaced_forward(model, names, _Again), _refused, state)
 
 
 class Checkpoints(FittedModules):
@@ -73,12 +79,7 @@ class Checkpoints(FittedModules):
         A step without and with it.
     """
 
-    _what = "compute again"
-
-
-def _wrapped(model: torch.nn.Module, names: Sequence[str]) -> replaced_forward:
-    """Meanwhile, these modules compute again."""
-    return replaced_forward(model, names, _Again)
+    _what = ("compute again",)
 
 
 class _Again(Wrapped):

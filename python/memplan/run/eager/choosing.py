@@ -7,8 +7,10 @@ peak comes on top. What the model says is checked by a step without data in whic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,37 +21,51 @@ _Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Way:
+    """How modules give up what they keep.
+
+    ``again``: it is computed again; else it is moved out. ``applied`` is a context in which the modules of these names
+    do so. ``refused`` says of a step which may not. ``beside`` are bytes that each call keeps until its backward pass,
+    and that a step without data does not see. ``transfer`` is the cost of moving a byte out, and again to fetch it.
+    """
+
+    again: bool
+    applied: Callable[[Sequence[str]], AbstractContextManager[Any]]
+    refused: Callable[[DryRun], Collection[str]] = lambda _: ()
+    beside: int = 0
+    transfer: float = 1.0
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A module: what it costs to give up what it keeps, and the bytes that this adds at each op; most are negative."""
 
     module: str
     cost: float
     change: _Ints
+    way: Way
 
 
-def candidates_of(found: DryRun, again: bool, refused: Collection[str], beside: int = 0) -> list[Candidate]:
+def candidates_of(found: DryRun, way: Way) -> list[Candidate]:
     """Modules worth a thought: those that keep bytes of their own which no other module keeps.
 
     Parameters
     ----------
     found
         A step that was watched.
-    again
-        Whether what is given up is computed again; else it is moved out, and costs its bytes twice.
-    refused
-        Names of modules that must not.
-    beside
-        Bytes that a call keeps until it is computed again, and that the step does not show.
+    way
+        How they give it up.
     """
     calls: dict[str, list[int]] = {}
+    refused = way.refused(found)
     for number, call in enumerate(found.calls):
         if call.last > call.first and call.module and call.module not in refused:
             calls.setdefault(call.module, []).append(number)
-    made = [_candidate(found, module, numbers, again, beside) for module, numbers in calls.items()]
+    made = [_candidate(found, module, numbers, way) for module, numbers in calls.items()]
     return [candidate for candidate in made if candidate is not None]
 
 
-def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool, beside: int) -> Candidate | None:
+def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> Candidate | None:
     change, cost = np.zeros(len(found.ops) + 1, np.int64), 0.0
     kept = False
     for number in numbers:
@@ -57,7 +73,7 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool, 
         inside = [save for save in found.saves if call.first <= save.op <= call.last and save.read >= 0]
         outside = {save.storage for save in found.saves if not call.first <= save.op <= call.last}
         own = {save.storage for save in inside} - outside
-        if again:
+        if way.again:
             own = {s for s in own if found.first[s] >= call.first and s not in call.returned}
         if not own:
             continue
@@ -65,20 +81,20 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], again: bool, 
         back = min(save.read for save in inside)
         for storage in own:
             begin, end = call.last, back
-            if not again:
+            if not way.again:
                 begin = max(begin, found.first[storage] + 1)
                 end = min(save.read for save in inside if save.storage == storage)
-                cost += 2.0 * found.size[storage]
+                cost += 2.0 * way.transfer * found.size[storage]
             if end > begin:
                 change[begin] -= found.size[storage]
                 change[end] += found.size[storage]
-        if again:
-            change[call.first] += beside
-            change[back + 1] -= beside
+        if way.again:
+            change[call.first] += way.beside
+            change[back + 1] -= way.beside
             cost += sum(found.cost[call.first : call.last])
             change[back] += _own_peak(found, call.first, call.last, own)
             change[back + 1] -= _own_peak(found, call.first, call.last, own)
-    return Candidate(module, cost, np.cumsum(change)[:-1]) if kept else None
+    return Candidate(module, cost, np.cumsum(change)[:-1], way) if kept else None
 
 
 def _own_peak(found: DryRun, first: int, last: int, own: Collection[int]) -> int:
@@ -91,10 +107,11 @@ def _own_peak(found: DryRun, first: int, last: int, own: Collection[int]) -> int
     return max(0, int(np.cumsum(alive).max()) - int(size[list(own)].sum()))
 
 
-def choose(need: _Ints, candidates: list[Candidate], budget: int) -> list[Candidate] | None:
+def choose(need: _Ints, candidates: list[Candidate], budget: int, priced: bool = True) -> list[Candidate] | None:
     """Modules, none within another, that bring the need within the budget at little cost; None if none are found.
 
-    Greedy: the most bytes above the budget for the cost. Then each that is not needed is left out, the dearest first.
+    Greedy: the most bytes above the budget for the cost, or at any cost if not ``priced``. Then each that is not needed
+    is left out, the dearest first.
     """
     chosen: list[Candidate] = []
     now = need
@@ -103,15 +120,15 @@ def choose(need: _Ints, candidates: list[Candidate], budget: int) -> list[Candid
         for candidate in candidates:
             if any(c is candidate or _within(candidate.module, c.module) for c in chosen):
                 continue
-            replaced = [c for c in chosen if _within(c.module, candidate.module)]
+            replaced = [c for c in chosen if c.module == candidate.module or _within(c.module, candidate.module)]
             then = now + candidate.change - sum((c.change for c in replaced), np.zeros_like(now))
             won = float(np.minimum(now[over], need.max()).sum() - np.maximum(then[over], budget).sum())
-            cost = candidate.cost - sum(c.cost for c in replaced)
+            cost = candidate.cost - sum(c.cost for c in replaced) if priced else 0.0
             if won > 0 and won / max(cost, 1.0) > worth and _peak_over(then, budget) < _peak_over(now, budget):
                 best, worth = candidate, won / max(cost, 1.0)
         if best is None:
             return None
-        chosen = [c for c in chosen if not _within(c.module, best.module)] + [best]
+        chosen = [c for c in chosen if c.module != best.module and not _within(c.module, best.module)] + [best]
         now = need + sum((c.change for c in chosen), np.zeros_like(need))
     for candidate in sorted(chosen, key=lambda c: -c.cost):
         if (now - candidate.change).max() <= budget:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from weakref import ref
@@ -20,11 +20,10 @@ from ...importers.torch.dry_run import DryRun
 from ...importers.torch.fake import describe
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
-from .choosing import Candidate, candidates_of, choose
+from .choosing import Candidate, Way, candidates_of, choose
 from .reads import ChangedError
 
 _TRIALS = 8  # sets of modules that are tried
-_Applied = Callable[[Sequence[str]], AbstractContextManager[Any]]
 _This = TypeVar("_This", bound="FittedModules")
 
 
@@ -32,7 +31,7 @@ _This = TypeVar("_This", bound="FittedModules")
 class Chosen:
     """What was chosen."""
 
-    modules: tuple[str, ...]  # names of modules, in the order of forward
+    modules: tuple[tuple[str, ...], ...]  # by the way: names of modules, in the order of forward
     # what they add, as a share of the cost of a step: floating-point operations, and bytes that ops touch
     added_cost: float
     before: Estimate  # A step without and with it
@@ -42,18 +41,17 @@ class Chosen:
 class FittedModules:
     """Modules that are changed, so that a step holds less, until `remove` is called or a ``with`` ends."""
 
-    _what = ""  # they do
+    _what: tuple[str, ...] = ()  # they do, by the way
 
-    def __init__(self, found: Chosen, changed: AbstractContextManager[Any]) -> None:
-        self.modules, self.added_cost = found.modules, found.added_cost
+    def __init__(self, found: Chosen, ways: Sequence[Way]) -> None:
+        self._chosen, self.added_cost = found.modules, found.added_cost
+        self.modules = tuple(name for names in found.modules for name in names)
         self.before, self.after = found.before, found.after
-        self._changed = changed
-        self._changed.__enter__()
+        self._changed = applied(ways, found.modules)
 
     def remove(self) -> None:
         """Let the modules be as they were. A second call does nothing."""
-        self._changed.__exit__(None, None, None)
-        self._changed = nullcontext()
+        self._changed.close()
 
     def __enter__(self: _This) -> _This:
         return self
@@ -66,12 +64,15 @@ class FittedModules:
         if not self.modules:
             return f"a step fits as it is: {before}"
         held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
-        return "\n".join([held, f"{self._what}: {', '.join(self.modules)}"])
+        chosen = zip(self._what, self._chosen, strict=True)
+        return "\n".join([held, *(f"{what}: {', '.join(names)}" for what, names in chosen if names)])
 
     def __repr__(self) -> str:
         sizes = f"{format_bytes(self.before.total)} before, {format_bytes(self.after.total)} now"
-        what = f"{self.modules} {self._what}, cost +{self.added_cost:.1%}" if self.modules else "nothing is changed"
-        return f"<memplan.run.{type(self).__name__}: {sizes}, {what}>"
+        chosen = zip(self._what, self._chosen, strict=True)
+        what = ", ".join(f"{names} {what}" for what, names in chosen if names) or "nothing is changed"
+        cost = f", cost +{self.added_cost:.1%}" if self.modules else ""
+        return f"<memplan.run.{type(self).__name__}: {sizes}, {what}{cost}>"
 
 
 class Wrapped:
@@ -160,95 +161,119 @@ class Step:
         return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
 
-def fit_modules(
-    step: Step,
-    budget: int | str,
-    applied: _Applied,
-    *,
-    again: bool,
-    refused: Callable[[DryRun], Collection[str]],
-    beside: int = 0,
-) -> Chosen:
+def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
+    """Until it is closed, these modules give up what they keep."""
+    with ExitStack() as stack:
+        for way, names in zip(ways, modules, strict=True):
+            stack.enter_context(way.applied(names))
+        return stack.pop_all()
+
+
+def fit_modules(step: Step, budget: int | str, ways: Sequence[Way]) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
-    `applied` is a context in which modules with these names do so; `again` says whether they compute again, or move
-    out. Modules of the names `refused` may not. `beside` are bytes that each call of a chosen module keeps until its
-    backward pass, and that a step without data does not see. InfeasibleError if no such modules were found.
+    All ways together are tried, and each alone: the choice is greedy. InfeasibleError if no such modules were found.
     """
     asked = budget_of(budget, "budget", or_least=True)
     found = step.run(watch=True)
     before = of_run(found, step.device)
-    limit = 0 if asked.least else asked.of(lambda: before.total)
-    if before.total <= limit:
-        return Chosen((), 0.0, before, before)
-    load = step_load(found, step.device)
-    need = load + (before.total - int(load.max()))  # what else is held at all times, such as rounding of what is kept
-    candidates = candidates_of(found, again, refused(found), beside)
+    limit = None if asked.least else asked.of(lambda: before.total)
+    nothing = Chosen(((),) * len(ways), 0.0, before, before)
+    if limit is not None and before.total <= limit:
+        return nothing
+    search = _Search(step, found, before, ways)
+    each = [candidates_of(found, way) for way in ways]
+    together = [candidate for candidates in each for candidate in candidates]
+    tried = [search.best(candidates, limit) for candidates in (together, *(each if len(ways) > 1 else ()))]
+    least = min(tried, key=lambda one: (one.after.total, one.added_cost))
+    if limit is None:
+        return least if least.after.total < before.total else nothing
+    within = [one for one in tried if one.after.total <= limit]
+    if within:
+        return min(within, key=lambda one: one.added_cost)
+    gradients = sum(found.size[place] for place in found.gradient)
+    raise _infeasible(limit, least.after, before.kept + gradients, ways)
 
-    def tried(chosen: list[Candidate]) -> Estimate:
-        names = _in_order(found, chosen)
-        with applied(names):
-            after = of_run(step.run(), step.device)
-        calls = sum(call.module in names for call in found.calls)
-        return replace(after, activations=after.activations + beside * (calls + 1))  # one more while one runs again
 
-    def within_limit(candidates: list[Candidate]) -> Chosen:
+class _Search:
+    """Looks for modules with which a step holds little, and tries what it finds."""
+
+    def __init__(self, step: Step, found: DryRun, before: Estimate, ways: Sequence[Way]) -> None:
+        self._step, self._found, self._before, self._ways = step, found, before, ways
+        load = step_load(found, step.device)
+        # What else is held at all times, such as rounding of what is kept, is added.
+        self._need = load + (before.total - int(load.max()))
+        self._refused: set[tuple[Way, str]] = set()
+
+    def best(self, candidates: list[Candidate], limit: int | None) -> Chosen:
         """Those with which a step is within the limit, or with which it holds as little as is found."""
-        target, best = limit, before
-        for _ in range(0 if asked.least else _TRIALS):
-            chosen = choose(need, candidates, target)
-            if chosen is None:
+        while True:
+            try:
+                return self._best([c for c in candidates if (c.way, c.module) not in self._refused], limit)
+            except SourceError as error:
+                cause = error.__cause__
+                changed = cause.module if isinstance(cause, ChangedError) else None
+                refused = {(c.way, c.module) for c in candidates if c.way.again and c.module == changed}
+                if refused <= self._refused:
+                    raise
+                self._refused |= refused  # what it reads is written to before it runs again
+
+    def _best(self, candidates: list[Candidate], limit: int | None) -> Chosen:
+        tried, target = list[Chosen](), limit or 0
+        for _ in range(0 if limit is None else _TRIALS):
+            chosen = choose(self._need, candidates, target)
+            if limit is None or chosen is None:
                 break
-            after = tried(chosen)
-            if after.total <= limit:
-                return _made(found, chosen, before, after)
-            best = min(best, after, key=lambda estimate: estimate.total)
-            thought = need + sum((candidate.change for candidate in chosen), np.zeros_like(need))
-            target = min(target, int(thought.max())) - max(after.total - limit, limit // 1000)
-        least = _least(need, before.kept, candidates)
-        after = tried(least)
-        if after.total <= limit or (asked.least and after.total < before.total):
-            return _made(found, least, before, after)
-        if asked.least:
-            return Chosen((), 0.0, before, before)
-        gradients = sum(found.size[place] for place in found.gradient)
-        raise _infeasible(limit, min(best, after, key=lambda estimate: estimate.total), before.kept + gradients, again)
+            tried.append(self._tried(chosen))
+            above = tried[-1].after.total - limit
+            if above <= 0:
+                return tried[-1]
+            thought = self._need + sum((c.change for c in chosen), np.zeros_like(self._need))
+            target = min(target, int(thought.max())) - max(above, limit // 1000)
+        for priced in (True, False):
+            tried.append(self._tried(_least(self._need, self._before.kept, candidates, priced)))
+            if limit is not None and tried[-1].after.total <= limit:
+                break
+        return min(tried, key=lambda one: one.after.total)
 
-    while True:
-        try:
-            return within_limit(candidates)
-        except SourceError as error:
-            cause = error.__cause__
-            left = [c for c in candidates if not isinstance(cause, ChangedError) or c.module != cause.module]
-            if len(left) == len(candidates):
-                raise
-            candidates = left  # what it reads is written to before it runs again: it cannot be chosen
-
-
-def _made(found: DryRun, chosen: list[Candidate], before: Estimate, after: Estimate) -> Chosen:
-    cost = sum(candidate.cost for candidate in chosen)
-    return Chosen(_in_order(found, chosen), cost / max(sum(found.cost), 1.0), before, after)
+    def _tried(self, chosen: list[Candidate]) -> Chosen:
+        """A step without data in which they give up what they keep."""
+        modules = _by_way(self._found, chosen, self._ways)
+        with applied(self._ways, modules):
+            after = of_run(self._step.run(), self._step.device)
+        kept = after.activations
+        for way, names in zip(self._ways, modules, strict=True):
+            calls = sum(call.module in names for call in self._found.calls)
+            kept += way.beside * (calls + 1)  # one more while one runs again
+        cost = sum(candidate.cost for candidate in chosen)
+        share = cost / max(sum(self._found.cost), 1.0)
+        return Chosen(modules, share, self._before, replace(after, activations=kept))
 
 
-def _in_order(found: DryRun, chosen: Sequence[Candidate]) -> tuple[str, ...]:
-    names = {candidate.module for candidate in chosen}
-    return tuple(dict.fromkeys(call.module for call in found.calls if call.module in names))
+def _by_way(found: DryRun, chosen: Sequence[Candidate], ways: Sequence[Way]) -> tuple[tuple[str, ...], ...]:
+    """The names of the modules by their ways, in the order of forward."""
+
+    def of(way: Way) -> tuple[str, ...]:
+        names = {candidate.module for candidate in chosen if candidate.way is way}
+        return tuple(dict.fromkeys(call.module for call in found.calls if call.module in names))
+
+    return tuple(map(of, ways))
 
 
-def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate]) -> list[Candidate]:
+def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate], priced: bool) -> list[Candidate]:
     """Modules with which the model of the step needs the least that is found, to a percent."""
     high, least = int(need.max()), list[Candidate]()
     while high - low > high // 100:
         middle = (low + high) // 2
-        chosen = choose(need, candidates, middle)
+        chosen = choose(need, candidates, middle, priced)
         low, high, least = (low, middle, chosen) if chosen is not None else (middle, high, least)
     return least
 
 
-def _infeasible(limit: int, best: Estimate, end: int, again: bool) -> InfeasibleError:
+def _infeasible(limit: int, best: Estimate, end: int, ways: Sequence[Way]) -> InfeasibleError:
     """The error, with the least that was found, and what it holds at its worst moment; `end` is held after backward."""
-    other = "memplan.run.offload may hold less, and so does " if again else ""
-    advice = f"; {other}a smaller batch{'' if again else ' holds less'}: memplan.largest says which fits"
+    other = "memplan.run.fit may find more, and " if len(ways) == 1 else ""
+    advice = f"; {other}a smaller batch holds less: memplan.largest says which fits"
     held = ", ".join(f"{format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
     worst = f"its worst moment is in the {best.phase} pass, at {best.at}: {held}"
     if end > limit:

@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
-from ...importers.torch.dry_run import DryRun
+from .choosing import Way
 from .fitted_modules import Chosen, FittedModules, Step, Wrapped, fit_modules, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
@@ -70,9 +70,14 @@ def offload(
         As `memplan.estimate`.
     """
     step = Step(model, args, kwargs, optimizer, autocast, loss, device)
-    store = _Store(folder)
-    found = fit_modules(step, budget, lambda names: _wrapped(model, names, store), again=False, refused=_none_refused)
-    return Offload(model, found, store)
+    store = Store(folder)
+    ways = [outside(model, store)]
+    return Offload(fit_modules(step, budget, ways), ways, store)
+
+
+def outside(model: torch.nn.Module, store: Store, transfer: float = 1.0) -> Way:
+    """Modules keep tensors in host memory."""
+    return Way(False, lambda names: replaced_forward(model, names, partial(_Outside, store=store)), transfer=transfer)
 
 
 class Offload(FittedModules):
@@ -88,10 +93,10 @@ class Offload(FittedModules):
         A step without and with it.
     """
 
-    _what = "keep tensors in host memory"
+    _what = ("keep tensors in host memory",)
 
-    def __init__(self, model: torch.nn.Module, found: Chosen, store: _Store) -> None:
-        super().__init__(found, _wrapped(model, found.modules, store))
+    def __init__(self, found: Chosen, ways: Sequence[Way], store: Store) -> None:
+        super().__init__(found, ways)
         self._store = store
 
     @property
@@ -100,20 +105,11 @@ class Offload(FittedModules):
         return self._store.moved
 
 
-def _wrapped(model: torch.nn.Module, names: Sequence[str], store: _Store) -> replaced_forward:
-    """Meanwhile, these modules do so."""
-    return replaced_forward(model, names, partial(_Outside, store=store))
-
-
-def _none_refused(_: DryRun) -> Collection[str]:
-    return ()
-
-
 class _Outside(Wrapped):
     """The forward of a module, whose saved tensors lie elsewhere."""
 
     def __init__(
-        self, name: str, module: torch.nn.Module, forward: Callable[..., Any], model: torch.nn.Module, store: _Store
+        self, name: str, module: torch.nn.Module, forward: Callable[..., Any], model: torch.nn.Module, store: Store
     ) -> None:
         super().__init__(name, module, forward, model)
         self._store = store
@@ -187,7 +183,7 @@ class _Bytes:
             return storage
 
 
-class _Store:
+class Store:
     """Where bytes go: pinned memory for those of a GPU, else a file. What autograd drops makes room in the file."""
 
     def __init__(self, folder: str | None) -> None:
@@ -201,9 +197,9 @@ class _Store:
         self._out: weakref.WeakValueDictionary[int, _Bytes] = weakref.WeakValueDictionary()
         self._lock = threading.RLock()  # bytes may be dropped while others are moved
 
-    def __reduce__(self) -> tuple[type[_Store], tuple[str | None]]:
+    def __reduce__(self) -> tuple[type[Store], tuple[str | None]]:
         """A copy of a model, or one from a file, has a file of its own for its tensors."""
-        return _Store, (self._folder,)
+        return Store, (self._folder,)
 
     def out(self, tensor: Tensor) -> _Bytes:
         """The bytes of the storage of a tensor elsewhere; once, as long as nobody writes to it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import inspect
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ... import _core
+from ...options.checks import switch
 from ...planning.orders import check_order
 from ...planning.registry import IN_PYTHON, check_planner, find
 from ...sizes import Budget, budget_of, in_bytes
@@ -65,8 +66,8 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": _flag("split")}
-    own |= {"serve": _flag("serve"), "order": check_order, "budget": _budget}
+    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": switch("split")}
+    own |= {"serve": switch("serve"), "order": check_order, "budget": _budget}
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
     for name, value in options.items():
@@ -105,12 +106,3 @@ def _budget(value: Any) -> int | Budget | None:
         return None
     budget = budget_of(value, "budget")
     return budget if budget.bytes is None else budget.bytes
-
-
-def _flag(name: str) -> Callable[[Any], bool]:
-    def check(value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be True or False, got {value!r}")
-        return value
-
-    return check
