@@ -211,7 +211,7 @@ def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
     small, large = (settings_of({"budget": size}, {}, set())[0] for size in ("1MiB", "2MiB"))
     assert small.budget == 2**20
     assert small.key != large.key
-    assert WithinBudget(1).uuid() != WithinBudget(2).uuid()
+    assert len({WithinBudget(*given).uuid() for given in ((1, 0), (2, 0), (1, 2), (2, 1))}) == 4
     with pytest.raises(ValueError, match="budget"):
         settings_of({"budget": "much"}, {}, set())
 
@@ -223,7 +223,7 @@ def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPat
     asked: list[int] = []
 
     def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
-        target = patches["custom_partitioner_fn"]._budget
+        target = patches["custom_partitioner_fn"]._budget if patches else 9400
         if target < 3000:
             raise memplan.InfeasibleError("less is not to be had", peak=3000)
         asked.append(target)
@@ -235,11 +235,43 @@ def test_less_is_asked_for_where_kernels_hold_more(monkeypatch: pytest.MonkeyPat
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     before = times_loaded()
     assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
-    assert asked == [4000, 3400]
+    assert asked == [9400, 4000, 3400]  # at first as it is
     assert len(loaded_since(before)) == 2
     with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds 3,650"):
         compiling._within(graph, (), settings_of({}, {}, set())[0], {}, 3200)
     assert len(loaded_since(before)) == 2
+
+
+def test_what_inductor_fuses_is_not_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual graphs hold 158 bytes when fused, and 395 before: a budget of 158 is enough, and half of it is half."""
+    from memplan.run.inductor import compiling
+
+    asked: list[tuple[int, int]] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        by = patches.get("custom_partitioner_fn")
+        asked.append((by._budget, by._usual) if by else (0, 0))
+        loaded(Loaded("forward", {"cpu": {"planned": by._budget if by else 158}}, []).to_text())
+        return "found"
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    for budget, expected in ((158, [(0, 0)]), (79, [(0, 0), (79, 158)])):
+        asked.clear()
+        assert compiling._within(graph, (), settings_of({}, {}, set())[0], {}, budget) == "found"
+        assert asked == expected
+    wanted: list[int] = []
+
+    class Known:
+        def by_torch(self) -> Any:
+            return Partition((None, None), 395, 0.0)  # type: ignore[arg-type]
+
+        def within(self, capacity: int) -> Any:
+            wanted.append(capacity)
+            return Partition((None, None), capacity, 1.0)  # type: ignore[arg-type]
+
+    assert within(Known(), 79, 158).peak == 395 // 2 == wanted[0]
+    assert within(Known(), 79).peak == 79
 
 
 def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,20 +50,24 @@ class Partition:
 
 
 class WithinBudget(CustomPartitionerFn):
-    """A partitioner for Inductor."""
+    """A partitioner for Inductor.
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
+    Tensors are counted before Inductor fuses kernels. ``usual`` is what the usual graphs hold as Inductor fuses them:
+    the budget is larger before that, by the same factor. 0: that is not known.
+    """
+
+    def __init__(self, budget: int, usual: int = 0) -> None:
+        self._budget, self._usual = budget, usual
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
-        found = within(Cuts(gm, joint_inputs, kwargs), self._budget)
+        found = within(Cuts(gm, joint_inputs, kwargs), self._budget, self._usual)
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
         return found.graphs
 
     def uuid(self) -> Any:
         """What compiled code depends on."""
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
-        return get_hash_for_files(tuple(files), str(self._budget))
+        return get_hash_for_files(tuple(files), f"{self._budget} of {self._usual}")
 
 
 class Cuts:
@@ -94,12 +98,14 @@ class Cuts:
         return Partition(graphs, held(*graphs, self._kwargs["num_fwd_outputs"]), _repeated(*graphs))
 
 
-def within(cuts: Any, budget: int) -> Partition:
-    """The cheapest partition found whose peak is within a budget.
+def within(cuts: Any, budget: int, fused: int = 0) -> Partition:
+    """The cheapest partition found whose peak is within a budget, where the usual one holds ``fused`` bytes when fused.
 
     InfeasibleError: none was found. The error says what the least found holds.
     """
     usual: Partition = cuts.by_torch()
+    if 0 < fused < usual.peak:
+        budget = budget * usual.peak // fused
     if usual.peak <= budget:
         return usual
 

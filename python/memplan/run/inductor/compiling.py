@@ -69,61 +69,56 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
     if settings.budget is not None:
-        budget = settings.budget
-        if isinstance(budget, Budget):
-            budget = budget.of(lambda: _held(graph, inputs, settings, patches))
-        return _within(graph, inputs, settings, patches, budget)
+        return _within(graph, inputs, settings, patches, settings.budget)
     return _planned(graph, inputs, settings, patches)
 
 
-def _held(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> int:
-    """Bytes that a step holds without a budget, in the buffers of its wrappers; nothing of it stays."""
-    before = times_loaded()
-    with functorch.patch(force_non_lazy_backward_lowering=True):
-        _planned(fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs, settings, patches)
-    held = max((most for one in loaded_since(before) for most in one.planned), default=0)
-    forget_since(before)
-    return held
-
-
 def _within(
-    graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any], budget: int
+    graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any], budget: int | Budget
 ) -> Callable[..., Any]:
     """A graph that holds a budget in the buffers of its wrappers, too.
 
-    What Inductor fuses is known when it has compiled forward and backward. If they hold more than the partitioner
-    thought, less is asked of it.
+    What Inductor fuses is known when it has compiled forward and backward. The partitioner counts tensors before that,
+    so it is told what the usual graphs hold. If its partition holds more than the budget, less is asked of it.
 
     InfeasibleError: none was found that fits. The error says what the least found holds.
     """
-    reasons: list[InfeasibleError] = []
 
-    def attempt(target: int) -> Attempt[Callable[..., Any]] | None:
+    begin = times_loaded()
+
+    def attempt(partitioner: WithinBudget | None) -> Attempt[Callable[..., Any]]:
         before = times_loaded()
         own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-        partitioned = {**patches, "custom_partitioner_fn": WithinBudget(target)}
-        try:
-            with functorch.patch(force_non_lazy_backward_lowering=True):
-                run = _planned(own, inputs, settings, partitioned)
-        except InfeasibleError as error:
-            reasons.append(error)
-            return None
-        holds = max((most for one in loaded_since(before) for most in one.planned), default=0)
-        if holds > budget:
-            forget_since(before)
-        return Attempt(run, holds)
+        partitioned = patches if partitioner is None else {**patches, "custom_partitioner_fn": partitioner}
+        with functorch.patch(force_non_lazy_backward_lowering=True):
+            run = _planned(own, inputs, settings, partitioned)
+        return Attempt(run, max((most for one in loaded_since(before) for most in one.planned), default=0))
 
-    search = Search(attempt, budget)
+    usual = attempt(None)
+    limit = budget.of(lambda: usual.holds) if isinstance(budget, Budget) else budget
+    if 0 < usual.holds <= limit:
+        return usual.found
+    forget_since(begin)
+
+    def partitioned(target: int) -> Attempt[Callable[..., Any]] | None:
+        before = times_loaded()
+        try:
+            found = attempt(WithinBudget(target, usual.holds))
+        except InfeasibleError:
+            return None
+        if found.holds > limit:
+            forget_since(before)
+        return found
+
+    search = Search(partitioned, limit)
     low, high = search.down(_TARGETS)
     if search.best is None:
         search.between(low, high, _HALVINGS)
     if search.best is not None:
         return search.best.found
-    if search.least is None:
-        raise reasons[0]
-    text = f"no partition of the graph was found that fits {with_bytes(budget)} as Inductor fuses it"
-    least = search.least.holds
-    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
+    least = min(usual.holds, search.least.holds if search.least else usual.holds)
+    text = f"no partition of the graph was found that fits {with_bytes(limit)} as Inductor fuses it"
+    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=limit, peak=least)
 
 
 def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
