@@ -190,6 +190,20 @@ def test_what_comes_first_is_not_taken_for_the_result_twice() -> None:
     assert places == [1 << 16, 64]
 
 
+def test_results_of_one_size_may_be_made_in_any_order() -> None:
+    places = [((0,), 0, 64, 4 * SIZE), ((1,), 0, 64 + 4 * SIZE, 4 * SIZE)]
+    whole, kernel = arena(), Kernel("two", places, SCRATCH)
+    for _ in range(2):
+        with kernel.offered((whole, 1)) as call:
+            second, first = torch.full((SIZE,), 2.0), torch.full((SIZE,), 1.0)
+            pair = (first, second)
+            del first, second
+            pair = call.placed(pair)
+        assert [float(tensor.sum()) for tensor in pair] == [SIZE, 2 * SIZE]
+        whole[:16].zero_()
+    assert [tensor.data_ptr() - whole.data_ptr() for tensor in pair] == [64, 64 + 4 * SIZE]
+
+
 def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
     whole, kernel = arena(), Kernel("outside", [((0,), OUTSIDE, 0, 4 * SIZE), ((1,), 0, 64, 4)], SCRATCH)
     kept = []

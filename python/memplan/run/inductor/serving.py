@@ -6,11 +6,13 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ...errors import UnsupportedError
 from ..eager.library import CpuLibrary, cpu_if_built
 
+_Ints = npt.NDArray[np.int64]
 Path = tuple[int, ...]  # where in the result of a call: () is the result itself, (2,) the third of several
 OUTSIDE = -1  # the arena of a result that lies in none
 
@@ -39,6 +41,7 @@ class Kernel:
             cells += [(offset, arena, arena), (size, arena, OUTSIDE)]
         self.number, self.scaled, self.begins = np.array(cells, dtype=np.int64).T.copy()
         self.addresses = slice(2, 2 + 3 * len(results), 3)
+        self.sizes = slice(3, 3 + 3 * len(results), 3)
         self.order = slice(4, 4 + 3 * len(results), 3)  # which of the kernel's allocations each result is
         self.free = slice(2 + 3 * len(results), None)
         self.learns = len(results) > 0
@@ -90,11 +93,17 @@ class Call:
             whole = self._wholes[arena]
             begin = (address - whole.data_ptr()) // tensor.dtype.itemsize
             return whole.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), begin)
-        free = self._row[self._kernel.free].reshape(-1, 2)
-        if ((free[:, 0] <= address) & (address < free.sum(axis=1))).any():  # made as if it were scratch
+        begins, ends = self._offered()
+        if ((begins <= address) & (address < ends)).any():  # made as if it were scratch, or another result
             self.close()
             return tensor.clone()
         return tensor
+
+    def _offered(self) -> tuple[_Ints, _Ints]:
+        """Where the ranges begin and end that were offered to the call."""
+        kernel, row = self._kernel, self._row
+        begins = np.concatenate([row[kernel.addresses], row[kernel.free][::2]])
+        return begins, begins + np.concatenate([row[kernel.sizes], row[kernel.free][1::2]])
 
     def close(self) -> int:
         """End the offer: how many allocations of it are still held."""
