@@ -444,6 +444,16 @@ void test_a_result_is_the_allocation_of_its_number() {
   offers.end();
 }
 
+// A result that belongs nowhere comes from elsewhere, once: what is asked for besides is scratch.
+void test_results_outside() {
+  Offers offers;
+  offers.begin({{{0, 8192}, kAnyNumber}}, {{kBase, 1 << 20}});
+  CHECK(offers.take(8192) == 0 && offers.take(8192) == kBase);
+  offers.begin({{{0, 8192}, 1}}, {{kBase, 1 << 20}});
+  CHECK(offers.take(8192) == kBase && offers.take(8192) == 0);
+  CHECK(offers.end().kept == 1 && offers.end().kept == 1);
+}
+
 void test_calls_nest() {
   Offers offers;
   offers.begin({{{kBase, 100}, kAnyNumber}}, {});
@@ -530,6 +540,7 @@ int main() {
   for (unsigned seed = 0; seed < 500; ++seed) test_any_step(seed);
   test_results_are_made_in_their_places();
   test_a_result_is_the_allocation_of_its_number();
+  test_results_outside();
   test_calls_nest();
   test_scratch_lies_in_what_is_free();
   test_a_session_records();
