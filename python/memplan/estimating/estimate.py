@@ -46,6 +46,9 @@ def estimate(
     first one, so the states of the optimizer are there. What forward returns is held until the step ends, as by
     ``out = model(x); out.loss.backward()``, and so are the gradients.
 
+    Bytes are those of torch's allocator. The process holds more: what malloc keeps between them, and buffers that
+    libraries such as oneDNN allocate themselves.
+
     Parameters
     ----------
     source
