@@ -196,10 +196,10 @@ def test_symbolic_sizes(train: bool) -> None:
                 assert equal(gradients(model, run, batch), gradients(model, by_torch, batch))
             else:
                 assert torch.equal(run(batch), by_torch(batch))
-    (found,) = memplan.compiled_plans()  # in training, forward keeps all that it makes
-    assert found.name.split()[0] == ("backward" if train else "inference")
-    assert re.fullmatch(r"s\d+", found.scale)
-    assert found.plan.peak * 12 <= found.planned <= found.load + (found.plan.peak + 64) * 12
+    forward, *backward = memplan.compiled_plans()
+    assert re.fullmatch(r"s\d+", forward.scale)
+    assert forward.plan.peak * 12 <= forward.planned <= forward.load + (forward.plan.peak + 64) * 12
+    assert bool(backward) is train
 
 
 # Caches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -41,24 +41,33 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     position = {
         block.name: at for at, block in ledger.allocated.items() if _may_lie_in_arena(lines[at], block, settings)
     }
-    position |= {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
-    families = _families([block for block in ledger.blocks if block.name in position])
+    made = {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
     default = _blocks_by_default(codegen, by_torch)
     before = given(ledger, step.left) if V.graph.is_backward else []
-    blocks = [*(ledger.blocks if families else default), *before]
-    arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
-    cuts = Code(codegen, lines, position, calls, arenas).written()
-    devices = {block.device: None for block in blocks}
-    figures = {device: _figures(device, arenas, blocks, [*default, *before]) for device in devices}
+    default += before
+
+    def arenas_of(names: Collection[str]) -> tuple[list[Arena], dict[str, dict[str, int]]]:
+        families = _families([block for block in ledger.blocks if block.name in names])
+        blocks = [*ledger.blocks, *before] if families else default
+        arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
+        devices = {block.device: None for block in blocks}
+        return arenas, {device: _figures(device, arenas, blocks, default) for device in devices}
+
+    def most(found: tuple[list[Arena], dict[str, dict[str, int]]]) -> int:
+        return sum(figures["planned"] for figures in found[1].values())
+
+    ways = [arenas_of(position.keys() | made.keys()), *([arenas_of(position)] if made else [])]
+    arenas, figures = min(ways, key=most)  # with what kernels make in arenas, unless several arenas then hold more
+    cuts = Code(codegen, lines, position | made, calls, arenas).written()
     if name.startswith("forward"):
         step.left = left_by(ledger, step.outputs)
     rows = [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas]
     said = Loaded(name, figures, rows, [] if V.graph.is_backward else step.left or [])
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
-    if families:
+    if arenas:
         codegen.lines = [line for at, kept in enumerate(lines) for line in cuts.get(at, [kept])]
-    return bool(families)
+    return bool(arenas)
 
 
 def _families(blocks: list[Block]) -> dict[tuple[str, Any], dict[str, int]]:
