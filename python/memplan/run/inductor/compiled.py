@@ -117,11 +117,12 @@ def forget_since(times: int) -> None:
 def compiled_plans() -> list[CompiledPlan]:
     """The plans of what ``torch.compile(f, backend="memplan")`` has compiled in this process, or found in its caches.
 
-    In the order in which the code was loaded: one per arena. A backward is compiled when it first runs, unless torch
-    has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing is not listed.
+    In the order in which the code was loaded first: one per arena. A backward is compiled when it first runs, unless
+    torch has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing is not
+    listed.
     """
     with _lock:
-        graphs = list(_loaded)
+        graphs = {graph.to_text(): graph for graph in _loaded}.values()  # torch may load code more than once
     return [_plan_of(graph, arena) for graph in graphs for arena in graph.arenas]
 
 

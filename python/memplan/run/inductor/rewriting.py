@@ -25,6 +25,7 @@ from .forward_outputs import Step, given, left_by
 from .settings import Settings
 
 _DEVICES = ("cpu", "cuda")
+_MORE = 0.01  # of what is held: so much more for results of kernels in arenas, whose blocks malloc need not keep apart
 
 
 def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
@@ -56,8 +57,10 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     def most(found: tuple[list[Arena], dict[str, dict[str, int]]]) -> int:
         return sum(figures["planned"] for figures in found[1].values())
 
-    ways = [arenas_of(position.keys() | made.keys()), *([arenas_of(position)] if made else [])]
-    arenas, figures = min(ways, key=most)  # with what kernels make in arenas, unless several arenas then hold more
+    found = arenas_of(position.keys() | made.keys())
+    if made and most(found) > (1 + _MORE) * most(alone := arenas_of(position)):
+        found = alone
+    arenas, figures = found
     cuts = Code(codegen, lines, position | made, calls, arenas).written()
     if name.startswith("forward"):
         step.left = left_by(ledger, step.outputs)
