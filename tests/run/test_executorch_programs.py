@@ -82,7 +82,7 @@ def test_a_program_runs_inside_the_plan_as_it_does_inside_executorchs() -> None:
     assert sizes == [[0, arena.bytes], [0, arena.greedy_bytes]]
     assert arena.bytes == plan.peak == plan.load == arena.load < arena.greedy_bytes
     assert plan["aten_convolution_default_1"].bytes == 8 * 16 * 16 * 4
-    assert str(arena).startswith(f"method 1, memory 1: {arena.bytes:,} bytes; peak")
+    assert str(arena).startswith(f"method 1, memory 1: {arena.bytes / 1024:.2f} KiB ({arena.bytes:,} bytes); peak")
     assert "1 arenas" in repr(memory.algorithm)
 
 
@@ -499,7 +499,7 @@ def test_a_planner_that_fails_is_named_or_greedy_plans_instead(broken: str) -> N
     assert (arena.plan, arena.load, memory.plans) == (None, None, [])
     assert sizes(program) == [[0, arena.bytes]] == [[0, arena.greedy_bytes]]
     assert "no luck" in arena.fallback
-    assert str(arena) == f"method 1, memory 1: {arena.bytes:,} bytes, by greedy"
+    assert str(arena) == f"method 1, memory 1: {arena.bytes / 1024:.2f} KiB ({arena.bytes:,} bytes), by greedy"
     assert torch.allclose(runs(program, inputs)[0][0], model.module()(*inputs), atol=1e-5)
 
 
