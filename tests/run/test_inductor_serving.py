@@ -221,6 +221,19 @@ def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
     assert not any(tensor.data_ptr() in inside for tensor in kept)
 
 
+def test_what_nothing_owns_is_handed_on() -> None:
+    """A number, an input, and a result that nobody is known to read, made in scratch."""
+    whole, given, kernel = arena(), torch.ones(4), Kernel("mixed", [((0,), 0, 64, 16)], SCRATCH)
+    with kernel.offered((whole, 1)) as call:
+        found = (torch.full((4,), 2.0), 7, given, torch.full((SIZE,), 3.0))
+        found = call.placed(found)
+    whole.zero_()
+    assert found[0].data_ptr() == whole.data_ptr() + 64
+    assert found[1] == 7
+    assert found[2] is given
+    assert float(found[3].sum()) == 3 * SIZE
+
+
 def test_a_kernel_that_keeps_memory_is_refused() -> None:
     whole, kernel, kept = arena(), Kernel("keeper", [((), 0, 64, 4 * SIZE)], SCRATCH), []
 

@@ -32,7 +32,9 @@ def _may_be_served(node: Any, call: Call) -> bool:
     """Whether it is a call of an operator of torch's own, on the CPU, that returns tensors."""
     operator = getattr(node, "op_overload", None)
     own = isinstance(operator, torch._ops.OpOverload) and operator.namespace in _SERVED
-    known = all(block.device == "cpu" and block.bytes > 0 and len(path) < 2 for path, block in call.results)
+    known = bool(call.results) and all(
+        block.device == "cpu" and block.bytes > 0 and len(path) < 2 for path, block in call.results
+    )
     return own and known and not node.get_unbacked_symbol_defs()
 
 

@@ -82,10 +82,12 @@ class Call:
         owned = [self._owned(*row) for row in zip(made, kernel.arenas, places, strict=True)]
         if kernel.paths == [()]:
             return owned[0]
-        several = [None] * len(result)  # nothing reads the others
-        for (index,), tensor in zip(kernel.paths, owned, strict=True):
-            several[index] = tensor
-        return several
+        known = {index: tensor for (index,), tensor in zip(kernel.paths, owned, strict=True)}
+        return [known[k] if k in known else self._handed_on(other) for k, other in enumerate(result)]
+
+    def _handed_on(self, other: Any) -> Any:
+        """Something that nothing here owns, such as an input or a number."""
+        return self._owned(other, OUTSIDE, 0) if isinstance(other, torch.Tensor) else other
 
     def _owned(self, tensor: Any, arena: int, place: int) -> Any:
         address = tensor.data_ptr()
