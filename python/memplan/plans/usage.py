@@ -141,3 +141,17 @@ def cut(spans: list[Span], out: Span) -> list[Span]:
 def length(spans: list[Span]) -> int:
     """The bytes in spans that lie apart."""
     return sum(end - begin for begin, end in spans)
+
+
+def free_ranges(begin: Ints, end: Ints, total: int, alignment: int, least: int) -> list[tuple[int, int]]:
+    """What is free of [0, total) beside the ranges [begin, end), as offsets and bytes: the 64 largest, ascending.
+
+    Offsets are multiples of `alignment`; ranges of fewer than `least` bytes are left out.
+    """
+    order = np.argsort(begin)
+    ends = np.maximum.accumulate(np.concatenate([[0], end[order]]))
+    begins = -(-ends // alignment) * alignment
+    room = np.concatenate([begin[order], [total]]) - begins
+    places = np.flatnonzero(room >= least)
+    places = np.sort(places[np.argsort(-room[places])][:64])
+    return [(int(begins[k]), int(room[k])) for k in places]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import sympy
 import torch
 from torch._inductor.codegen import wrapper
@@ -13,13 +12,13 @@ from torch._inductor.virtualized import V
 
 from ...errors import UnsupportedError
 from ...inductor.wrapper import Call
+from ...plans.usage import free_ranges
 from ..eager.library import cpu_if_built
 from .arenas import Arena
 from .serving import OUTSIDE
 
 _SERVED = ("aten", "mkldnn")  # operators that keep nothing past their call
 _LEAST = 4096  # bytes of a free range that is worth offering
-_MOST = 16  # ranges of one call
 
 
 def served(lines: Sequence[Any], calls: Mapping[int, Call]) -> dict[int, Call]:
@@ -141,13 +140,8 @@ class Code:
         arena = self._arenas[number]
         problem, alignment = arena.plan.problem, int(arena.plan.problem.alignment[0])
         alive = (problem.first <= step) & (step < problem.last)
-        begins, ends = arena.plan.offsets[alive], arena.plan.offsets[alive] + problem.size[alive]
-        order = np.argsort(begins)
-        gaps = np.maximum.accumulate(np.concatenate([[0], ends[order]]))
-        gaps = -(-gaps // alignment) * alignment
-        room = np.concatenate([begins[order], [arena.unit]]) - gaps
-        largest = [int(k) for k in np.argsort(-room, kind="stable")[:_MOST] if room[k] * arena.hint >= _LEAST]
-        return [(int(gaps[k]), int(room[k])) for k in sorted(largest)]
+        begins = arena.plan.offsets[alive]
+        return free_ranges(begins, begins + problem.size[alive], arena.unit, alignment, -(-_LEAST // arena.hint))
 
 
 class _Offer(wrapper.WrapperLine):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UnsupportedError
-from ...plans.usage import rectangles
+from ...plans.usage import free_ranges, rectangles
 from ..eager.library import cpu_if_built
 from .kernels import Instruction
 from .memory import Memory
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
 _LEAST = 4096  # bytes of a free range that is worth offering
-_MOST = 64  # ranges of one call
 
 
 class Offering:
@@ -78,14 +77,9 @@ class Offering:
             self._used = placed if reserved is None else np.concatenate([placed, reserved])
         used = self._used
         now = used[(used[:, 2] <= step) & (step < used[:, 3])]
-        now = now[np.argsort(now[:, 0])]
-        ends = np.maximum.accumulate(np.concatenate([[0], now[:, 1]]))
-        begins = -(-ends // _ALIGNMENT) * _ALIGNMENT
-        room = np.concatenate([now[:, 0], [self._plan.peak]]) - begins
-        places = np.flatnonzero(room >= _LEAST)
-        places = np.sort(places[np.argsort(-room[places])][:_MOST])
+        ranges = free_ranges(now[:, 0], now[:, 1], self._plan.peak, _ALIGNMENT, _LEAST)
         address = self._memory.arena.data_ptr()
-        return [(address + int(begins[i]), int(room[i])) for i in places]
+        return [(address + begin, size) for begin, size in ranges]
 
 
 class _Offered:
