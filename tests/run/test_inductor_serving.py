@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections import Counter
@@ -92,6 +93,48 @@ def test_inference(made: Counter[str]) -> None:
     assert code.count(".offered(") == code.count(".placed(") == 4
     found = memplan.compiled_plans()[-1]
     assert found.load <= found.planned <= found.load + found.plan.peak
+
+
+def test_scratch_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = []
+    ending = serving.Call.close
+
+    def close(call: Any) -> int:
+        kept = ending(call)
+        elsewhere.append(call.elsewhere)
+        return kept
+
+    module = nn.Sequential(*[layer for _ in range(3) for layer in (nn.Conv1d(16, 16, 3, padding="same"), nn.Tanh())])
+    torch.manual_seed(1)
+    x, before = torch.randn(4, 16, 4096), torch.get_rng_state()
+    with torch.no_grad():
+        run = compiled(module)
+        result = run(x)
+        assert torch.equal(before, torch.get_rng_state())
+        monkeypatch.setattr(serving.Call, "close", close)
+        assert torch.equal(run(x), result)
+        assert torch.equal(compiled(module, "inductor")(x), result)
+    found = memplan.compiled_plans()
+    scratch = [
+        size
+        for each in found
+        for name, size in zip(each.plan.problem.names, each.plan.problem.size, strict=True)
+        if "scratch" in name
+    ]
+    assert max(scratch) >= x.nbytes  # in a layout of its own
+    inside, last = elsewhere  # but for less than a page, and for the result
+    assert inside < 8192
+    assert last < x.nbytes + 8192
+    assert found[0].planned <= found[0].default
+
+
+def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x = net()
+    monkeypatch.setattr(rewriting, "_LITTLE", 0)
+    with torch.no_grad():
+        _, (code,) = run_and_get_code(compiled(module, split=False), x)
+    assert memplan.compiled_plans() == []
+    assert "arena" not in re.sub("_memplan_loaded.*", "", code)
 
 
 def test_training(made: Counter[str]) -> None:

@@ -10,8 +10,9 @@ class Block:
     """Bytes that a wrapper holds during the steps [first, last), and the buffers that lie in them, one after another.
 
     ``source`` says who allocates them: "wrapper", its own line; "kernel", a kernel that returns them; "input", a
-    donated input whose bytes a buffer takes over, which counts from there; or "given", an input until the graph lets it
-    go. A block that ``escapes`` is freed by no line: the graph returns it, or torch keeps it.
+    donated input whose bytes a buffer takes over, which counts from there; "given", an input until the graph lets it
+    go; or "scratch", a kernel that frees them again. A block that ``escapes`` is freed by no line: the graph returns
+    it, or torch keeps it.
     """
 
     buffers: list[str]

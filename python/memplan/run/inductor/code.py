@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import sympy
 import torch
 from torch._inductor.codegen import wrapper
@@ -64,7 +65,8 @@ class Code:
                 arena.plan.problem.names, arena.plan.offsets, arena.plan.problem.size, strict=True
             )
         }
-        self._spans = [_span([position[block.name] for block in arena.blocks]) for arena in arenas]
+        lines_of = [[position[n] for b in arena.blocks for n in b.buffers if n in position] for arena in arenas]
+        self._spans = [(min(positions), max(positions)) for positions in lines_of]
         self._names = [self._names_of(number) for number in range(len(arenas))]
 
     def written(self) -> dict[int, list[Any]]:
@@ -76,13 +78,13 @@ class Code:
         offers = [(at, self._offer(at, call)) for at, call in self._served.items()]
         cuts |= {at: [offer] for at, offer in offers if offer is not None}
         for number, (first, last) in enumerate(self._spans):
-            cuts[first] = [*self._begin(number), *cuts[first]]
-            cuts[last] = [*cuts[last], f"del {', '.join(self._names[number].values())}"]
+            cuts[first] = [*self._begin(number), *cuts.get(first, [self._lines[first]])]
+            cuts[last] = [*cuts.get(last, [self._lines[last]]), f"del {', '.join(self._names[number].values())}"]
         return cuts
 
     def _names_of(self, number: int) -> dict[torch.dtype, str]:
         """The names of an arena's tensors by dtype, the arena itself first."""
-        blocks = self._arenas[number].blocks
+        blocks = [block for block in self._arenas[number].blocks if block.source != "scratch"]
         dtypes = [V.graph.get_buffer(block.name).get_dtype() for block in blocks]
         cut = [dtype for dtype, b in zip(dtypes, blocks, strict=True) if self._position[b.name] not in self._served]
         own = max(dict.fromkeys(dtypes), key=(cut or dtypes).count)
@@ -91,7 +93,7 @@ class Code:
     def _begin(self, number: int) -> list[str]:
         arena, names = self._arenas[number], self._names[number]
         own, *others = names
-        device = V.graph.get_buffer(arena.blocks[0].name).get_device()
+        device = torch.device(arena.device)
         size = arena.unit // own.itemsize * arena.scale
         made = self._codegen.make_allocation(names[own], device, own, (size,), (1,))
         return [made, *(f"{names[dtype]} = {names[own]}.view({dtype})" for dtype in others)]
@@ -136,10 +138,11 @@ class Code:
         return _Offer(self._lines[at], f"{kernel}.offered({pairs})", bool(results))
 
     def _free(self, number: int, step: int) -> list[tuple[int, int]]:
-        """Ranges of an arena that no block uses at a step, as offsets and bytes: the largest."""
+        """Ranges of an arena that only scratch uses at a step, as offsets and bytes: the largest."""
         arena = self._arenas[number]
         problem, alignment = arena.plan.problem, int(arena.plan.problem.alignment[0])
-        alive = (problem.first <= step) & (step < problem.last)
+        kept = np.array([block.source != "scratch" for block in arena.blocks])
+        alive = kept & (problem.first <= step) & (step < problem.last)
         begins = arena.plan.offsets[alive]
         return free_ranges(begins, begins + problem.size[alive], arena.unit, alignment, -(-_LEAST // arena.hint))
 
@@ -160,10 +163,6 @@ class _Offer(wrapper.WrapperLine):
 
     def codegen_fx(self, converter: Any) -> Any:
         raise UnsupportedError("fx wrappers call no kernels in arenas")
-
-
-def _span(positions: list[int]) -> tuple[int, int]:
-    return min(positions), max(positions)
 
 
 def _index(used: list[int], number: int) -> int:

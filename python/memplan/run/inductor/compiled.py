@@ -22,7 +22,8 @@ class CompiledPlan:
 
     Bytes are those of one call. These are counted: buffers of the wrapper, results that kernels allocate themselves,
     donated inputs from the step at which a buffer takes over their bytes, and in backward what forward has left: what
-    it has saved, as long as backward holds it, and its results. What kernels free again is not.
+    it has saved, as long as backward holds it, and its results. What kernels of torch allocate and free again is
+    counted on the CPU, if no size is symbolic.
 
     Attributes
     ----------
@@ -118,8 +119,8 @@ def compiled_plans() -> list[CompiledPlan]:
     """The plans of what ``torch.compile(f, backend="memplan")`` has compiled in this process, or found in its caches.
 
     In the order in which the code was loaded first: one per arena. A backward is compiled when it first runs, unless
-    torch has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing is not
-    listed.
+    torch has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing, or which
+    holds less as torch compiles it, is not listed.
     """
     with _lock:
         graphs = {graph.to_text(): graph for graph in _loaded}.values()  # torch may load code more than once

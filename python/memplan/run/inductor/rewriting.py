@@ -22,10 +22,12 @@ from .arenas import Arena, arenas_on, held
 from .code import Code, served
 from .compiled import Loaded, columns
 from .forward_outputs import Step, given, left_by
+from .scratch import scratch_of
 from .settings import Settings
 
 _DEVICES = ("cpu", "cuda")
-_MORE = 0.01  # of what is held: so much more for results of kernels in arenas, whose blocks malloc need not keep apart
+_MORE = 0.01  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
+_LITTLE = 1 << 16  # bytes: the same, in small graphs
 
 
 def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
@@ -39,29 +41,22 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     lines = _without_removed(codegen)
     ledger = Ledger(lines, _hint)
     calls = served(lines, ledger.calls) if settings.serve else {}
+    scratch = scratch_of(lines, calls)
     position = {
         block.name: at for at, block in ledger.allocated.items() if _may_lie_in_arena(lines[at], block, settings)
     }
     made = {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
-    default = _blocks_by_default(codegen, by_torch)
     before = given(ledger, step.left) if V.graph.is_backward else []
-    default += before
-
-    def arenas_of(names: Collection[str]) -> tuple[list[Arena], dict[str, dict[str, int]]]:
-        families = _families([block for block in ledger.blocks if block.name in names])
-        blocks = [*ledger.blocks, *before] if families else default
-        arenas = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
-        devices = {block.device: None for block in blocks}
-        return arenas, {device: _figures(device, arenas, blocks, default) for device in devices}
-
-    def most(found: tuple[list[Arena], dict[str, dict[str, int]]]) -> int:
-        return sum(figures["planned"] for figures in found[1].values())
-
-    found = arenas_of(position.keys() | made.keys())
-    if made and most(found) > (1 + _MORE) * most(alone := arenas_of(position)):
-        found = alone
-    arenas, figures = found
-    cuts = Code(codegen, lines, position | made, calls, arenas).written()
+    default = [*_blocks_by_default(codegen, by_torch), *scratch.default, *before]
+    own = [*ledger.blocks, *before]
+    ways = [({**position, **made}, [*own, *scratch.served])] if made else []
+    ways += [(position, [*own, *scratch.default])] if position else []
+    found = [_arenas_of({*names, *scratch.position}, blocks, default, settings) for names, blocks in ways]
+    found.append(_arenas_of((), default, default, settings))
+    most = [sum(figures["planned"] for figures in each.values()) for _, each in found]
+    enough = (1 + _MORE) * min(most) + _LITTLE
+    arenas, figures = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)
+    cuts = Code(codegen, lines, position | made | scratch.position, calls, arenas).written()
     if name.startswith("forward"):
         step.left = left_by(ledger, step.outputs)
     rows = [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas]
@@ -73,6 +68,17 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     return bool(arenas)
 
 
+def _arenas_of(
+    names: Collection[str], blocks: list[Block], default: list[Block], settings: Settings
+) -> tuple[list[Arena], dict[str, dict[str, int]]]:
+    """The arenas of the blocks of some names, and what the graph then holds."""
+    families = _families([block for block in blocks if block.name in names])
+    found = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
+    arenas = [arena for arena in found if any(block.source != "scratch" for block in arena.blocks)]
+    devices = {block.device: None for block in blocks}
+    return arenas, {device: _figures(device, arenas, blocks, default) for device in devices}
+
+
 def _families(blocks: list[Block]) -> dict[tuple[str, Any], dict[str, int]]:
     """The blocks to be placed by device and scale: their names, and bytes to be multiplied with the scale.
 
@@ -82,6 +88,9 @@ def _families(blocks: list[Block]) -> dict[tuple[str, Any], dict[str, int]]:
     """
     families: dict[tuple[str, Any], dict[str, int]] = {}
     for block in blocks:
+        if block.source == "scratch":
+            families.setdefault((block.device, sympy.Integer(1)), {})[block.name] = block.bytes
+            continue
         node: Any = V.graph.get_buffer(block.name)
         elements = V.graph.sizevars.simplify(sympy.sympify(V.graph.get_allocation_storage_size(node)))
         number, scale = (elements * node.get_dtype().itemsize).primitive()

@@ -54,6 +54,8 @@ class Kernel:
 class Call:
     """One call of a kernel, which is offered memory of arenas on the thread that calls it."""
 
+    elsewhere = 0  # bytes from elsewhere that it held at most, once it has ended
+
     def __init__(self, kernel: Kernel, arenas: tuple[tuple[torch.Tensor, int], ...]) -> None:
         self._kernel, self._wholes = kernel, [whole for whole, _ in arenas]
         scale = np.array([*(scale for _, scale in arenas), 1], dtype=np.int64)
@@ -112,7 +114,7 @@ class Call:
         library, self._library = self._library, None
         if library is None:
             return 0
-        _, kept, _ = library.offered()
+        _, kept, self.elsewhere = library.offered()
         library.uninstall()
         return kept
 
