@@ -32,7 +32,10 @@ WAYS = {
         *("eager", "eager mmap", "eager jemalloc", "planned"),
         *("inductor", "inductor mmap", "memplan", "planned-inductor"),
     ),
-    "inference": ("eager", "eager mmap", "eager jemalloc", "plan.run", "inductor", "inductor mmap", "memplan"),
+    "inference": (
+        *("eager", "eager mmap", "eager jemalloc", "plan.run", "planned"),
+        *("inductor", "inductor mmap", "memplan", "planned-inductor"),
+    ),
 }
 HEAD = ("network", "way", "allocator, MiB", "of the first", "process, MiB", "of the first", "seconds", "equal")
 WARM = 5  # steps before the mark is reset: `planned` serves the fourth
@@ -114,10 +117,6 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
             loss.backward()
             optimizer.step()
             return loss.detach()
-
-        if way.startswith("planned"):
-            step = memplan.run.planned(step, quiet=True)
-            held = lambda: step.report().arena_bytes + outside(step.arena)  # noqa: E731
     elif way == "plan.run":
         plan = memplan.plan(module, kwargs=batch, alignment=64)
 
@@ -133,6 +132,10 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
         def step() -> Any:
             with torch.no_grad():
                 return first_of(forward(**batch))
+
+    if way.startswith("planned"):
+        step = memplan.run.planned(step, quiet=True)
+        held = lambda: step.report().arena_bytes + outside(step.arena)  # noqa: E731
 
     ctypes.CDLL(None).malloc_trim(0)
     base = memory()["RssAnon"]
