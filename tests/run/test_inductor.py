@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import memplan
-from memplan.run.inductor import backend, compiling, rewriting
+from memplan.run.inductor import backend, compiling, rewriting, trimming
 
 pytest.importorskip("torch")
 
@@ -272,6 +272,26 @@ def test_a_new_process_finds_code_and_plans(tmp_path: Path) -> None:
 
 
 # What is left to torch
+
+
+def test_malloc_gives_back_once_what_compiling_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims = []
+    monkeypatch.setattr(trimming.ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trims.append))
+    model, x = net()
+    run = compiled(model)
+    gradients(model, run, x)
+    assert trims == []  # forward and backward have run once: torch may still compile
+    for _ in range(3):
+        gradients(model, run, x)
+    assert trims == [0]
+    other, x = net()
+    for _ in range(3):
+        compiled(other)(x)
+    assert trims == [0]  # the same code, which was loaded before
+    monkeypatch.setattr(trimming.ctypes, "CDLL", lambda _: SimpleNamespace())  # another C library
+    trimming.loaded()
+    trimming.called()
+    trimming.called()
 
 
 def test_control_flow(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import _core
 from ...plans.record import PlanRecord
+from . import trimming
 
 _MOST = 1000  # graphs that are remembered: the last ones
 
@@ -93,6 +94,7 @@ def loaded(text: str) -> None:
     with _lock:
         _loaded.append(Loaded(**json.loads(text)))
         _times += 1
+    trimming.loaded()
 
 
 def times_loaded() -> int:

@@ -33,7 +33,8 @@ _LITTLE = 1 << 16  # bytes: the same, in small graphs
 def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
     """Change the lines of a wrapper, so that buffers come from arenas; False where there is nothing to place.
 
-    If it is false or raises, no line has changed. If it does not raise, the code says what the graph holds.
+    If it is false or raises, no such line has changed. If it does not raise, the code says what the graph holds, and
+    when it is called.
 
     UnsupportedError: A wrapper of a kind that is not known here.
     """
@@ -63,8 +64,10 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     said = Loaded(name, figures, rows, [] if V.graph.is_backward else step.left or [])
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
+    codegen.header.writeline("from memplan.run.inductor.trimming import called as _memplan_called")
     if arenas:
         codegen.lines = [line for at, kept in enumerate(lines) for line in cuts.get(at, [kept])]
+    codegen.lines.insert(0, "_memplan_called()")
     return bool(arenas)
 
 
