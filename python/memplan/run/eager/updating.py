@@ -3,6 +3,10 @@
 torch runs a hook when the gradient of a parameter is complete. The hook makes the optimizer's own step for this
 parameter alone. So a gradient lives for as long as its update, and not until the end of the backward pass.
 
+A step holds no more than in the usual loop. While activations are held, temporaries of an update take at most as much
+as the gradients that were freed, which the usual loop would still hold. So an update runs in pieces that are so small,
+or waits until the backward pass ends.
+
 `torch.nn.utils.clip_grad_norm_` takes what gradients there are. Without any it does nothing, and a loop that relies on
 it trains otherwise than it says. So the private function that it gets the norm from is replaced meanwhile.
 `clip_grad_value_` raises an error of its own.
@@ -21,7 +25,8 @@ from torch.nn.utils import clip_grad
 
 from ...errors import UnsupportedError
 from ...importers.torch.fake import describe
-from ...importers.torch.optimizers import alike, has_step_hooks, needs_closure, step_of
+from ...importers.torch.optimizers import has_step_hooks, needs_closure
+from .pieces import needs_no_room, update
 from .reads import is_read_again
 
 _WHAT = "memplan.run.update_as_you_go()"
@@ -34,12 +39,14 @@ def update_as_you_go(optimizer: torch.optim.Optimizer) -> UpdatesAsYouGo:
 
     The loop stays as it is: ``optimizer.step()`` and ``optimizer.zero_grad()`` find nothing left to do. Losses, weights
     and states are those of the plain loop, bit for bit. Learning rates are read at each update, so schedulers go on
-    working, as do `state_dict` and `load_state_dict`.
+    working, as do `state_dict` and `load_state_dict`. A step never holds more: an update whose temporaries have no room
+    runs in pieces, or waits until the backward pass ends.
 
     Parameters
     ----------
     optimizer : torch.optim.Optimizer
-        Of torch, or any that updates each parameter by its own gradient and states.
+        Of torch, or any that updates each parameter by its own gradient and states. Updates of optimizers that are not
+        of torch, of Adafactor, Muon and SparseAdam wait.
 
     Returns
     -------
@@ -73,6 +80,7 @@ class UpdatesAsYouGo:
         self._groups: dict[int, int] = {}  # of a parameter, the number of its group
         self._hooks: dict[int, Any] = {}
         self._updated: set[int] = set()  # parameters that were updated since the last step
+        self._freed = 0  # bytes of their gradients
         self._before = {name: vars(optimizer)[name] for name in _REPLACED if name in vars(optimizer)}
         self._watch_parameters()
         vars(optimizer).update(step=_as_wrapped(self._step), zero_grad=self._zero_grad, _step_supports_amp_scaling=True)
@@ -94,7 +102,7 @@ class UpdatesAsYouGo:
                 vars(self._optimizer).pop(name, None)
             vars(self._optimizer).update(self._before)
         self._hooks.clear()
-        self._updated.clear()
+        self._forget()
 
     def __enter__(self) -> UpdatesAsYouGo:
         return self
@@ -124,25 +132,27 @@ class UpdatesAsYouGo:
                 "it was updated by the first one. Gradients cannot be accumulated; call step() after each backward()"
             )
             raise UnsupportedError(f"{_WHAT}: {problem}: {advice}")
-        if is_read_again(parameter):
+        group = self._optimizer.param_groups[self._groups[id(parameter)]]
+        if is_read_again(parameter) or not needs_no_room(self._optimizer, group, parameter):
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._use_late, ref(parameter)))
             return
         self._update(parameter)
-        self._updated.add(id(parameter))
 
     def _use_late(self, of: ref[Tensor]) -> None:
-        """Update a parameter when the backward pass ends: a module that computes again had still to read it."""
+        """Update a parameter when the backward pass ends: a module had still to read it, or it needs room."""
         parameter = of()
         if parameter is not None and parameter.grad is not None:
             self._update(parameter)
-            self._updated.add(id(parameter))
 
     def _update(self, parameter: Tensor) -> None:
         """The optimizer's step for one parameter."""
+        assert parameter.grad is not None
+        size = parameter.grad.nbytes if parameter.grad.layout == torch.strided else 0
         group = self._optimizer.param_groups[self._groups[id(parameter)]]
-        own = {**group, "params": [parameter]}
-        step_of(alike(self._optimizer, [own], self._optimizer.state))
+        own = update(self._optimizer, group, parameter, self._freed)
         parameter.grad = None
+        self._updated.add(id(parameter))
+        self._freed += size
         for key, value in group.items():
             if key != "params" and own[key] is not value:
                 problem = f"the step of {type(self._optimizer).__name__} changes '{key}' of its parameter groups"
@@ -159,12 +169,17 @@ class UpdatesAsYouGo:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._update(parameter)
-        self._updated.clear()
+        self._forget()
         vars(self._optimizer)["_opt_called"] = True  # schedulers ask for it
 
     def _zero_grad(self, set_to_none: bool = True) -> None:
-        self._updated.clear()
+        self._forget()
         type(self._optimizer).zero_grad(self._optimizer, set_to_none)
+
+    def _forget(self) -> None:
+        """A step has ended."""
+        self._updated.clear()
+        self._freed = 0
 
     def _refuse_scaled_gradients(self) -> None:
         """A GradScaler leaves its scale with an optimizer that says it can use it."""
