@@ -34,6 +34,7 @@ PROBLEM = memplan.Problem([400 * KIB, 300 * KIB, 200 * KIB, 100 * KIB], [0, 2, 5
 EVIL = "<img src=x onerror=hacked()>'\"</script><script>hacked()</script>$$x$$ {{ 7 * 7 }} @name"
 
 Opened = Callable[..., Any]
+_PATIENCE = 120_000  # milliseconds, for a browser on a busy machine
 
 
 # The file
@@ -117,6 +118,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
         path = tmp_path / "page.html"
         memplan.write_page(plans, path, **options)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(_PATIENCE)
         pages.append(page)
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -561,6 +563,7 @@ def tables(browser: Any, tmp_path: Path) -> Iterator[Any]:
     before, after = memplan.plan(problem, "first_fit"), memplan.plan(problem, "greedy_by_size")
     before.diff(after).to_html(tmp_path / "diff.html")
     page = browser.new_page()
+    page.set_default_timeout(_PATIENCE)
     page.goto((tmp_path / "diff.html").as_uri())
     yield page
     page.close()

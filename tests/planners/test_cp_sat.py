@@ -76,16 +76,11 @@ def test_the_parameter_is_the_limit_where_none_is_given() -> None:
 
 
 def test_an_interrupt_ends_it_at_once() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "memplan",
-        "plan",
-        str(DATA / "minimalloc" / "K.1048576.csv"),
-        "--planner",
-        "cp_sat",
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    begin = "import ortools.sat.python.cp_model, sys; from memplan.cli import main; print(flush=True); sys.exit(main())"
+    command = [sys.executable, "-c", begin, "plan", str(DATA / "minimalloc" / "K.1048576.csv"), "--planner", "cp_sat"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()  # what is slow to import is there
     time.sleep(2.5)  # well into the search, which would take a minute
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)

@@ -100,12 +100,17 @@ def test_same_offsets_as_the_reference(planner: str, problem: Columns) -> None:
     assert memplan.plan(memplan.Problem(*problem), planner).offsets.tolist() == REFERENCES[planner](problem)
 
 
+# Lowest first ends at 130, and so does all that begins there, as far as the effort goes; tightest first at 129.
+SEVERAL_ALIGNMENTS = ([1, 1, 1, 2, 2], [0, 0, 0, 1, 1], [1, 2, 2, 2, 2], [1, 1, 64, 64, 64])
+
+
+@example(SEVERAL_ALIGNMENTS)
 @given(columns())
 @BOUNDED
 def test_auto_is_above_none_of_the_greedy_ones(problem: Columns) -> None:
     plan = memplan.plan(memplan.Problem(*problem), "auto:effort=2000000")
     assert plan.peak <= min(memplan.plan(memplan.Problem(*problem), name).peak for name in GREEDY)
-    assert plan.winner in ("first_fit", "valley", "squeaky_wheel")
+    assert plan.winner in ("first_fit", "greedy_by_size", "valley", "squeaky_wheel")
 
 
 @given(columns(alignments=(1,)))

@@ -45,6 +45,12 @@ constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOp
     {"xla_heap", xla_heap},
 };
 
+// Then a squeaky wheel, which places lowest first, may take long to find what is tight.
+bool has_several_alignments(const Problem& problem) {
+  const auto all = problem.alignment();
+  return std::any_of(all.begin(), all.end(), [&](Bytes one) { return one != all.front(); });
+}
+
 // No plan peaks below a buffer's size; the load may, where a shape leaves its highest bytes unused.
 Bytes least_peak(const Problem& problem) {
   Bytes least = load(problem);
@@ -105,7 +111,8 @@ bool PortfolioSearch::is_done() const {
 
 void PortfolioSearch::offer_beginnings(const Deadline& deadline) {
   tell();
-  if (problem_.conflicts() != nullptr) offer("greedy_by_size", greedy_by_size_until(problem_, deadline).offsets);
+  const bool varied = problem_.conflicts() != nullptr || has_several_alignments(problem_);
+  if (varied && !is_over(deadline)) offer("greedy_by_size", greedy_by_size_until(problem_, deadline).offsets);
   if (!is_general() || !Obstacles::serves(problem_)) return;
   const PlanOptions within = options_within(options_, deadline);
   for (const auto& [name, start] : kBeginnings)
