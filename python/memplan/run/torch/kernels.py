@@ -18,7 +18,7 @@ from ...errors import UnsupportedError
 from ...importers.torch.effects import LIFTS, ONES, ZEROS, flat_tensors
 from ...importers.torch.fake import tensors_in
 from ...importers.torch.late_numbers import late_numbers, value_of
-from ...importers.torch.relations import JOINS, lie_alike
+from ...importers.torch.relations import JOINS, extent, lie_alike
 from .memory import Memory
 from .recording import CallRecord, Number, View, with_numbers, with_tensors
 
@@ -41,6 +41,13 @@ _WRITERS: dict[Any, Callable[..., Any]] = {  # operators without such an overloa
     _aten.embedding.default: lambda weight, indices, *rest, out, **options: _aten.index_select.out(
         weight, 0, indices.reshape(-1), out=out.view(-1, weight.shape[1])
     ),
+}
+_RESIZES = {  # their overloads first make the place of a sum as large as what is summed up
+    _aten.binary_cross_entropy.default,
+    _aten.huber_loss.default,
+    _aten.mse_loss.default,
+    _aten.smooth_l1_loss.default,
+    _aten.soft_margin_loss.default,
 }
 _COPIES = {_aten.clone.default, _aten._to_copy.default, *LIFTS}  # their first argument, in the layout of the output
 
@@ -204,13 +211,19 @@ def _copying(
         moved = [(place, value) for place, value in made if not _is_in(place, value)]
         if moved and seen is not None:
             seen([value.data_ptr() for place, value in made if memory.has(place)])
-        if any(memory.has(value) for _, value in moved):  # where it may lie over a place
+        if any(_meet(value, place) for _, value in moved for place, _ in moved):
             moved = [(place, value.clone()) for place, value in moved]
         for place, value in moved:
             _take(place, value, call)
         return bool(moved)
 
     return run
+
+
+def _meet(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors may have bytes in common."""
+    begin, then = one.data_ptr(), other.data_ptr()
+    return begin < then + extent(other) and then < begin + extent(one)
 
 
 def _in_arena(call: CallRecord, memory: Memory) -> tuple[Tensor, ...]:
@@ -275,8 +288,10 @@ def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) 
 def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
     """The overload of an operator that writes into what it is given; None if it has none of its own.
 
-    Overloads that torch generates compute elsewhere and copy: they are none.
+    Overloads that torch generates compute elsewhere and copy: they are none. Nor are those that write beyond it.
     """
+    if func in _RESIZES:
+        return None
     arguments = _without_factory([(a.name, str(a.type)) for a in func._schema.arguments])
     packet = func.overloadpacket
     for name in packet.overloads():
