@@ -444,6 +444,27 @@ void test_a_result_is_the_allocation_of_its_number() {
   offers.end();
 }
 
+// What a call has made says where scratch of the next one may lie: as results by their numbers, whose places meet.
+void test_scratch_by_number() {
+  Offers offers;
+  offers.begin({}, {});
+  offers.take(300), offers.missed(kBase + 4096, 300);
+  offers.freed_elsewhere(kBase + 4096, 300);
+  offers.take(200), offers.missed(kBase + 4096, 200);
+  const auto& made = offers.made();
+  CHECK(made.size() == 2 && made[0].size == 300 && made[0].born == 0 && made[0].died == 1);
+  CHECK(made[1].at == kBase + 4096 && made[1].born == 2 && made[1].died == Made::kAlive);
+  offers.end();
+  offers.begin({{{kBase, 300}, 0}, {{kBase + 128, 200}, 1}}, {});
+  CHECK(offers.take(300) == kBase);
+  CHECK(offers.take(200) == 0);  // the first is still there
+  CHECK(offers.give(kBase));
+  offers.end();
+  offers.begin({{{kBase, 300}, 0}, {{kBase + 128, 200}, 1}}, {});
+  CHECK(offers.take(300) == kBase && offers.give(kBase) && offers.take(200) == kBase + 128);
+  CHECK(offers.made()[0].died == 1 && offers.end().kept == 1);
+}
+
 // A result that belongs nowhere comes from elsewhere, once: what is asked for besides is scratch.
 void test_results_outside() {
   Offers offers;
@@ -459,8 +480,8 @@ void test_calls_nest() {
   offers.begin({{{kBase, 100}, kAnyNumber}}, {});
   offers.begin({}, {});
   CHECK(offers.take(100) == 0);
-  offers.count_elsewhere(100);
-  offers.count_elsewhere(-100);
+  offers.missed(kBase + 512, 100);
+  offers.freed_elsewhere(kBase + 512, 100);
   CHECK(offers.end().elsewhere == 100);
   CHECK(offers.take(100) == kBase);
   CHECK(offers.end().elsewhere == 0);
@@ -540,6 +561,7 @@ int main() {
   for (unsigned seed = 0; seed < 500; ++seed) test_any_step(seed);
   test_results_are_made_in_their_places();
   test_a_result_is_the_allocation_of_its_number();
+  test_scratch_by_number();
   test_results_outside();
   test_calls_nest();
   test_scratch_lies_in_what_is_free();

@@ -147,6 +147,8 @@ class CpuLibrary(Library):
         for function in (self._offer, self._offered):
             function.argtypes, function.restype = [ctypes.c_void_p], None
         self._number_of.argtypes, self._number_of.restype = [ctypes.c_int64], ctypes.c_int64
+        self._made = self._c.memplan_made
+        self._made.argtypes, self._made.restype = [ctypes.c_void_p], ctypes.c_int64
 
     def offer(self, row: _Column) -> None:
         """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it."""
@@ -155,6 +157,12 @@ class CpuLibrary(Library):
     def number_of(self, address: int) -> int:
         """Which allocation of the call gave an address last; -1 if none did."""
         return int(self._number_of(address))
+
+    def made(self) -> _Column:
+        """The allocations of the call so far, (n, 4): address, bytes, birth, death, which is -1 of what is alive."""
+        rows = np.zeros((self._made(None), 4), dtype=np.int64)
+        self._made(rows.ctypes.data)
+        return rows
 
     def offered(self) -> tuple[int, int, int]:
         """End it: allocations of the call, how many of them still hold what was offered, and bytes from elsewhere."""

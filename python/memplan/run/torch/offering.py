@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ... import _core
 from ...errors import UnsupportedError
-from ...plans.usage import free_ranges, rectangles
+from ...plans.usage import BEGIN, BUFFER, END, FIRST, cut, joined, rectangles
 from ..eager.library import cpu_if_built
 from .kernels import Instruction
 from .memory import Memory
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from ..eager.library import CpuLibrary
 
 _ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
-_LEAST = 4096  # bytes of a free range that is worth offering
+_RUNS = 4  # of a kernel, in which it may allocate otherwise than before
+_MOST = 256  # allocations of a kernel that get places
+_Ints = npt.NDArray[np.int64]
+_Result = tuple[int, int, int]  # address, bytes, and the birth among the births and deaths of a call
 
 
 class Offering:
@@ -37,7 +41,7 @@ class Offering:
     def __init__(self, plan: PlanRecord, memory: Memory, has_scratch: bool) -> None:
         self._library = cpu_if_built() if memory.arena.device.type == "cpu" else None
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
-        self._used: npt.NDArray[np.int64] | None = None
+        self._used: _Ints | None = None
         self.outside: int | None = None
         self.active = False
 
@@ -65,41 +69,72 @@ class Offering:
         assert self._plan.graph is not None
         return str(self._plan.graph.ops[step].name)
 
-    def free_at(self, step: int) -> list[tuple[int, int]]:
-        """Ranges of the arena, as addresses and bytes, neither in use at a step nor reserved: the largest."""
-        if not self._has_scratch:
-            return []
+    def places(self, step: int, scratch: _Ints, results: Sequence[_Result]) -> dict[int, int]:
+        """Addresses of what a call at a step allocates besides its results, by row; what is left out does not fit.
+
+        The rows of `scratch` are bytes, birth and death. Until a result is born, its place is free. The largest come
+        first: what lies elsewhere is as little as can be.
+        """
+        if not self._has_scratch or not len(scratch):
+            return {}
+        reserved = self._in_use(step, results)
+
+        def placed(rows: _Ints) -> _core.Solution:
+            size, born, died = scratch[rows].T
+            problem = _core.Problem(size, born, died, _ALIGNMENT, reserved=reserved)
+            return _core.solve_problem(problem, "greedy_by_size")
+
+        rows = np.argsort(-scratch[:, 0], kind="stable")[:_MOST]
+        best = placed(rows)
+        if best.peak > self._plan.peak:
+            chosen: list[int] = []
+            for row in rows.tolist():
+                tried = placed(np.array([*chosen, row]))
+                if tried.peak <= self._plan.peak:
+                    chosen.append(row)
+                    best = tried
+            rows = np.array(chosen, dtype=np.int64)
+        address = self._memory.arena.data_ptr()
+        return {row: address + offset for row, offset in zip(rows.tolist(), best.offsets.tolist(), strict=False)}
+
+    def _in_use(self, step: int, results: Sequence[_Result]) -> _Ints:
+        """Bytes of the arena that are in use at a step, or reserved, as `Problem` takes them."""
         if self._used is None:
             rows = rectangles(self._plan.problem)
-            base = self._plan.offsets[rows[:, 0]]
-            placed = np.column_stack([base + rows[:, 1], base + rows[:, 2], rows[:, 3], rows[:, 4]])
+            base = self._plan.offsets[rows[:, BUFFER]]
+            placed = np.column_stack([base + rows[:, BEGIN], base + rows[:, END], rows[:, FIRST:]])
             reserved = self._plan.problem.reserved
             self._used = placed if reserved is None else np.concatenate([placed, reserved])
-        used = self._used
-        now = used[(used[:, 2] <= step) & (step < used[:, 3])]
-        ranges = free_ranges(now[:, 0], now[:, 1], self._plan.peak, _ALIGNMENT, _LEAST)
-        address = self._memory.arena.data_ptr()
-        return [(address + begin, size) for begin, size in ranges]
+        now = self._used[(self._used[:, 2] <= step) & (step < self._used[:, 3])]
+        address, always = self._memory.arena.data_ptr(), np.iinfo(np.int64)
+        places = [(at - address, at - address + size, born) for at, size, born in results]
+        spans = joined([(begin, end) for begin, end, *_ in now.tolist()])
+        for begin, end, _ in places:
+            spans = cut(spans, (begin, end))
+        used = [(*span, always.min, always.max) for span in spans] + [(*place, always.max) for place in places]
+        return np.array(used, dtype=np.int64).reshape(-1, 4)
 
 
 class _Offered:
-    """A call of a kernel. The first run says what it allocates: its results, and whether it needs scratch."""
+    """A call of a kernel. Its first runs say what it allocates: its results, and scratch, which gets places too."""
 
     def __init__(self, offering: Offering, step: int, done: Instruction, library: CpuLibrary) -> None:
         self._offering, self._step, self._run, self._library = offering, step, done.run, library
         places = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
         self._results = places if all(at % _ALIGNMENT == 0 for at, _, _ in places) else []
-        self._learns = bool(self._results)
+        self._sees = bool(self._results)
         self._asks = True
-        self._scratch: list[tuple[int, int]] | None = None
-        self._write()
+        self._learns = _RUNS
+        self._made: _Ints | None = None  # bytes, births and deaths of the last run
+        self._write({})
 
     def __call__(self) -> Any:
         if not (self._asks and self._offering.active):
             return self._run()
         self._library.offer(self._row)
         try:
-            result = self._run(self._see) if self._learns else self._run()
+            result = self._run(self._see) if self._sees else self._run()
+            made = self._library.made() if self._learns else None
         finally:
             asked, kept, elsewhere = self._library.offered()
         self._asks = asked > 0
@@ -108,22 +143,35 @@ class _Offered:
             self._asks = False  # from now on
             name = self._offering.name_of(self._step)
             raise UnsupportedError(f"{name}: its kernel keeps memory past its call, so it cannot be served")
-        if elsewhere >= _LEAST and self._scratch is None:
-            self._scratch = self._offering.free_at(self._step)
-            self._write()
+        if made is not None:
+            self._learn(made)
         return result
 
     def _see(self, addresses: list[int]) -> None:
         """Which allocations are the results, where something else of the same size came before them."""
-        self._learns = False
+        self._sees = False
         if len(addresses) == len(self._results):  # its fake kernel may give more
             numbers = map(self._library.number_of, addresses)
             self._results = [(at, size, number) for (at, size, _), number in zip(self._results, numbers, strict=True)]
-            self._write()
+            self._write({})
 
-    def _write(self) -> None:
-        scratch = self._scratch or []
-        numbers = [len(self._results), len(scratch)]
-        for row in (*self._results, *scratch):
+    def _learn(self, made: _Ints) -> None:
+        """Scratch gets places by what a run has allocated, until two runs allocate the same."""
+        self._learns -= 1
+        if self._made is not None and np.array_equal(self._made, made[:, 1:]):
+            self._learns = 0
+            return
+        self._made = made[:, 1:]
+        own: dict[int, _Result] = {}
+        for at, size, number in self._results:
+            known = [number] if number >= 0 else np.flatnonzero(made[:, 0] == at).tolist()[-1:]
+            own |= {row: (at, size, int(made[row, 2])) for row in known if size and row < len(made)}
+        scratch = [row for row in np.flatnonzero(made[:, 3] >= 0).tolist() if row not in own]
+        places = self._offering.places(self._step, made[scratch, 1:], [*own.values()])
+        self._write({scratch[row]: (at, int(made[scratch[row], 1])) for row, at in places.items()})
+
+    def _write(self, scratch: dict[int, tuple[int, int]]) -> None:
+        numbers = [len(self._results) + len(scratch), 0]
+        for row in (*((at, size, number) for number, (at, size) in scratch.items()), *self._results):
             numbers += row
         self._row = np.array(numbers, dtype=np.int64)

@@ -139,6 +139,17 @@ MEMPLAN_EXPORT std::int64_t memplan_number_of(std::int64_t address) {
   return memplan::run::offers().number_of(static_cast<memplan::run::Address>(address));
 }
 
+// The allocations of this call so far; where `out` is not null, each with address, bytes, birth and death (-1: alive).
+MEMPLAN_EXPORT std::int64_t memplan_made(std::int64_t* out) {
+  const auto& made = memplan::run::offers().made();
+  for (const auto& [at, size, born, died] : made) {
+    if (out == nullptr) break;
+    const std::int64_t row[] = {static_cast<std::int64_t>(at), size, born, died};
+    out = std::copy(std::begin(row), std::end(row), out);
+  }
+  return static_cast<std::int64_t>(made.size());
+}
+
 // End it: how many allocations it made, how many of what was offered it has kept, and the bytes that came from elsewhere
 // at most.
 MEMPLAN_EXPORT void memplan_offered(std::int64_t* out) {

@@ -2,11 +2,13 @@
 // of the arena that nothing of the plan uses meanwhile. The kernel knows nothing of it.
 //
 //   begin(results, scratch)       on the thread that calls the kernel
-//   take(size)                    a result's place if its size is exactly that, and if the allocation has the number
-//                                 that the result is known to have; else the tightest free range of scratch that is
-//                                 large enough; else 0, which is counted: the memory comes from elsewhere. A result
-//                                 whose place is 0 comes from there too
+//   take(size)                    a result's place if its size is exactly that, if the allocation has the number that
+//                                 the result is known to have, and if nothing that was taken lies there; else the
+//                                 tightest free range of scratch that is large enough; else 0, which is counted: the
+//                                 memory comes from elsewhere. A result whose place is 0 comes from there too
 //   give(address)                 what was taken is free again
+//   made()                        all allocations of the call so far: scratch of later calls gets places by that, as
+//                                 if it were results
 //   end()
 //
 // Calls nest, as a kernel may run a plan itself. Bytes are offered to one call at a time. So whatever a kernel keeps
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -37,6 +40,14 @@ struct Result {
   std::int64_t number;  // of the call's allocations, or kAnyNumber
 };
 
+// An allocation of a call. Births and deaths are counted together; `died` is kAlive until it is freed.
+struct Made {
+  static constexpr std::int64_t kAlive = -1;
+  Address at;
+  Bytes size;
+  std::int64_t born, died;
+};
+
 class Offers {
  public:
   static constexpr Bytes kSmall = 4096;  // below, scratch is not worth the search
@@ -49,7 +60,7 @@ class Offers {
   };
 
   void begin(std::vector<Result> results, std::vector<Place> scratch) {
-    calls_.push_back({std::move(results), std::move(scratch), {}, {}, 0, 0});
+    calls_.push_back({std::move(results), std::move(scratch), {}, {}, 0, 0, 0});
   }
 
   Address take(Bytes size) {
@@ -59,7 +70,7 @@ class Offers {
     Address found = 0;
     const auto result = std::find_if(call.results.begin(), call.results.end(), [&](const Result& it) {
       return it.place.size == size && (it.number == kAnyNumber || it.number == number) &&
-             !call.taken.contains(it.place.begin);
+             is_free(call, it.place.begin, size);
     });
     if (result != call.results.end()) {
       found = result->place.begin;
@@ -68,13 +79,16 @@ class Offers {
       found = tightest(call, size);
     }
     if (found != 0) call.taken[found] = size;
-    call.made.push_back(found);
+    call.made.push_back({found, size, call.ticks++, Made::kAlive});
     return found;
   }
 
   bool give(Address address) {
-    for (Call& call : calls_)
-      if (call.taken.erase(address) != 0) return true;
+    for (Call& call : calls_) {
+      if (call.taken.erase(address) == 0) continue;
+      call.died(address);
+      return true;
+    }
     return false;
   }
 
@@ -83,23 +97,26 @@ class Offers {
   // The number of the last allocation that gave an address; kAnyNumber if none did.
   std::int64_t number_of(Address address) const {
     const auto& made = calls_.back().made;
-    const auto found = std::find(made.rbegin(), made.rend(), address);
+    const auto found = std::find_if(made.rbegin(), made.rend(), [&](const Made& it) { return it.at == address; });
     return found == made.rend() ? kAnyNumber : made.rend() - found - 1;
   }
 
   // The last allocation got its memory from elsewhere.
   void missed(Address address, Bytes bytes) {
-    if (!calls_.back().made.empty() && bytes > 0) calls_.back().made.back() = address;
-    count_elsewhere(bytes);
-  }
-
-  // Memory from elsewhere, born (+) or freed (-) during a call.
-  void count_elsewhere(Bytes bytes) {
-    if (calls_.empty()) return;
     Call& call = calls_.back();
+    if (!call.made.empty() && bytes > 0) call.made.back().at = address;
     call.elsewhere += bytes;
     call.most = std::max(call.most, call.elsewhere);
   }
+
+  // Memory from elsewhere was freed.
+  void freed_elsewhere(Address address, Bytes bytes) {
+    if (calls_.empty()) return;
+    calls_.back().elsewhere -= bytes;
+    calls_.back().died(address);
+  }
+
+  const std::vector<Made>& made() const { return calls_.back().made; }
 
   Ended end() {
     const Call& call = calls_.back();
@@ -114,9 +131,24 @@ class Offers {
     std::vector<Result> results;
     std::vector<Place> scratch;  // ascending
     std::map<Address, Bytes> taken;
-    std::vector<Address> made;  // by number
+    std::vector<Made> made;  // by number
     Bytes elsewhere, most;
+    std::int64_t ticks;  // births and deaths
+
+    void died(Address address) {
+      const auto found = std::find_if(made.rbegin(), made.rend(),
+                                      [&](const Made& it) { return it.at == address && it.died == Made::kAlive; });
+      if (found != made.rend()) found->died = ticks++;
+    }
   };
+
+  static bool is_free(const Call& call, Address begin, Bytes size) {
+    const auto after = call.taken.lower_bound(begin);
+    if (after != call.taken.end() && after->first < begin + static_cast<Address>(size)) return false;
+    if (after == call.taken.begin()) return true;
+    const auto& [at, bytes] = *std::prev(after);
+    return at + static_cast<Address>(bytes) <= begin;
+  }
 
   // O((r + t) log t) for r ranges and t taken.
   static Address tightest(const Call& call, Bytes size) {
@@ -183,7 +215,7 @@ class Offered {
       entry = found->second;
       elsewhere_.erase(found);
     }
-    offers().count_elsewhere(-entry.first);
+    offers().freed_elsewhere(address, entry.first);
     return entry.second;
   }
 
