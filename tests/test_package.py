@@ -22,7 +22,7 @@ PACKAGE = ROOT / "python" / "memplan"
 FLOORS = (
     *("text", "errors", "calls", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
     *("planning", "options", "proofs", "plans", "importers", "solving", "verifying", "draw", "export"),
-    *("estimating", "inductor", "run", "fitting", "explaining", "diffs", "facade"),
+    *("estimating", "inductor", "explaining", "run", "fitting", "diffs", "facade"),
     *("ranges", "comparing", "methods", "api", "cli"),
 )
 # Files of importers that may look at plans; the others read networks.

@@ -22,7 +22,7 @@ from reporting import Rows, arguments, pivoted, report
 import memplan
 from memplan import _core
 from memplan.files import write_text
-from memplan.fitting.costs import costs_of
+from memplan.plans.costs import costs_of
 
 SECTION, MOVES = "fit", "fit with moves"
 HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES, "best rule")

@@ -6,7 +6,7 @@ import memplan
 from builders import graphs
 from builders.fit_cases import Dict, fitted
 from memplan import _core
-from memplan.fitting.costs import costs_of
+from memplan.plans.costs import costs_of
 
 
 def test_what_is_changed_moves_out_after_the_change() -> None:

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 import memplan
 from builders.onnx_models import model, value
-from memplan.fitting.costs import costs_of
+from memplan.plans.costs import costs_of
 
 
 def counted(source: Any, *args: Any, **options: Any) -> float:

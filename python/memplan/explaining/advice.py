@@ -30,7 +30,8 @@ class Advice:
     graph outputs when they are made, or a problem "without" buffers that live on both sides. ``names`` are its types,
     inputs, tensors or buffers, ``bytes`` those that it takes away where the load is highest; for "order", those that
     the op which makes the load needs less. ``also`` is a second change, kind and names, without which the first does
-    not lead there.
+    not lead there. For what a step or a compiled graph holds, ``kind`` is a kind of it, of which ``names`` would be
+    away while nothing uses them, and ``how`` says what does that.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Advice:
     load: int
     bytes: int
     also: tuple[str, tuple[str, ...]] | None = None
+    how: str = ""
 
 
 _Change = tuple[str, tuple[str, ...]]  # kind and names, as of an Advice

@@ -8,10 +8,10 @@ from typing import Any
 
 from .. import _core
 from ..errors import GraphError
-from ..fitting.costs import costs_of, moves
 from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
 from ..plans.changes import Change, Fitting, changes_of
+from ..plans.costs import costs_of, moves
 from ..plans.record import PlanRecord
 from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
@@ -28,7 +28,7 @@ def apply(
     """See `Explanation.apply`."""
     plan = explanation.plan
     if plan is None or plan.graph is None or plan.storage is None:
-        raise TypeError("advice is applied to the plan of a graph; this one is of a problem, or from a file")
+        raise TypeError("advice is applied to the plan of a graph; this is of a problem, from a file, or of what is held")
     chosen = [_found(explanation, one) for one in advice or explanation.advice[:1]]
     if not chosen:
         raise ValueError("there is no advice: nothing that is known lowers the load")

@@ -39,6 +39,9 @@ class Moment:
 class Explanation:
     """What makes the peak of a plan, what its tensors share, and what would lower the load.
 
+    Or of all that a step or a compiled graph holds: then its arenas count as a whole in the peak, and with the bytes
+    that are in use in the load.
+
     Sizes are in bytes; ranges of steps are half-open.
 
     Attributes
@@ -81,8 +84,10 @@ class Explanation:
         and for ops on several streams.
     curve : tuple of (step, bytes)
         The load over time, as a staircase.
-    plan : Plan
-        What is explained.
+    what : str
+        What is explained where that is no plan, such as "forward 0 on cpu": all that it holds. Else empty.
+    plan : Plan or None
+        The plan that is explained.
     """
 
     planner: str
@@ -110,6 +115,7 @@ class Explanation:
     apart: tuple[tuple[str, int], ...] = ()
     orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
+    what: str = ""
     plan: PlanRecord | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
 
     def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> PlanRecord:
@@ -154,7 +160,7 @@ class Explanation:
         return explanation_report(self).sentences
 
     def __repr__(self) -> str:
-        return f"<memplan.Explanation: {self.planner!r}, peak {self.peak:,}, load {self.load:,}>"
+        return f"<memplan.Explanation: {(self.what or self.planner)!r}, peak {self.peak:,}, load {self.load:,}>"
 
     def __str__(self) -> str:
         from ..printing.tables import report_text

@@ -32,7 +32,7 @@ _OPTIONS = ("order", "donate", "inplace", "zero_copy", "disable_inplace_ops", "I
 
 def explanation_report(e: Explanation) -> Report:
     """The explanation as sentences and tables."""
-    title = f"{e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
+    title = f"{e.what or e.planner}: {e.buffers:,} buffers in {format_bytes(e.peak)}"
     if e.peak_step is None or e.load_step is None:
         return Report(title, ("No buffer has bytes: there is nothing to place.",))
     if e.plan is not None and e.plan.pools is not None:
@@ -77,11 +77,13 @@ def _what(e: Explanation) -> str:
     assert e.peak_step is not None
     assert e.load_step is not None
     things = _things(e)
-    groups = _by_type(e.alive)
+    groups = _by_type(e, e.alive)
     text = f"{_capital(_at(e.peak_step))}{',' * bool(e.peak_step.op)} makes the peak of {format_bytes(e.peak)}: "
     text += f"{counted(len(e.alive), things)} hold{'s' * (len(e.alive) == 1)} {format_bytes(e.peak_step.load)} there"
     text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
-    if e.of_graph and len(e.alive) > _NAMED:
+    if e.what:
+        text += f": {_listing([f'{format_bytes(size)} {kind} ({count:,}, {size / e.peak:.0%})' for kind, count, size in groups])}"
+    elif e.of_graph and len(e.alive) > _NAMED:
         made = [f"{name} ({counted(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
         text += f", made above all by {_listing(made)}"
     largest = [f"{a.name} ({format_bytes(a.bytes)}, {a.share:.1%})" for a in e.alive[:_NAMED]]
@@ -104,7 +106,7 @@ def _how_far(e: Explanation) -> str:
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({percent(e.peak / e.lower_bound - 1)}) above {proven}"
     text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
     return text + (
-        "." if e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
+        "." if e.what or e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
     )
 
 
@@ -160,6 +162,8 @@ def _beside(orders: Orders) -> str:
 
 def _change(advice: Advice) -> str:
     """A change for people, or two."""
+    if advice.how:
+        return f"{counted(len(advice.names), 'buffers')} {advice.kind}, {advice.how}"
     text = _one_change(advice.kind, advice.names)
     return f"{text} and {_one_change(*advice.also)}" if advice.also is not None else text
 
@@ -199,7 +203,9 @@ def _alive_table(e: Explanation, alive: Sequence[Alive], title: str) -> Table:
         )
         for a in shown
     ]
-    if not e.of_graph:
+    if e.what:
+        columns, rows = ("buffer", *columns[1:4], "kind", "made by"), [(*row[:4], a.why, a.op) for row, a in zip(rows, shown, strict=True)]
+    elif not e.of_graph:
         columns, rows = ("buffer", *columns[1:4]), [row[:4] for row in rows]
     elif not any(row[5] for row in rows):
         columns, rows = (*columns[:5], columns[6]), [(*row[:5], row[6]) for row in rows]
@@ -211,15 +217,15 @@ def _alive_table(e: Explanation, alive: Sequence[Alive], title: str) -> Table:
 
 
 def _types_table(e: Explanation, alive: Sequence[Alive]) -> Table:
-    groups = _by_type(alive) if e.of_graph else []
+    groups = _by_type(e, alive) if e.of_graph or e.what else []
     rows = [(name, f"{count:,}", format_bytes(size), f"{size / e.peak:.1%}") for name, count, size in groups]
-    right = frozenset({"tensors", "size", "of peak"})
-    title = "The same by what made it"
-    return Table(title, ("made by", "tensors", "size", "of peak"), tuple(rows[:LISTED]), right)
+    things = _things(e)
+    title, first = ("The same by kind", "kind") if e.what else ("The same by what made it", "made by")
+    return Table(title, (first, things, "size", "of peak"), tuple(rows[:LISTED]), frozenset({things, "size", "of peak"}))
 
 
 def _distance(e: Explanation, load_step: Moment) -> Table:
-    free = sum(size for _, size in e.holes)
+    free = 0 if e.peak_step is None else e.peak - e.peak_step.load
     largest = max((size for _, size in e.holes), default=0)
     saved = f", {1 - e.peak / e.naive:.1%} below naive" if e.naive else ""
     rows = [
@@ -234,7 +240,7 @@ def _distance(e: Explanation, load_step: Moment) -> Table:
         (
             "free at the peak's step",
             format_bytes(free),
-            f"{counted(len(e.holes), 'holes')}, the largest {format_bytes(largest)}" if free else "",
+            f"{counted(len(e.holes), 'holes')}, the largest {format_bytes(largest)}" if e.holes else "",
         ),
     ]
     if e.next_step is not None:
@@ -377,11 +383,11 @@ def _things(e: Explanation) -> str:
     return "tensors" if e.of_graph else "buffers"
 
 
-def _by_type(alive: Sequence[Alive]) -> list[tuple[str, int, int]]:
-    """Per type of op, or kind of what no op made, how many tensors and bytes; that with most bytes first."""
+def _by_type(e: Explanation, alive: Sequence[Alive]) -> list[tuple[str, int, int]]:
+    """Per type of op, or kind, how many tensors and bytes; that with most bytes first."""
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for a in alive:
-        groups[_made(a)].append(a.bytes)
+        groups[a.why if e.what else _made(a)].append(a.bytes)
     return sorted(((name, len(sizes), sum(sizes)) for name, sizes in groups.items()), key=lambda g: (-g[2], g[0]))
 
 

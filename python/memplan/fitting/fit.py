@@ -14,13 +14,14 @@ from ..options.checks import names
 from ..options.taking import request
 from ..planning.registry import check_planner, solve_fit
 from ..plans.changes import Change, Fitting, changes_of
+from ..plans.costs import check_costs, moves
 from ..plans.failing import InfeasibleError
 from ..plans.inplace import may_be_over_inputs
 from ..plans.record import PlanRecord
 from ..sizes import budget_of
 from ..solving.planning import plan, sharing_of, storage_of
 from ..text import nearest
-from .costs import check_costs, moves, op_costs
+from .profile import op_costs, seconds_to_move
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,6 +59,8 @@ def fit(
     if "donate" in ways:
         storage = donating(storage, may_be_over_inputs(graph))
     costs = op_costs(graph, cost, read)
+    if cost == "profile" and transfer is None and "offload" in ways:
+        transfer = seconds_to_move()
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
     part = limit and _PART_OF_SHARE * limit
     same = sharing_of(as_it_is)

@@ -19,10 +19,10 @@ from ..sizes import Budget, budget_of
 from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from ..solving.pools import unfixed
-from .costs import op_costs
 from .curve import Pareto, ParetoPoint
 from .fit import check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
+from .profile import op_costs
 
 _POINTS = 8
 _OWN = ("allow", "cost", "transfer", "overlap")  # options of `fit` alone

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
 
 from .. import _core
 from ..importers import Captured, Network
+from ..plans.costs import costs_of
 from ..run.plans import seconds_of
 from ..solving.planning import plan
 
 _REPEATS = 3
 _COPIED = 1 << 24  # bytes
 _ALIGNMENT = 64  # that every dtype may begin at
+
+
+def op_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured) -> list[float]:
+    """The cost of each op; "profile" measures the network that was read."""
+    return costs_of(graph, profiled(read) if cost == "profile" else cost)
 
 
 def profiled(read: Captured) -> dict[str, float]:

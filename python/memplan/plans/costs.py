@@ -12,10 +12,8 @@ from typing import Any
 
 from .. import _core
 from ..errors import SourceError
-from ..importers import Captured
 from ..options.checks import number
 from ..text import offer, one_of
-from .profile import profiled, seconds_to_move
 
 COSTS = ("auto", "bytes", "flops", "profile")
 _MOVE = 2.0  # for a byte: it is read and written
@@ -48,18 +46,11 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     return _core.op_costs(graph, cost)
 
 
-def op_costs(graph: _core.Graph, cost: str | Mapping[str, float], read: Captured) -> list[float]:
-    """The cost of each op; "profile" measures the network that was read."""
-    return costs_of(graph, profiled(read) if cost == "profile" else cost)
-
-
 def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, overlap: float) -> float:
     """The cost of a byte that is moved out of the arena, or fetched: what of it does not hide."""
     share = 1 - number(overlap, "overlap", 1)
     if transfer is not None:
         return number(transfer, "transfer", math.inf) * share
-    if cost == "profile":
-        return seconds_to_move() * share
     if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)):
         raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
     return _MOVE * share
