@@ -10,8 +10,8 @@ import pytest
 
 import memplan
 from memplan import _core
-from memplan.plans.costs import costs_of
 from memplan.importers.graph_dict import graph_of
+from memplan.plans.costs import costs_of
 from oracles.schedules import computed, least_added_cost
 from oracles.stages import least_staged_cost
 

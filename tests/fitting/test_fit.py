@@ -12,8 +12,8 @@ from builders import graphs
 from builders.fit_cases import APART, Dict, check_random, check_training, fitted
 from builders.graphs import chain
 from memplan import _core
-from memplan.plans.costs import costs_of
 from memplan.importers.graph_dict import graph_of
+from memplan.plans.costs import costs_of
 
 
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])

@@ -13,8 +13,8 @@ import memplan
 from builders.fit_cases import APART, Dict, small_graph, training_graph
 from builders.graphs import chain
 from memplan import _core, cli
-from memplan.plans.costs import costs_of
 from memplan.importers.graph_dict import graph_of
+from memplan.plans.costs import costs_of
 from oracles.schedules import computed, least_added_cost
 
 

@@ -11,8 +11,8 @@ import memplan
 from builders import graphs
 from builders.fit_relations import Dict, computed_bytes, related_graph
 from memplan import _core
-from memplan.plans.costs import costs_of
 from memplan.importers.graph_dict import graph_of
+from memplan.plans.costs import costs_of
 
 
 def storage_options(chance: random.Random, graph: Dict) -> _core.StorageOptions:

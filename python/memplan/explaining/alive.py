@@ -17,8 +17,8 @@ class Alive:
     ``bytes`` counts what no larger or later tensor in the same bytes counts: all that are alive at a step add up to its
     load. ``share`` is of the peak. ``born`` is the step that writes it, ``dies`` the one after the last that needs it,
     itself or through a view. ``op`` and ``op_type`` say what made it, ``reader`` which op needs it last, and
-    ``via`` through which view; they are empty where there is none, and for plain problems. For what a step or a compiled
-    graph holds, ``why`` is its kind, and ``op`` what made it, where that is known.
+    ``via`` through which view; they are empty where there is none, and for plain problems. For what something
+    holds, ``why`` is its kind, and ``op`` what made it, where that is known.
     """
 
     name: str

@@ -28,7 +28,9 @@ def apply(
     """See `Explanation.apply`."""
     plan = explanation.plan
     if plan is None or plan.graph is None or plan.storage is None:
-        raise TypeError("advice is applied to the plan of a graph; this is of a problem, from a file, or of what is held")
+        raise TypeError(
+            "advice is applied to the plan of a graph; this is of a problem, from a file, or of what is held"
+        )
     chosen = [_found(explanation, one) for one in advice or explanation.advice[:1]]
     if not chosen:
         raise ValueError("there is no advice: nothing that is known lowers the load")

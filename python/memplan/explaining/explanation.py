@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..importers.tape import Tape
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, blocked_at
 from ..plans.usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
@@ -231,6 +232,11 @@ class Scene:
 
 def explain(plan: PlanRecord) -> Explanation:
     """See `Plan.explain`."""
+    tape = None if plan.source is None else plan.source.value
+    if isinstance(tape, Tape) and tape.outlives.any():
+        from .recorded import held_by_tape
+
+        return held_by_tape(plan, tape, "a recorded step", plan.peak).explain()
     figures = {name: getattr(plan, name) for name in ("planner", "peak", "load", "lower_bound", "optimal", "naive")}
     pairs = plan.problem.conflicts
     figures |= {

@@ -12,6 +12,7 @@ from ..plans.usage import BEGIN, BUFFER, END, Ints, load_curve, load_of, next_hi
 from .advice import Advice
 from .alive import Alive, alive_at
 from .explanation import CROWDED, Explanation, Moment
+from .idle import idle_at
 
 ARENA = "in the arena"  # the kind of what lies in one; other kinds are words of whoever holds something
 NOWHERE = -1  # the arena of what lies in none
@@ -86,6 +87,7 @@ class Held:
             crowded=steps_above(step, load, CROWDED),
             alive=self._alive(rows, int(step[worst]), peak),
             alive_at_load=self._alive(rows, int(step[top]), peak),
+            idle=idle_at(self.problem, None, rows, int(step[top]))[0],
             advice=tuple(self._advice(rows, int(step[top]))),
             curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),
         )

@@ -52,7 +52,7 @@ class Reuse:
     sharing: tuple[Sharing, ...]
 
     def __str__(self) -> str:
-        from .text import reuse_text
+        from .reuse_text import reuse_text
 
         return reuse_text(self)
 

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import typed_shape
 from ..plans.pools_text import costs_table, pools_sentences, pools_table
-from ..plans.verdict import SHARES
-from ..printing.tables import Report, Table, report_text
+from ..printing.tables import Report, Table
 from ..printing.units import counted, format_bytes, op_label, percent
 
 if TYPE_CHECKING:
     from ..plans.pools import PlannedPools
     from ..plans.record import PlanRecord
-    from ..plans.slots import Slot
     from .advice import Advice
     from .alive import Alive
     from .explanation import Explanation, Moment
     from .orders import Orders
-    from .reuse import Reuse
 
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3
@@ -82,7 +79,8 @@ def _what(e: Explanation) -> str:
     text += f"{counted(len(e.alive), things)} hold{'s' * (len(e.alive) == 1)} {format_bytes(e.peak_step.load)} there"
     text += f" and {format_bytes(e.peak - e.peak_step.load)} are free" if e.peak > e.peak_step.load else ""
     if e.what:
-        text += f": {_listing([f'{format_bytes(size)} {kind} ({count:,}, {size / e.peak:.0%})' for kind, count, size in groups])}"
+        held = [f"{format_bytes(size)} {kind} ({count:,}, {size / e.peak:.0%})" for kind, count, size in groups]
+        text += f": {_listing(held)}"
     elif e.of_graph and len(e.alive) > _NAMED:
         made = [f"{name} ({counted(count, things)}, {size / e.peak:.0%})" for name, count, size in groups[:_NAMED]]
         text += f", made above all by {_listing(made)}"
@@ -106,7 +104,9 @@ def _how_far(e: Explanation) -> str:
     above = f"The peak is {format_bytes(e.peak - e.lower_bound)} ({percent(e.peak / e.lower_bound - 1)}) above {proven}"
     text = f"{above}, and a better plan{' in this order' * e.of_graph} could win at most that"
     return text + (
-        "." if e.what or e.planner.split(":")[0] == "auto" else f"; this is {e.planner}'s, the planner auto may do better."
+        "."
+        if e.what or e.planner.split(":")[0] == "auto"
+        else f"; this is {e.planner}'s, the planner auto may do better."
     )
 
 
@@ -163,7 +163,7 @@ def _beside(orders: Orders) -> str:
 def _change(advice: Advice) -> str:
     """A change for people, or two."""
     if advice.how:
-        return f"{counted(len(advice.names), 'buffers')} {advice.kind}, {advice.how}"
+        return f"{advice.kind} ({counted(len(advice.names), 'buffers')}), {advice.how}"
     text = _one_change(advice.kind, advice.names)
     return f"{text} and {_one_change(*advice.also)}" if advice.also is not None else text
 
@@ -204,7 +204,10 @@ def _alive_table(e: Explanation, alive: Sequence[Alive], title: str) -> Table:
         for a in shown
     ]
     if e.what:
-        columns, rows = ("buffer", *columns[1:4], "kind", "made by"), [(*row[:4], a.why, a.op) for row, a in zip(rows, shown, strict=True)]
+        columns, rows = (
+            ("buffer", *columns[1:4], "kind", "made by"),
+            [(*row[:4], a.why, a.op) for row, a in zip(rows, shown, strict=True)],
+        )
     elif not e.of_graph:
         columns, rows = ("buffer", *columns[1:4]), [row[:4] for row in rows]
     elif not any(row[5] for row in rows):
@@ -221,7 +224,9 @@ def _types_table(e: Explanation, alive: Sequence[Alive]) -> Table:
     rows = [(name, f"{count:,}", format_bytes(size), f"{size / e.peak:.1%}") for name, count, size in groups]
     things = _things(e)
     title, first = ("The same by kind", "kind") if e.what else ("The same by what made it", "made by")
-    return Table(title, (first, things, "size", "of peak"), tuple(rows[:LISTED]), frozenset({things, "size", "of peak"}))
+    return Table(
+        title, (first, things, "size", "of peak"), tuple(rows[:LISTED]), frozenset({things, "size", "of peak"})
+    )
 
 
 def _distance(e: Explanation, load_step: Moment) -> Table:
@@ -346,22 +351,6 @@ def _chains_table(e: Explanation) -> Table:
     )
 
 
-def reuse_text(reuse: Reuse) -> str:
-    """Who has the bytes of a tensor or buffer when, as a table."""
-    slot = reuse.slot
-    title = f"{slot.name}: {format_bytes(slot.bytes)} at {slot.offset:,}, steps {slot.first}-{slot.last - 1}"
-    order = [("before", s) for s in reversed(reuse.before)] + [("itself", slot)] + [("after", s) for s in reuse.after]
-    rows = [
-        (when, s.name, f"{s.first}-{s.last - 1}", f"{s.offset:,}", f"{s.end:,}", format_bytes(_common(slot, s)))
-        for when, s in order
-    ]
-    columns = ("when", "buffer", "steps", "from byte", "to byte", "in common")
-    table = Table(title, columns, tuple(rows), frozenset(columns[2:]))
-    shares = [f"{s.inner} is {SHARES[s.how]} {s.outer} ({s.op})" for s in reuse.sharing]
-    choice = Table("by choice", notes=("; ".join(shares),) if shares else ())
-    return report_text(Report("", (), (table, choice)))
-
-
 # Words
 
 
@@ -409,7 +398,3 @@ def _few(words: Sequence[str]) -> str:
 def _ends(names: Sequence[str]) -> Sequence[str]:
     """The first and last of a long list."""
     return names if len(names) <= 2 * _NAMED else [*names[:_NAMED], "…", *names[-_NAMED:]]
-
-
-def _common(slot: Slot, other: Slot) -> int:
-    return min(slot.end, other.end) - max(slot.offset, other.offset)

@@ -129,7 +129,7 @@ class Tape:
         if not self.done:
             raise ValueError("the tape is still recorded: plan it after the `with` of memplan.record()")
         placed = np.flatnonzero(~self.outlives)
-        names = [self._name(i) for i in placed.tolist()]
+        names = [self.name(i) for i in placed.tolist()]
         alignment = ALIGNMENT[self.device]
         size = -(-self.size[placed] // alignment) * alignment
         first, last = self.birth[placed], np.minimum(self.death[placed], self.ticks)
@@ -149,7 +149,8 @@ class Tape:
             ]
         return parts
 
-    def _name(self, number: int) -> str:
+    def name(self, number: int) -> str:
+        """What an allocation is called in problems: its number, the thread if it is not the first, and the call."""
         thread = f"@{self.thread[number]}" if self.thread[number] else ""
         call = f" {PurePath(self.stacks[number][0]).name}" if self.stacks and self.stacks[number] else ""
         return f"{number}{thread}{call}"

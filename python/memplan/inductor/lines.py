@@ -16,6 +16,7 @@ from ..errors import SourceError, UnsupportedError
 from .wrapper import Block, Call
 
 MEMORY = (wrapper.AllocateLine, wrapper.ReuseLine, wrapper.FreeIfNotReusedLine)
+_KERNELS = (wrapper.KernelCallLine, wrapper.ExternKernelAllocLine, wrapper.ExternKernelOutLine)
 _OWN_NOTHING = (ir.MultiOutputLayout, ir.NoneLayout, ir.NonOwningLayout, ir.MutationLayoutSHOULDREMOVE)
 
 
@@ -25,9 +26,9 @@ class Ledger:
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
     next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
     ``allocated`` says by the position of a line which block it allocates, and ``calls`` what the kernels that return
-    their results make. ``given`` are inputs that the graph lets go,
-    from the beginning until then. A line that lets an input go is not about memory for torch: it takes effect after the
-    kernels of its step. ``alive`` says which block a buffer lies in at the end. ``number`` makes a size an integer.
+    their results make. ``given`` are inputs that the graph lets go, from the beginning until then. A line that lets an
+    input go is not about memory for torch: it takes effect after the kernels of its step. ``alive`` says which block a
+    buffer lies in at the end, and ``ran`` which kernels run in a step. ``number`` makes a size an integer.
     """
 
     def __init__(self, lines: list[Any], number: Callable[[Any, str], int] | None = None) -> None:
@@ -39,6 +40,7 @@ class Ledger:
         self.takeovers: list[tuple[str, str]] = []
         self.steps = 0
         self.alive: dict[str, Block] = {}
+        self.ran: dict[int, list[str]] = {}
         self._open: dict[str, Call] = {}  # by the name of what the kernel returns
         self._ran = False  # whether kernels may have run since the step began
         about_memory = False
@@ -55,6 +57,8 @@ class Ledger:
     def _note(self, line: Any, position: int) -> None:
         if isinstance(line, (wrapper.EnterSubgraphLine, wrapper.ExitSubgraphLine)):
             raise UnsupportedError("torch.compile nests wrappers (control flow), which are not read here")
+        if isinstance(line, _KERNELS):
+            self.ran.setdefault(self.steps, []).append(_kernel(line))
         if isinstance(line, wrapper.ExternKernelAllocLine):
             self._called(line.node, position)
         elif isinstance(line, wrapper.MultiOutputLine):
@@ -112,6 +116,11 @@ class Ledger:
         if name not in self.alive:
             raise UnsupportedError(f"torch.compile frees {name}, which no line that is known here has made")
         self.alive.pop(name).last = self.steps
+
+
+def _kernel(line: Any) -> str:
+    """The name of the kernel that a line calls."""
+    return str(line.kernel_name if isinstance(line, wrapper.KernelCallLine) else line.node.get_kernel_name())
 
 
 def _owns(node: Any) -> bool:

@@ -41,6 +41,7 @@ class DryRun:
     # storages of parameters and buffers, of arguments, and of states of the optimizer: there before the step and after
     # it
     weights: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of weights
     inputs: list[int] = field(default_factory=list)
     states: list[int] = field(default_factory=list)
     # of each storage that is born in the step: bytes, and the ops [first, last) at which it is alive
@@ -99,7 +100,12 @@ def dry_run(
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
     weights = {name: fakes(tensor, name) for name, tensor in state.items()}
     args, kwargs = map_tensors((args, dict(kwargs)), fakes, "args")
-    found = DryRun(weights=_sizes(weights.values()), inputs=_sizes(t for _, t in tensors_in([args, kwargs])))
+    own = [weight.untyped_storage() for weight in weights.values()]
+    first = {id(storage): name for name, storage in reversed([*zip(weights, own, strict=True)])}
+    names = [first[key] for key in dict.fromkeys(map(id, own))]
+    found = DryRun(
+        weights=_sizes(weights.values()), names=names, inputs=_sizes(t for _, t in tensors_in([args, kwargs]))
+    )
     births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))])
 
     versions = {name: weight._version for name, weight in weights.items()}

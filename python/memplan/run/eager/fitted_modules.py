@@ -16,11 +16,13 @@ from torch import Tensor
 from ...errors import SourceError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...estimating.result import Estimate
+from ...explaining.explanation import Explanation
 from ...importers.torch.dry_run import DryRun
 from ...importers.torch.fake import describe
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, Way, candidates_of, choose
+from .holding import held_by_run
 from .reads import ChangedError
 
 _TRIALS = 8  # sets of modules that are tried
@@ -36,6 +38,7 @@ class Chosen:
     added_cost: float
     before: Estimate  # A step without and with it
     after: Estimate
+    run: DryRun  # with it
 
 
 class FittedModules:
@@ -46,8 +49,12 @@ class FittedModules:
     def __init__(self, found: Chosen, ways: Sequence[Way]) -> None:
         self._chosen, self.added_cost = found.modules, found.added_cost
         self.modules = tuple(name for names in found.modules for name in names)
-        self.before, self.after = found.before, found.after
+        self.before, self.after, self._run = found.before, found.after, found.run
         self._changed = applied(ways, found.modules)
+
+    def explain(self) -> Explanation:
+        """All that a step holds now, by what it is for, and what would bring less. Nothing is in an arena."""
+        return held_by_run(self._run, self.after.device, self.after.total, "a step").explain()
 
     def remove(self) -> None:
         """Let the modules be as they were. A second call does nothing."""
@@ -178,7 +185,7 @@ def fit_modules(step: Step, budget: int | str, ways: Sequence[Way]) -> Chosen:
     found = step.run(watch=True)
     before = of_run(found, step.device)
     limit = None if asked.least else asked.of(lambda: before.total)
-    nothing = Chosen(((),) * len(ways), 0.0, before, before)
+    nothing = Chosen(((),) * len(ways), 0.0, before, before, found)
     if limit is not None and before.total <= limit:
         return nothing
     search = _Search(step, found, before, ways)
@@ -240,14 +247,15 @@ class _Search:
         """A step without data in which they give up what they keep."""
         modules = _by_way(self._found, chosen, self._ways)
         with applied(self._ways, modules):
-            after = of_run(self._step.run(), self._step.device)
+            run = self._step.run()
+        after = of_run(run, self._step.device)
         kept = after.activations
         for way, names in zip(self._ways, modules, strict=True):
             calls = sum(call.module in names for call in self._found.calls)
             kept += way.beside * (calls + 1)  # one more while one runs again
         cost = sum(candidate.cost for candidate in chosen)
         share = cost / max(sum(self._found.cost), 1.0)
-        return Chosen(modules, share, self._before, replace(after, activations=kept))
+        return Chosen(modules, share, self._before, replace(after, activations=kept), run)
 
 
 def _by_way(found: DryRun, chosen: Sequence[Candidate], ways: Sequence[Way]) -> tuple[tuple[str, ...], ...]:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from ...importers.tape import COLUMNS, Tape
 from ...sizes import format_bytes
 from .recording import record
-from .replaying import Arena, arena
+from .replaying import Arena, arena, tape_of
 from .report import Report
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from ...explaining.explanation import Explanation
     from ...plans.record import PlanRecord
 
 P = ParamSpec("P")
@@ -39,8 +40,9 @@ class PlannedStep(Generic[P, R]):
         before that; 0 and -1 where it is not known.
     """
 
-    def __init__(self, step: Callable[P, R], warmup: int, planner: str, quiet: bool) -> None:
-        self._step, self._warmup, self._planner, self._quiet = step, warmup, planner, quiet
+    def __init__(self, step: Callable[P, R], warmup: int, planner: str, quiet: bool, stacks: bool) -> None:
+        self._step, self._warmup, self._planner = step, warmup, planner
+        self._quiet, self._stacks = quiet, stacks
         self._seen: dict[Shapes, int] = {}  # calls that were not recorded
         self._misses: dict[Shapes, int] = {}  # served calls that missed much, one after another
         self._report: Report | None = None  # of the last arena
@@ -67,6 +69,25 @@ class PlannedStep(Generic[P, R]):
     def report(self) -> Report | None:
         """What came of the served steps; None before the first."""
         return self._report if self.arena is None else self.arena.report()
+
+    def explain(self) -> Explanation:
+        """All that a step holds: what lies in the arena, what outlives the step, and what was there before.
+
+        Of several shapes, it is the step whose plan is largest. Weights, states of optimizers and other tensors are
+        those that Python holds now. What libraries such as oneDNN allocate for themselves is not counted.
+
+        Raises
+        ------
+        RuntimeError
+            The step is not planned yet.
+        """
+        from ...explaining.recorded import held_by_tape
+        from .holding import around
+
+        if not self.plans:
+            raise RuntimeError(f"the step is not planned yet: call it {self._warmup + 2:,} times before explain()")
+        plan = max(self.plans.values(), key=lambda plan: plan.peak)
+        return held_by_tape(plan, tape_of(self._name(), plan), self._name(), plan.peak, around()).explain()
 
     def forget(self) -> None:
         """Give the arena back, and plan anew from the next call on."""
@@ -101,7 +122,7 @@ class PlannedStep(Generic[P, R]):
         recording = self._open
         if recording is None:
             try:
-                recording = self._open = _Recording(shapes)
+                recording = self._open = _Recording(shapes, self._stacks)
             except BusyError:
                 return step()
         try:
@@ -152,10 +173,12 @@ class PlannedStep(Generic[P, R]):
             print(self._said(), file=sys.stderr)
         return result
 
+    def _name(self) -> str:
+        return str(getattr(self._step, "__name__", "the step"))
+
     def _said(self) -> str:
         assert self.arena is not None
-        name = getattr(self._step, "__name__", "the step")
-        text = f"memplan: {name} runs in an arena of {format_bytes(self.arena.bytes)}"
+        text = f"memplan: {self._name()} runs in an arena of {format_bytes(self.arena.bytes)}"
         before, now = self.held
         if before > 0 and now > 0:
             text += f"; the process held {format_bytes(before)} at most in a step before, and {format_bytes(now)} now"
@@ -165,12 +188,12 @@ class PlannedStep(Generic[P, R]):
 class _Recording:
     """Two calls of a step, recorded. What runs between them is no part of the tape, but frees what the first left."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, stacks: bool) -> None:
         from .library import cpu
 
         self.shapes, self.calls, self.held = shapes, 0, 0
         self._library = cpu()
-        self._context: AbstractContextManager[Tape] = record()
+        self._context: AbstractContextManager[Tape] = record(stacks=stacks)
         self._tape = self._context.__enter__()
         self._begin = self._end = 0
 
@@ -192,6 +215,7 @@ class _Recording:
         inside = tape.birth < self._end - self._begin
         for name in COLUMNS:
             setattr(tape, name, getattr(tape, name)[inside])
+        tape.stacks = [stack for stack, kept in zip(tape.stacks, inside.tolist(), strict=False) if kept]
         return tape
 
 
@@ -203,12 +227,16 @@ def _shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shapes:
 
 
 @overload
-def planned(step: Callable[P, R], *, warmup: int = ..., planner: str = ..., quiet: bool = ...) -> PlannedStep[P, R]: ...
+def planned(
+    step: Callable[P, R], *, warmup: int = ..., planner: str = ..., quiet: bool = ..., stacks: bool = ...
+) -> PlannedStep[P, R]: ...
 @overload
 def planned(
-    step: None = None, *, warmup: int = ..., planner: str = ..., quiet: bool = ...
+    step: None = None, *, warmup: int = ..., planner: str = ..., quiet: bool = ..., stacks: bool = ...
 ) -> Callable[[Callable[P, R]], PlannedStep[P, R]]: ...
-def planned(step: Any = None, *, warmup: int = 1, planner: str = "auto", quiet: bool = False) -> Any:
+def planned(
+    step: Any = None, *, warmup: int = 1, planner: str = "auto", quiet: bool = False, stacks: bool = False
+) -> Any:
     """A step that plans itself: ``step = memplan.run.planned(step)``, or ``@memplan.run.planned`` above it.
 
     The first calls run as they are. The next two are recorded, and planned. All later ones are served from one arena.
@@ -227,6 +255,9 @@ def planned(step: Any = None, *, warmup: int = 1, planner: str = "auto", quiet: 
         See `plan`.
     quiet
         Do not say on stderr, once, what the arena has and what the process held before and holds now.
+    stacks
+        Keep where in the program each allocation was made: `PlannedStep.explain` names buffers so. This makes the
+        recorded calls slow.
 
     Returns
     -------
@@ -244,7 +275,7 @@ def planned(step: Any = None, *, warmup: int = 1, planner: str = "auto", quiet: 
     integer(warmup, "warmup", 0, 2**31 - 1)
     check_planner(planner)
     if step is None:
-        return functools.partial(planned, warmup=warmup, planner=planner, quiet=quiet)
+        return functools.partial(planned, warmup=warmup, planner=planner, quiet=quiet, stacks=stacks)
     if not callable(step):
         raise TypeError(f"planned takes a function that runs one step, got {step!r}")
-    return PlannedStep(step, warmup, planner, quiet)
+    return PlannedStep(step, warmup, planner, quiet, stacks)

@@ -145,7 +145,7 @@ def arena(plan: PlanRecord | Sequence[PlanRecord] | Mapping[str, PlanRecord], *,
     from .library import library_of
 
     plans = _named(plan)
-    devices = {name: _tape(name, plan).device for name, plan in plans.items()}
+    devices = {name: tape_of(name, plan).device for name, plan in plans.items()}
     device, *others = set(devices.values())
     if others:
         raise ValueError(f"the plans of an arena must be for one device, got {devices}")
@@ -169,13 +169,14 @@ def _named(given: Any) -> dict[str, PlanRecord]:
 
 def _track(name: str, plan: PlanRecord) -> tuple[_Column, ...]:
     """The slots of all allocations of the plan's tape."""
-    tape = _tape(name, plan)
+    tape = tape_of(name, plan)
     offset = np.full(len(tape), -1, dtype=np.int64)
     offset[~tape.outlives] = plan.offsets
     return tape.size, offset, tape.thread, tape.until
 
 
-def _tape(name: str, plan: PlanRecord) -> Tape:
+def tape_of(name: str, plan: PlanRecord) -> Tape:
+    """The tape of a plan; ValueError if it has none."""
     tape = None if plan.source is None else plan.source.value
     if not isinstance(tape, Tape):
         raise ValueError(

@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...explaining.explanation import Explanation
+from ...explaining.held import Held, Whole
 from ...plans.record import PlanRecord
 from . import trimming
 
+_CURES = {
+    "saved for backward": 'computed again: options={"budget": "60%"} of the backend',
+    "returned by forward": "not kept by the caller while backward runs",
+}
 _MOST = 1000  # graphs that are remembered: the last ones
 
 
@@ -46,6 +52,8 @@ class CompiledPlan:
     scale : str
         What all sizes and offsets of the plan are multiplied with: "1", or an expression of symbolic sizes, "s0". The
         figures above are for the sizes with which the graph was compiled.
+    held : Held
+        What `explain` explains.
     """
 
     name: str
@@ -56,6 +64,16 @@ class CompiledPlan:
     load: int
     outside: int
     scale: str = "1"
+    held: Held | None = field(default=None, repr=False, compare=False)
+
+    def explain(self) -> Explanation:
+        """All that the graph holds on the device, in arenas and outside of them, and what would bring less.
+
+        Several arenas of a graph on a device have one explanation. Loads of advice are the best that can be: it is not
+        known when a buffer is used between its first step and its last.
+        """
+        assert self.held is not None
+        return self.held.explain()
 
     def __repr__(self) -> str:
         return f"<memplan.run.CompiledPlan: {self.name!r} on {self.device}, {self.plan!r}>"
@@ -65,13 +83,15 @@ class CompiledPlan:
 class Loaded:
     """What compiled code says of itself: figures of its graph by device, and of each arena the columns of its plan.
 
-    A forward graph also says what it leaves to backward: the blocks that hold its outputs (`left_by`).
+    A forward graph also says what it leaves to backward: the blocks that hold its outputs (`left_by`). A graph with
+    arenas says what it holds by device (`holding`).
     """
 
     name: str
     figures: dict[str, dict[str, int]]
     arenas: list[dict[str, Any]]
     left: list[dict[str, Any]] = field(default_factory=list)
+    held: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def planned(self) -> list[int]:
@@ -155,4 +175,19 @@ def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
     offsets.flags.writeable = False
     facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
     plan = PlanRecord(problem=problem, offsets=offsets, seconds=0.0, **facts)
-    return CompiledPlan(graph.name, arena["device"], plan, **graph.figures[arena["device"]], scale=arena["scale"])
+    device = arena["device"]
+    held = _held(f"{graph.name} on {device}", **graph.held[device])
+    return CompiledPlan(graph.name, device, plan, **graph.figures[device], scale=arena["scale"], held=held)
+
+
+def _held(
+    what: str,
+    size: list[int],
+    first: list[int],
+    last: list[int],
+    names: list[str],
+    arenas: list[list[int]],
+    **facts: Any,
+) -> Held:
+    problem = _core.Problem(size, first, last, names=names)
+    return Held(what, problem, arenas=[Whole(*arena) for arena in arenas], cures=_CURES, **facts)

@@ -51,7 +51,8 @@ def left_by(ledger: Ledger, outputs: Outputs) -> list[dict[str, Any]]:
         block = ledger.alive.get(_home(value, ledger))
         if name is None or block is None:
             continue
-        row = found.setdefault(id(block), {"device": block.device, "bytes": block.bytes, "names": [], "seen": False})
+        new = {"block": block.name, "device": block.device, "bytes": block.bytes, "names": [], "seen": False}
+        row = found.setdefault(id(block), new)
         row["names"].append(name)
         row["seen"] |= number in outputs.seen
     return list(found.values())

@@ -22,6 +22,7 @@ from .arenas import Arena, arenas_on, held
 from .code import Code, served
 from .compiled import Loaded, columns
 from .forward_outputs import Step, given, left_by
+from .holding import holding
 from .scratch import scratch_of
 from .settings import Settings
 
@@ -54,32 +55,34 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     ways += [(position, [*own, *scratch.default])] if position else []
     found = [_arenas_of({*names, *scratch.position}, blocks, default, settings) for names, blocks in ways]
     found.append(_arenas_of((), default, default, settings))
-    most = [sum(figures["planned"] for figures in each.values()) for _, each in found]
+    most = [sum(figures["planned"] for figures in each.values()) for _, each, _ in found]
     enough = (1 + _MORE) * min(most) + _LITTLE
-    arenas, figures = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)
+    arenas, figures, blocks = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)
     cuts = Code(codegen, lines, position | made | scratch.position, calls, arenas).written()
     if name.startswith("forward"):
         step.left = left_by(ledger, step.outputs)
     rows = [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas]
-    said = Loaded(name, figures, rows, [] if V.graph.is_backward else step.left or [])
+    kind, left = name.split()[0], step.left or []
+    kept = {device: holding(device, arenas, blocks, ledger, kind, left) for device in figures if arenas}
+    said = Loaded(name, figures, rows, [] if V.graph.is_backward else left, kept)
     codegen.header.writeline("from memplan.run.inductor.compiled import loaded as _memplan_loaded")
     codegen.header.writeline(f"_memplan_loaded({said.to_text()!r})")
     codegen.header.writeline("from memplan.run.inductor.trimming import called as _memplan_called")
     if arenas:
-        codegen.lines = [line for at, kept in enumerate(lines) for line in cuts.get(at, [kept])]
+        codegen.lines = [new for at, line in enumerate(lines) for new in cuts.get(at, [line])]
     codegen.lines.insert(0, "_memplan_called()")
     return bool(arenas)
 
 
 def _arenas_of(
     names: Collection[str], blocks: list[Block], default: list[Block], settings: Settings
-) -> tuple[list[Arena], dict[str, dict[str, int]]]:
-    """The arenas of the blocks of some names, and what the graph then holds."""
+) -> tuple[list[Arena], dict[str, dict[str, int]], list[Block]]:
+    """The arenas of the blocks of some names, what the graph then holds, and all blocks."""
     families = _families([block for block in blocks if block.name in names])
     found = [arena for family, sizes in families.items() for arena in _arenas(*family, sizes, blocks, settings)]
     arenas = [arena for arena in found if any(block.source != "scratch" for block in arena.blocks)]
     devices = {block.device: None for block in blocks}
-    return arenas, {device: _figures(device, arenas, blocks, default) for device in devices}
+    return arenas, {device: _figures(device, arenas, blocks, default) for device in devices}, blocks
 
 
 def _families(blocks: list[Block]) -> dict[tuple[str, Any], dict[str, int]]:
