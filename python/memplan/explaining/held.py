@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,12 @@ class Held:
     def explain(self) -> Explanation:
         """What is held at the worst step, by kind and by buffer, and what would bring less."""
         rows = rectangles(self.problem)
-        figures = {"planner": "", "of_graph": False, "buffers": len(self.problem.size), "what": self.what}
+        figures: dict[str, Any] = {
+            "planner": "",
+            "of_graph": False,
+            "buffers": len(self.problem.size),
+            "what": self.what,
+        }
         if len(rows) == 0:
             return Explanation(**figures, peak=0, load=0, lower_bound=0, optimal=True, naive=0, conflicts=0)
         step, load = load_curve(rows)
