@@ -65,14 +65,16 @@ class Held:
     def explain(self) -> Explanation:
         """What is held at the worst step, by kind and by buffer, and what would bring less."""
         rows = rectangles(self.problem)
+        count = len(self.problem.size)
         figures: dict[str, Any] = {
+            "what": self.what,
             "planner": "",
             "of_graph": False,
-            "buffers": len(self.problem.size),
-            "what": self.what,
+            "buffers": count,
+            "conflicts": 0,
         }
         if len(rows) == 0:
-            return Explanation(**figures, peak=0, load=0, lower_bound=0, optimal=True, naive=0, conflicts=0)
+            return Explanation(**figures, peak=0, load=0, lower_bound=0, optimal=True, naive=0)
         step, load = load_curve(rows)
         peak, worst = self._peak(rows)
         top = worst if load[worst] == load.max() else int(np.argmax(load))
@@ -85,7 +87,6 @@ class Held:
             lower_bound=most,
             optimal=peak == most,
             naive=int(self.problem.size.sum()),
-            conflicts=0,
             peak_step=self._moment(step, load, worst),
             load_step=self._moment(step, load, top),
             next_step=None if other is None else self._moment(step, load, other),

@@ -213,7 +213,7 @@ def _alive_table(e: Explanation, alive: Sequence[Alive], title: str) -> Table:
     elif not any(row[5] for row in rows):
         columns, rows = (*columns[:5], columns[6]), [(*row[:5], row[6]) for row in rows]
     room = 28 if "dtype and shape" in columns else 32
-    most = {columns[0]: room, "made by": room - 8, "dtype and shape": None, "last read by": room - 4}
+    most = {columns[0]: room, "made by": 40 if e.what else room - 8, "dtype and shape": None, "last read by": room - 4}
     others = sum(a.bytes for a in rest)
     notes = (f"and {len(rest):,} smaller: {format_bytes(others)}, {others / e.peak:.1%}",) if rest else ()
     return Table(title, columns, tuple(rows), frozenset({"size", "of peak", "steps"}), notes, most)
