@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -108,8 +109,10 @@ def test_it_says_once_what_it_saves(capfd: pytest.CaptureFixture[str]) -> None:
         assert float(scale(torch.ones(100_000))) == 200_000
     said = capfd.readouterr().err
     assert said.count("memplan: scale runs in an arena of ") == 1
-    assert "the process held " in said
+    sizes = r"had \S+ MiB before its first call, held \S+ MiB at most in a step as it was, and \S+ MiB now\n"
+    assert re.search(f"; the process {sizes}", said)
     assert scale.__name__ == "scale"
+    assert 0 < scale.began <= max(scale.held)
     assert min(scale.held) > 0
 
 

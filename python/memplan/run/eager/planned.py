@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import sys
 import threading
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ...importers.tape import COLUMNS, Tape
@@ -35,6 +37,9 @@ class PlannedStep(Generic[P, R]):
     ----------
     plans : dict
         The plans of the tapes, by the shapes of the tensors that the step was called with.
+    began : int
+        Bytes of anonymous memory that the process held before the first call: Python, torch and the weights too. 0
+        where it is not known.
     held : tuple of int
         Bytes of anonymous memory that the process held at most: in the recorded step, and in the first served one. 0
         before that; 0 and -1 where it is not known.
@@ -50,7 +55,7 @@ class PlannedStep(Generic[P, R]):
         self._lock = threading.Lock()
         self.plans: dict[Shapes, PlanRecord] = {}
         self.arena: Arena | None = None
-        self.held = (0, 0)
+        self.began, self.held = 0, (0, 0)
         functools.update_wrapper(self, step)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -100,6 +105,7 @@ class PlannedStep(Generic[P, R]):
 
         if self._open is None and cpu().busy:  # with another step, whose arena or tape goes on
             return step()
+        self.began = self.began or _anonymous_memory()
         if self._open is not None:
             return self._record(shapes, step)
         seen = self._seen[shapes] = self._seen.get(shapes, 0) + 1
@@ -181,7 +187,8 @@ class PlannedStep(Generic[P, R]):
         text = f"memplan: {self._name()} runs in an arena of {format_bytes(self.arena.bytes)}"
         before, now = self.held
         if before > 0 and now > 0:
-            text += f"; the process held {format_bytes(before)} at most in a step before, and {format_bytes(now)} now"
+            sizes = "{} before its first call, held {} at most in a step as it was, and {} now"
+            text += "; the process had " + sizes.format(*map(format_bytes, (self.began, before, now)))
         return text
 
 
@@ -217,6 +224,15 @@ class _Recording:
             setattr(tape, name, getattr(tape, name)[inside])
         tape.stacks = [stack for stack, kept in zip(tape.stacks, inside.tolist(), strict=False) if kept]
         return tape
+
+
+def _anonymous_memory() -> int:
+    """Bytes of anonymous memory that the process holds; 0 where Linux does not say."""
+    try:
+        resident, shared = Path("/proc/self/statm").read_text(encoding="ascii").split()[1:3]
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * mmap.PAGESIZE
 
 
 def _shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shapes:
