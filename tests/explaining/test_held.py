@@ -61,7 +61,7 @@ def test_as_text_and_json(tmp_path: Path) -> None:
     assert "Step 1, kernel1, makes the peak of 1.20 KiB" in text
     assert "1000 B weights (1, 81%), 150 B in the arena (2, 12%) and 70 B saved for backward (1, 6%)" in text
     assert "10 B are free" in text
-    assert "saved for backward (1 buffer), computed again (1.14 KiB, 4.1% less)" in text
+    assert "saved for backward (1 buffer) away while not in use, at best: computed again (1.14 KiB, 4.1% less)" in text
     assert "The same by kind" in text
     found.to_json(tmp_path / "held.json")
     assert json.loads((tmp_path / "held.json").read_text())["what"] == "forward 0 on cpu"

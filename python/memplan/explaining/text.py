@@ -163,7 +163,7 @@ def _beside(orders: Orders) -> str:
 def _change(advice: Advice) -> str:
     """A change for people, or two."""
     if advice.how:
-        return f"{advice.kind} ({counted(len(advice.names), 'buffers')}), {advice.how}"
+        return f"{advice.kind} ({counted(len(advice.names), 'buffers')}) away while not in use, at best: {advice.how}"
     text = _one_change(advice.kind, advice.names)
     return f"{text} and {_one_change(*advice.also)}" if advice.also is not None else text
 

@@ -18,8 +18,8 @@ WEIGHTS, STATES, INPUTS, OTHERS = "weights", "states of the optimizer", "inputs"
 SAVED, ACTIVATIONS, GRADIENTS = "saved for backward", "activations", "gradients"
 TEMPORARIES, WORKSPACES, BESIDE = "temporaries", "kernels' own", "kept by changed modules, and rounding"
 _CURES = {
-    SAVED: 'computed again or moved out: memplan.run.fit with a smaller budget, or "least"',
-    GRADIENTS: "freed as they come: memplan.run.update_as_you_go",
+    SAVED: 'memplan.run.fit with a smaller budget, or "least"',
+    GRADIENTS: "memplan.run.update_as_you_go",
 }
 _Row = tuple[str, int, int, int, str, str]  # name, bytes, first, last, kind, and what made it
 

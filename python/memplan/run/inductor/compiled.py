@@ -17,8 +17,8 @@ from ...plans.record import PlanRecord
 from . import trimming
 
 _CURES = {
-    "saved for backward": 'computed again: options={"budget": "60%"} of the backend',
-    "returned by forward": "not kept by the caller while backward runs",
+    "saved for backward": 'options={"budget": "60%"} of the backend',
+    "returned by forward": "if the caller keeps no result while backward runs",
 }
 _MOST = 1000  # graphs that are remembered: the last ones
 
