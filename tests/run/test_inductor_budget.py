@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
-from memplan.run.inductor import joint, step_load  # noqa: E402
+from memplan.run.inductor import compiling, joint, step_load  # noqa: E402
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
-from memplan.run.inductor.settings import settings_of  # noqa: E402
+from memplan.run.inductor.forward_outputs import Step  # noqa: E402
+from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.run.inductor.step_load import held  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
 
@@ -272,6 +274,27 @@ def test_what_inductor_fuses_is_not_counted_apart(monkeypatch: pytest.MonkeyPatc
 
     assert within(Known(), 79, 158).peak == 395 // 2 == wanted[0]
     assert within(Known(), 79).peak == 79
+
+
+def test_ops_that_are_far_apart_are_not_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.scheduler import Scheduler
+
+    monkeypatch.setattr(Scheduler, "can_fuse", lambda *_: True)
+    monkeypatch.setattr(Scheduler, "can_fuse", compiling._near(Scheduler.can_fuse))
+
+    def fused(first: tuple[int, int], second: tuple[int, int], settings: Settings) -> bool:
+        one, other = (SimpleNamespace(min_order=low, max_order=high) for low, high in (first, second))
+        with compiling._planning(settings, Step()):
+            both = {Scheduler.can_fuse(None, one, other), Scheduler.can_fuse(None, other, one)}
+        assert len(both) == 1
+        return both.pop()
+
+    assert fused((3, 3), (90, 90), Settings())
+    near = Settings(fuse_within=16)
+    assert fused((3, 3), (19, 19), near)
+    assert not fused((3, 3), (20, 20), near)
+    assert not fused((3, 4), (15, 20), near)  # what was fused reaches too far
+    assert Scheduler.can_fuse(None, None, None)  # other backends compile as ever
 
 
 def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import torch._inductor.config
@@ -28,6 +29,7 @@ from torch._functorch import config as functorch
 from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
+from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
@@ -45,6 +47,7 @@ log = logging.getLogger("memplan.run")
 _NOW: ContextVar[tuple[Settings, Step] | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
 _TARGETS = 5  # budgets that are asked of the partitioner
+_NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _HALVINGS = 2  # of what is between one that it cannot meet and one that is not enough
 _Pass = Callable[[Any, bool], None]
 _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
@@ -89,9 +92,12 @@ def _within(
     def attempt(partitioner: WithinBudget | None) -> Attempt[Callable[..., Any]]:
         before = times_loaded()
         own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-        partitioned = patches if partitioner is None else {**patches, "custom_partitioner_fn": partitioner}
+        asked, changed = settings, patches
+        if partitioner is not None:
+            asked = replace(settings, fuse_within=_NEAR)
+            changed = {**patches, "custom_partitioner_fn": partitioner}
         with functorch.patch(force_non_lazy_backward_lowering=True):
-            run = _planned(own, inputs, settings, partitioned)
+            run = _planned(own, inputs, asked, changed)
         return Attempt(run, max((most for one in loaded_since(before) for most in one.planned), default=0))
 
     usual = attempt(None)
@@ -160,6 +166,23 @@ def _install() -> None:
         if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
             owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
             memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
+            scheduler: Any = Scheduler
+            scheduler.can_fuse = _near(scheduler.can_fuse)
+
+
+def _near(by_torch: Callable[..., bool]) -> Callable[..., bool]:
+    """What refuses to fuse ops that are far apart in the graph: what they read and write would live all the while."""
+
+    @functools.wraps(by_torch)
+    def can_fuse(scheduler: Any, one: Any, other: Any, *more: Any, **named: Any) -> bool:
+        now = _NOW.get()
+        if now is not None and now[0].fuse_within is not None:
+            apart = max(other.max_order - one.min_order, one.max_order - other.min_order)
+            if apart > now[0].fuse_within:
+                return False
+        return by_torch(scheduler, one, other, *more, **named)
+
+    return can_fuse
 
 
 def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

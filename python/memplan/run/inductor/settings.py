@@ -34,6 +34,7 @@ class Settings:
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
     # bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without
     budget: int | Budget | None = None
+    fuse_within: int | None = None  # ops that are farther apart in the graph are not fused; None: as torch does
 
     def alignment_on(self, device_type: str) -> int:
         """Bytes, of every buffer on devices of that type."""
