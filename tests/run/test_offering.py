@@ -64,6 +64,36 @@ def test_scratch_lies_in_the_arena_where_it_has_room() -> None:
     assert all(run.outside < 4096 for run in later)
 
 
+def test_scratch_lies_where_a_result_is_made_later() -> None:
+    """A dilated convolution unfolds its input and frees that, before it makes its result."""
+    torch.manual_seed(0)
+    conv, norm = nn.Conv1d(16, 16, 3, padding=16, dilation=16), nn.BatchNorm1d(16)
+
+    class Net(nn.Module):
+        def forward(self, x: Any) -> Any:
+            for _ in range(3):
+                x = x + norm(conv(x)).relu()
+            return x
+
+    first, *later = runs(Net().eval(), torch.randn(16, 16, 256))
+    assert all(run.copied == 0 and run.outside < 4096 < first.outside for run in later)
+
+
+def test_results_outside_of_the_arena_are_the_callers() -> None:
+    """They are made there, not copied, and later runs make others."""
+    module = of(lambda x: ((y := x.exp()) * 2, y[1:] + 1, y.sum()))
+    x = torch.randn(100, 100)
+    plan = memplan.plan(module, args=(x,), alignment=64, place=["intermediate"])
+    first = plan.run(x).outputs
+    with torch.profiler.profile(profile_memory=True) as seen:
+        second = plan.run(x + 1).outputs
+    made = [e.nbytes() for e in seen.profiler.kineto_results.events() if e.name() == "[memory]" and e.nbytes() > 0]
+    assert sorted(size for size in made if size > 1000) == [39600, 40000, 40000]  # x + 1 is one of them
+    for given, found in ((x, first), (x + 1, second)):
+        assert all(torch.equal(a, b) for a, b in zip(module(given), found, strict=True))
+    assert len({tensor.untyped_storage().data_ptr() for tensor in (*first, *second)}) == 6
+
+
 def test_no_kernel_gets_reserved_bytes() -> None:
     conv = nn.Conv2d(8, 8, 3, padding=1)
     module, x = of(lambda x: conv(x).repeat(1, 64, 1, 1).exp().sum(1)), torch.randn(1, 8, 64, 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import torch
@@ -61,6 +62,10 @@ class Memory:
     def is_given(self, storage: int) -> bool:
         """Whether the caller keeps what a storage holds before the first op."""
         return self.kind(storage) in ("input", "weight")
+
+    def unplaced(self, storages: Collection[int]) -> frozenset[int]:
+        """Those that have memory of their own: neither the arena's nor the caller's."""
+        return frozenset(s for s in storages if self.offset[s] is None and self.home(s) == s and not self.is_given(s))
 
     def nbytes(self, storage: int) -> int:
         """Bytes of a storage."""

@@ -138,14 +138,20 @@ class BoundProgram:
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
         made = [done for _, _, done in found if done is not None]
         self._ops, self._copied = len(made), 0
+        returned = self._memory.unplaced({view.storage for view in recording.returned_views()})
         self._offering = Offering(plan, self._memory, common is None and plan.pools is None)
         last = {storage: place for place, (_, call, _) in enumerate(found) for storage in call.written}
         runs: list[tuple[int, bool, _Step]] = []
+        self._outside = set[int]()  # what is returned from outside of the arena: memory of each run
         for place, (step, call, done) in enumerate(found):
+            used = {self._memory.home(view.storage) for view in (*call.inputs, *call.outputs)}
+            runs += [(step, call.grad, partial(self._memory.own, s)) for s in used & returned - self._outside]
+            self._outside |= used & returned
             runs += [] if done is None else [(step, call.grad, self._counted(step, done))]
             written = [storage for storage in call.written & self._sources.storages if last[storage] == place]
             runs += [(step, call.grad, partial(self._sources.give_back, storage)) for storage in written]
         self._steps = list(_with_modes(runs))
+        self._let_go()
 
     def _counted(self, step: int, done: Instruction) -> _Step:
         offered = self._offering.around(step, done)
@@ -199,7 +205,7 @@ class BoundProgram:
                     vars(self._program.optimizer)["_opt_called"] = True  # schedulers ask for it
                 return self._result(views)
             finally:
-                self._sources.let_go()
+                self._let_go()
 
     def seconds(self, args: Sequence[Any], kwargs: Mapping[str, Any], repeats: int) -> dict[str, float]:
         """The seconds of each op, by name: the median of some runs. Weights and states are put back."""
@@ -220,10 +226,16 @@ class BoundProgram:
                     for name, value in spent.items():
                         taken.setdefault(name, []).append(value)
             finally:
-                self._sources.let_go()
+                self._let_go()
                 for name, tensor in before.items():
                     held[name].detach().copy_(tensor)
         return {name: median(values) for name, values in taken.items()}
+
+    def _let_go(self) -> None:
+        """Inputs, and results outside of the arena, are the caller's alone."""
+        self._sources.let_go()
+        for storage in self._outside:
+            self._memory.release(storage)
 
     def _execute(self, check: bool) -> None:
         if not check:
@@ -244,7 +256,7 @@ class BoundProgram:
             if view.storage in recording.handed:
                 return _shown(recording.handed[view.storage](), view, self._memory.tensor(view).device)
             tensor = self._memory.tensor(view)
-            return tensor.detach() if views else tensor.clone()
+            return tensor.detach() if views or view.storage in self._outside else tensor.clone()
 
         return Run(
             outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
