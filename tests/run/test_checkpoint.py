@@ -160,18 +160,21 @@ def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) 
 @pytest.mark.parametrize("way", WAYS)
 def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     model, x = transformer()
-    with pytest.raises(memplan.InfeasibleError, match=r"the least found is .* bytes\); its worst moment") as caught:
+    match = r"a step holds at least .* because aten.gelu_backward in the backward pass needs .* made by aten.addmm in "
+    with pytest.raises(memplan.InfeasibleError, match=match) as caught:
         getattr(memplan.run, way)(model, "100KiB", args=(x,))
     least = caught.value.peak
     assert least is not None
     assert not any("forward" in vars(part) for part in model.modules())
     gradients = sum(p.nbytes for p in model.parameters())
-    assert caught.value.lower_bound == memplan.estimate(model, args=(x,), train=True).kept + gradients
+    assert memplan.estimate(model, args=(x,), train=True).kept + gradients < caught.value.lower_bound <= least
     assert caught.value.proven
-    assert "gradients are 295.00 KiB (302,080 bytes), all held when" in str(caught.value)
     assert str(caught.value).endswith("a smaller batch holds less: memplan.largest says which fits")
     assert ("memplan.run.fit may find more" in str(caught.value)) == (way != "fit")
-    with pytest.raises(memplan.InfeasibleError, match="no modules were found with which a step fits") as above:
+    match = (
+        "no modules were found with which a step fits .*; its worst moment is in the .*; the largest are .* made by "
+    )
+    with pytest.raises(memplan.InfeasibleError, match=match) as above:
         getattr(memplan.run, way)(model, caught.value.lower_bound + 1, args=(x,))
     assert not above.value.proven
     found = getattr(memplan.run, way)(model, least, args=(x,))
@@ -202,7 +205,7 @@ def test_each_module_takes_the_cheaper_way() -> None:
     assert "compute again: " in str(found)
     assert "keep tensors in host memory: " in str(found)
     for allow, message in (([], "got 'none'"), (["swap"], "got 'swap'")):
-        with pytest.raises(ValueError, match=f"allow must hold one or more of recompute, offload, {message}"):
+        with pytest.raises(ValueError, match=f"allow must hold one or more of recompute, offload, update, {message}"):
             chosen(1, allow=allow)
 
 

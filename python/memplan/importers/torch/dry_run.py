@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ...errors import SourceError
 from . import kernels, kernels_of
@@ -56,6 +56,7 @@ class DryRun:
     cost: list[float] = field(default_factory=list)  # of each op: floating-point operations, and bytes that it touches
     # what autograd keeps for the backward pass, in the order of forward
     saves: list[Save] = field(default_factory=list)
+    touched: list[frozenset[int]] = field(default_factory=list)  # by each op, positions of storages
     calls: list[Call] = field(default_factory=list)  # the calls of modules, in the order in which they begin
     changed: set[str] = field(default_factory=set)  # buffers that forward changes
 
@@ -90,11 +91,13 @@ def dry_run(
     device: str | None = None,
     loss: Callable[[Any], Tensor] | None = None,
     watch: bool = False,
+    going: Callable[[Optimizer], AbstractContextManager[Any]] | None = None,
 ) -> DryRun:
     """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
 
     What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
-    With `watch`, saves and calls are noted too. SourceError if the step fails, or depends on data.
+    With `watch`, saves, calls and what ops touch are noted too. `going` is a context in which an optimizer updates as
+    gradients come; it needs an instance. SourceError if the step fails, or depends on data.
     """
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
@@ -106,13 +109,17 @@ def dry_run(
     found = DryRun(
         weights=_sizes(weights.values()), names=names, inputs=_sizes(t for _, t in tensors_in([args, kwargs]))
     )
-    births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))])
+    births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))], watch)
+    versions: dict[str, int] = {}
 
-    versions = {name: weight._version for name, weight in weights.items()}
+    def versions_now() -> dict[str, int]:
+        return {name: weight._version for name, weight in weights.items()}
 
     def step() -> None:
+        versions.update(versions_now())
         with _autocast(autocast):
             result = module(*args, **kwargs)
+            found.changed = {name for name, version in versions_now().items() if version > versions[name]}
             start = None if not train else loss_of(label_of(module), result) if loss is None else loss(result)
         births.phase = BACKWARD
         if start is not None:
@@ -123,7 +130,11 @@ def dry_run(
 
     with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), kernels_of(device):
         try:
-            with births, births.watching(module) if watch else nullcontext():
+            updates: AbstractContextManager[Any] = nullcontext()
+            if going is not None:
+                stand_ins = {id(real): weights[name] for name, real in state.items()}
+                updates = births.updating(_as_fake(optimizer, stand_ins, fakes, device), going)
+            with births, births.watching(module) if watch else nullcontext(), updates:
                 with_weights(module, weights, step)
         except SourceError:
             raise
@@ -131,8 +142,7 @@ def dry_run(
             where = f"op '{births.failed}': " if births.failed else ""
             why = f"{explain(error)}{place_of(error, module)}{ways_out(error, kwargs)}"
             raise SourceError(f"{label_of(module)}: {where}{why}; it was given {call_text(args, kwargs)}") from error
-    found.changed = {name for name in state if weights[name]._version > versions[name]}
-    if optimizer is not None:
+    if optimizer is not None and going is None:
         gradients = [weight.grad is not None for weight in weights.values()]
         _update(found, optimizer, dict(zip(state.values(), gradients, strict=True)), device)
     found.last = [len(found.ops) if last < 0 else last for last in found.last]  # what the loop holds to the end
@@ -144,15 +154,17 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     supports_higher_order_operators = True
 
-    def __init__(self, found: DryRun, known: list[Tensor]) -> None:
+    def __init__(self, found: DryRun, known: list[Tensor], watch: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._watch = watch
         self.phase = FORWARD
         self.failed = ""
         self._found = found
         self._refs: dict[int, weakref.ref[Any]] = {}  # a storage's id, while it is alive
         self._place: dict[int, int] = {}  # of a storage's id
-        self._known = [tensor.untyped_storage() for tensor in known]  # kept, so that their ids stay theirs
-        self._outside = {id(storage) for storage in self._known}
+        self._known: list[Any] = []  # kept, so that their ids stay theirs
+        self._outside: set[int] = set()
+        self._know(known)
         self._done = False
 
     def __torch_dispatch__(
@@ -171,6 +183,9 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._found.cost.append(float(cost_of(func, args, kwargs or {}, result)))
         for tensor in flat_tensors(result):
             self._meet(tensor)
+        if self._watch:
+            places = (self._place.get(id(t.untyped_storage())) for t in flat_tensors([args, kwargs or {}, result]))
+            self._found.touched.append(frozenset(place for place in places if place is not None))
         return result
 
     def found_gradient(self, gradient: Tensor | None) -> None:
@@ -217,9 +232,30 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for hook in hooks:
                 hook.remove()
 
+    @contextmanager
+    def updating(
+        self, optimizer: Optimizer, going: Callable[[Optimizer], AbstractContextManager[Any]]
+    ) -> Iterator[None]:
+        """Meanwhile, an optimizer updates its parameters as their gradients come."""
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        versions = [p._version for p in parameters]
+        states = {p: [t for t in own.values() if isinstance(t, Tensor)] for p, own in optimizer.state.items()}
+        self._know([t for own in states.values() for t in own])
+        for p in parameters:
+            p.register_post_accumulate_grad_hook(lambda p: self.found_gradient(p.grad))
+        with going(optimizer):
+            yield
+        changed = [p for p, version in zip(parameters, versions, strict=True) if p._version > version]
+        self._found.states = _sizes(t for p in changed for t in states.get(p, ()))
+
     def end(self) -> None:
         """What is alive now is alive to the end of the phase, or as a gradient to the end of the step."""
         self._done = True
+
+    def _know(self, tensors: list[Tensor]) -> None:
+        """These were there before the step."""
+        self._known += [tensor.untyped_storage() for tensor in tensors]
+        self._outside = {id(storage) for storage in self._known}
 
     def _meet(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
@@ -254,10 +290,7 @@ def _update(found: DryRun, given: Any, parameters: Mapping[Tensor, bool], device
     optimizer = optimizer_of(given, [metas[id(p)] for p in real] if not isinstance(given, Optimizer) else [])
     if isinstance(given, Optimizer):
         optimizer = _as_meta(given, metas)
-    if device == "cuda":
-        for group in optimizer.param_groups:  # what torch chooses there
-            if "foreach" in group and group["foreach"] is None and not group.get("fused"):
-                group["foreach"] = True
+    _as_on(device, optimizer)
     try:
         for recorded in (False, True):
             for p, gets_one in parameters.items():
@@ -277,24 +310,63 @@ def _update(found: DryRun, given: Any, parameters: Mapping[Tensor, bool], device
         raise SourceError(f"optimizer {type(optimizer).__name__}: {explain(error)}") from error
 
 
+def _as_on(device: str | None, optimizer: Optimizer) -> None:
+    """Let an optimizer do what torch chooses on a device."""
+    for group in optimizer.param_groups if device == "cuda" else ():
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = True
+
+
 def _as_meta(optimizer: Optimizer, metas: Mapping[int, Tensor]) -> Optimizer:
     """An optimizer of the same kind for tensors of the meta device; small states, which its step reads, stay real."""
+
+    def meta(value: Tensor) -> Tensor:
+        return value.detach().clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
+
+    return _for_others(optimizer, metas, meta)
+
+
+def _as_fake(optimizer: Optimizer, stand_ins: Mapping[int, Tensor], fakes: Fakes, device: str | None) -> Optimizer:
+    """An optimizer of the same kind for stand-ins, with the states that it has after a step."""
+
+    def fake(value: Tensor) -> Tensor:
+        if value.dim():
+            return fakes(value, "a state")
+        with _disable_current_modes():
+            number = value.item()
+        return torch.tensor(number, dtype=value.dtype)  # a stand-in whose number is known: a step reads it
+
+    optimizer = _for_others(optimizer_of(optimizer, []), stand_ins, fake)
+    _as_on(device, optimizer)
+    parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    new = [p for p in parameters if not optimizer.state.get(p)]
+    for p in new:
+        p.grad = torch.empty_like(p)
+    step_of(optimizer)
+    for p in new:
+        p.grad = None
+    return optimizer
+
+
+def _for_others(optimizer: Optimizer, others: Mapping[int, Tensor], copy: Callable[[Tensor], Tensor]) -> Optimizer:
+    """An optimizer of the same kind for other parameters, by their ids, with copies of its tensors."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if id(parameter) not in metas:
+            if id(parameter) not in others:
                 raise SourceError(
                     f"optimizer {type(optimizer).__name__}: a parameter, {describe(parameter)}, is not the network's"
                 )
 
-    def meta(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        return value.detach().clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
+    def copied(value: Any) -> Any:
+        return copy(value) if isinstance(value, Tensor) else value
 
-    groups = [{**group, "params": [metas[id(p)] for p in group["params"]]} for group in optimizer.param_groups]
+    groups = [
+        {key: copied(value) for key, value in group.items()} | {"params": [others[id(p)] for p in group["params"]]}
+        for group in optimizer.param_groups
+    ]
     state: defaultdict[Any, Any] = defaultdict(dict)
     for p, own in optimizer.state.items():
-        state[metas[id(p)]] = {key: meta(value) for key, value in own.items()}
+        state[others[id(p)]] = {key: copied(value) for key, value in own.items()}
     return alike(optimizer, groups, state)
 
 

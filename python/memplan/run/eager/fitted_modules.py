@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -13,20 +13,19 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ...errors import SourceError
+from ...errors import SourceError, UnsupportedError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...estimating.result import Estimate
-from ...explaining.explanation import Explanation
 from ...importers.torch.dry_run import DryRun
 from ...importers.torch.fake import describe
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, Way, candidates_of, choose
-from .holding import held_by_run
+from .floor import Floor, floor_of, worst_of
 from .reads import ChangedError
+from .updating import UpdatesAsYouGo, check
 
 _TRIALS = 8  # sets of modules that are tried
-_This = TypeVar("_This", bound="FittedModules")
 
 
 @dataclass(frozen=True)
@@ -39,47 +38,7 @@ class Chosen:
     before: Estimate  # A step without and with it
     after: Estimate
     run: DryRun  # with it
-
-
-class FittedModules:
-    """Modules that are changed, so that a step holds less, until `remove` is called or a ``with`` ends."""
-
-    _what: tuple[str, ...] = ()  # they do, by the way
-
-    def __init__(self, found: Chosen, ways: Sequence[Way]) -> None:
-        self._chosen, self.added_cost = found.modules, found.added_cost
-        self.modules = tuple(name for names in found.modules for name in names)
-        self.before, self.after, self._run = found.before, found.after, found.run
-        self._changed = applied(ways, found.modules)
-
-    def explain(self) -> Explanation:
-        """All that a step holds now, by what it is for, and what would bring less. Nothing is in an arena."""
-        return held_by_run(self._run, self.after.device, self.after.total, "a step").explain()
-
-    def remove(self) -> None:
-        """Let the modules be as they were. A second call does nothing."""
-        self._changed.close()
-
-    def __enter__(self: _This) -> _This:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-    def __str__(self) -> str:
-        before, after = with_bytes(self.before.total), with_bytes(self.after.total)
-        if not self.modules:
-            return f"a step fits as it is: {before}"
-        held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
-        chosen = zip(self._what, self._chosen, strict=True)
-        return "\n".join([held, *(f"{what}: {', '.join(names)}" for what, names in chosen if names)])
-
-    def __repr__(self) -> str:
-        sizes = f"{format_bytes(self.before.total)} before, {format_bytes(self.after.total)} now"
-        chosen = zip(self._what, self._chosen, strict=True)
-        what = ", ".join(f"{names} {what}" for what, names in chosen if names) or "nothing is changed"
-        cost = f", cost +{self.added_cost:.1%}" if self.modules else ""
-        return f"<memplan.run.{type(self).__name__}: {sizes}, {what}{cost}>"
+    updates: bool = False  # whether gradients are used as they come
 
 
 class Wrapped:
@@ -151,20 +110,21 @@ class Step:
     """A step of training, as `memplan.estimate` takes it."""
 
     model: torch.nn.Module
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any] | None
-    optimizer: Any
-    autocast: Any
-    loss: Callable[[Any], Any] | None
-    device: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] | None = None
+    optimizer: Any = None
+    autocast: Any = None
+    loss: Callable[[Any], Any] | None = None
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, torch.nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got a {type(self.model).__qualname__}")
 
-    def run(self, watch: bool = False) -> DryRun:
-        """The step without data."""
+    def run(self, watch: bool = False, updates: bool = False) -> DryRun:
+        """The step without data; with `updates`, gradients are used as they come."""
         how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch}
+        how["going"] = UpdatesAsYouGo if updates else None
         return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
 
@@ -176,40 +136,61 @@ def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
         return stack.pop_all()
 
 
-def fit_modules(step: Step, budget: int | str, ways: Sequence[Way]) -> Chosen:
+def fit_modules(step: Step, budget: int | str, ways: Sequence[Way], updates: bool, must: bool) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
-    All ways together are tried, and each alone: the choice is greedy. InfeasibleError if no such modules were found.
+    All ways together are tried, and each alone: the choice is greedy. With `updates`, gradients may be used as they
+    come, which costs nothing; with `must`, it is an error if the optimizer cannot. InfeasibleError if no such modules
+    were found.
     """
     asked = budget_of(budget, "budget", or_least=True)
-    found = step.run(watch=True)
-    before = of_run(found, step.device)
+    usual = step.run(watch=True)
+    before = of_run(usual, step.device)
     limit = None if asked.least else asked.of(lambda: before.total)
-    nothing = Chosen(((),) * len(ways), 0.0, before, before, found)
+    nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
     if limit is not None and before.total <= limit:
         return nothing
-    search = _Search(step, found, before, ways)
-    each = [candidates_of(found, way) for way in ways]
-    together = [candidate for candidates in each for candidate in candidates]
-    tried = [search.best(candidates, limit) for candidates in (together, *(each if len(ways) > 1 else ()))]
+    found = _updating(step, must) if updates else None
+    updates, found = found is not None, found or usual
+    search = _Search(step, found, before, ways, updates)
+    tried = [nothing, search.tried([])] if updates else [nothing]
+    if limit is None or tried[-1].after.total > limit:
+        each = [candidates_of(found, way) for way in ways]
+        together = [candidate for candidates in each for candidate in candidates]
+        several = (together, *(each if len(ways) > 1 else ()))
+        tried += [search.best(candidates, limit) for candidates in several if candidates]
     least = min(tried, key=lambda one: (one.after.total, one.added_cost))
     if limit is None:
-        return least if least.after.total < before.total else nothing
+        return least
     within = [one for one in tried if one.after.total <= limit]
-    if within:
-        return min(within, key=lambda one: one.added_cost)
-    gradients = sum(found.size[place] for place in found.gradient)
-    raise _infeasible(limit, least.after, before.kept + gradients, ways)
+    if not within:
+        raise _infeasible(step, limit, least, floor_of(usual, before.kept, updates), ways)
+    return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
+
+
+def _updating(step: Step, must: bool) -> DryRun | None:
+    """A step in which gradients are used as they come; None if the optimizer cannot."""
+    try:
+        check(step.optimizer)
+        return step.run(watch=True, updates=True)
+    except UnsupportedError:
+        if must:
+            raise
+    except SourceError as error:
+        if must:
+            problem = f"the updates of {type(step.optimizer).__name__} cannot run one by one in a step without data"
+            raise UnsupportedError(f"{problem}, so nobody knows what they hold; leave 'update' out of allow") from error
+    return None
 
 
 class _Search:
     """Looks for modules with which a step holds little, and tries what it finds."""
 
-    def __init__(self, step: Step, found: DryRun, before: Estimate, ways: Sequence[Way]) -> None:
-        self._step, self._found, self._before, self._ways = step, found, before, ways
-        load = step_load(found, step.device)
+    def __init__(self, step: Step, found: DryRun, before: Estimate, ways: Sequence[Way], updates: bool) -> None:
+        self._step, self._found, self._before, self._ways, self._updates = step, found, before, ways, updates
+        load, total = step_load(found, step.device), of_run(found, step.device).total
         # What else is held at all times, such as rounding of what is kept, is added.
-        self._need = load + (before.total - int(load.max()))
+        self._need = load + (total - int(load.max()))
         self._refused: set[tuple[Way, str]] = set()
 
     def best(self, candidates: list[Candidate], limit: int | None) -> Chosen:
@@ -231,31 +212,39 @@ class _Search:
             chosen = choose(self._need, candidates, target)
             if limit is None or chosen is None:
                 break
-            tried.append(self._tried(chosen))
+            tried.append(self.tried(chosen))
             above = tried[-1].after.total - limit
             if above <= 0:
                 return tried[-1]
             thought = self._need + sum((c.change for c in chosen), np.zeros_like(self._need))
             target = min(target, int(thought.max())) - max(above, limit // 1000)
         for priced in (True, False):
-            tried.append(self._tried(_least(self._need, self._before.kept, candidates, priced)))
+            tried.append(self.tried(_least(self._need, self._before.kept, candidates, priced)))
             if limit is not None and tried[-1].after.total <= limit:
                 break
         return min(tried, key=lambda one: one.after.total)
 
-    def _tried(self, chosen: list[Candidate]) -> Chosen:
+    def tried(self, chosen: list[Candidate]) -> Chosen:
         """A step without data in which they give up what they keep."""
-        modules = _by_way(self._found, chosen, self._ways)
+        cost = sum(candidate.cost for candidate in chosen) / max(sum(self._found.cost), 1.0)
+        return self._run(_by_way(self._found, chosen, self._ways), cost, self._updates)
+
+    def without_updates(self, chosen: Chosen, limit: int) -> Chosen:
+        """The same modules, and no updates as gradients come, if a step is within the limit without these."""
+        if not chosen.updates or not chosen.modules:
+            return chosen
+        usual = self._run(chosen.modules, chosen.added_cost, False)
+        return usual if usual.after.total <= limit else chosen
+
+    def _run(self, modules: tuple[tuple[str, ...], ...], cost: float, updates: bool) -> Chosen:
         with applied(self._ways, modules):
-            run = self._step.run()
+            run = self._step.run(updates=updates)
         after = of_run(run, self._step.device)
         kept = after.activations
         for way, names in zip(self._ways, modules, strict=True):
             calls = sum(call.module in names for call in self._found.calls)
-            kept += way.beside * (calls + 1)  # one more while one runs again
-        cost = sum(candidate.cost for candidate in chosen)
-        share = cost / max(sum(self._found.cost), 1.0)
-        return Chosen(modules, share, self._before, replace(after, activations=kept), run)
+            kept += way.beside * (calls + 1) if calls else 0  # one more while one runs again
+        return Chosen(modules, cost, self._before, replace(after, activations=kept), run, updates)
 
 
 def _by_way(found: DryRun, chosen: Sequence[Candidate], ways: Sequence[Way]) -> tuple[tuple[str, ...], ...]:
@@ -278,16 +267,21 @@ def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate], p
     return least
 
 
-def _infeasible(limit: int, best: Estimate, end: int, ways: Sequence[Way]) -> InfeasibleError:
-    """The error, with the least that was found, and what it holds at its worst moment; `end` is held after backward."""
-    other = "memplan.run.fit may find more, and " if len(ways) == 1 else ""
-    advice = f"; {other}a smaller batch holds less: memplan.largest says which fits"
-    held = ", ".join(f"{format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
-    worst = f"its worst moment is in the {best.phase} pass, at {best.at}: {held}"
-    if end > limit:
-        text = f"no choice of modules fits {with_bytes(limit)}: weights, states, inputs and gradients are "
-        text += f"{with_bytes(end)}, all held when the backward pass ends (see update_as_you_go)"
+def _infeasible(step: Step, limit: int, least: Chosen, floor: Floor, ways: Sequence[Way]) -> InfeasibleError:
+    """The error: what no choice can go below, or what was found, and which tensors stand in the way."""
+    best = least.after
+    if floor.total > limit:
+        text = f"no choice of modules fits {with_bytes(limit)}: a step holds at least {with_bytes(floor.total)}, "
+        text += f"because {floor.where}"
     else:
-        text = f"no modules were found with which a step fits {with_bytes(limit)}"
-    message = f"{text}; the least found is {with_bytes(best.total)}; {worst}{advice}"
-    return InfeasibleError(message, capacity=limit, lower_bound=end, peak=best.total)
+        with applied(ways, least.modules):
+            run = step.run(watch=True, updates=least.updates)
+        held = ", ".join(f"{format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
+        worst = worst_of(run, int(step_load(run, step.device).argmax()))
+        text = f"no modules were found with which a step fits {with_bytes(limit)}; its worst moment is in the "
+        text += f"{best.phase} pass, at {best.at}: {held}; the largest are {', '.join(worst)}"
+    more = "" if len(ways) > 1 else "memplan.run.fit may find more, and "
+    more += "" if least.updates else "updates as gradients come hold less, if optimizer= is an instance that can, and "
+    advice = f"{more}a smaller batch holds less: memplan.largest says which fits"
+    message = f"{text}; the least found is {with_bytes(best.total)}; {advice}"
+    return InfeasibleError(message, capacity=limit, lower_bound=floor.total, peak=best.total)

@@ -1,40 +1,59 @@
-"""Eager training within a budget: each module computes again, or moves out, or stays as it is."""
+"""Eager training within a budget: modules compute again or move out what they keep, gradients are used as they come."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 
+from ...explaining.explanation import Explanation
 from ...options.checks import names, number
+from ...printing.units import format_bytes, with_bytes
 from .checkpointing import again
 from .choosing import Way
-from .fitted_modules import Chosen, FittedModules, Step, fit_modules
+from .fitted_modules import Chosen, Step, applied, fit_modules
+from .holding import held_by_run
 from .offloading import Store, outside
+from .updating import UpdatesAsYouGo
 
-WAYS = ("recompute", "offload")
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+MODULES = {"recompute": "compute again", "offload": "keep tensors in host memory"}  # what modules may do, in words
+WAYS = (*MODULES, "update")
+
+
+class StepOptions(TypedDict, total=False):
+    """What a step is, as for `memplan.estimate`."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any] | None
+    optimizer: Any
+    autocast: Any
+    loss: Callable[[Any], Any] | None
+    device: Literal["cpu", "cuda"]
 
 
 def fit(
     model: torch.nn.Module,
     budget: int | str,
     *,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    optimizer: Any = None,
-    autocast: Any = None,
-    loss: Callable[[Any], Any] | None = None,
-    device: Literal["cpu", "cuda"] = "cpu",
-    allow: Collection[str] = WAYS,
+    allow: Collection[str] | None = None,
     transfer: float = 2.0,
     folder: str | None = None,
+    **step: Unpack[StepOptions],
 ) -> Fitted:
-    """Change modules so that a step of training fits a budget, at the least cost that is found.
+    """Change a step of training so that it fits a budget, at the least cost that is found.
 
-    `checkpoint` and `offload` in one: memplan chooses for each module whether it computes again what it keeps for the
-    backward pass, moves it to host memory, or stays as it is. Losses and gradients are those without, bit for bit.
+    memplan chooses for each module whether it computes again what it keeps for the backward pass, moves it to host
+    memory, or stays as it is, by steps without data. It also chooses whether gradients are used as they come, as by
+    `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses and gradients are those without, bit
+    for bit.
+
+    A module that computes again draws the same random numbers, and what forward changes on it changes once. If it would
+    read a tensor that was written to since, the backward pass raises an `UnsupportedError` that names both.
 
     Parameters
     ----------
@@ -44,41 +63,62 @@ def fit(
         Bytes, as an integer or text such as "2GiB", for all that a step holds: weights, gradients, states of the
         optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now. "least" holds the
         least that is found.
-    args, kwargs, optimizer, autocast, loss, device
-        What a step is, as for `memplan.estimate`.
     allow
-        What modules may do: "recompute", "offload".
+        What may be done: "recompute", "offload", "update". By default all, "update" if `optimizer` is an optimizer
+        whose updates can run one by one: a class has no parameters yet.
     transfer
         The cost of moving a byte out, and the same cost again to fetch it, >= 0. The unit is that of what is computed
         again: a floating-point operation, or a byte that an op touches. Disks are slower than memory.
     folder
-        As for `offload`.
+        Where the file lies that tensors of the CPU go to; by default where temporary files do. Tensors of CUDA go to
+        pinned memory of the CPU.
+    args, kwargs, optimizer, autocast, loss, device
+        What a step is, as for `memplan.estimate`.
 
     Returns
     -------
     Fitted
-        Which modules do what, and the price. `remove` undoes it; so does the end of a ``with``.
+        What does what, and the price. `remove` undoes it; so does the end of a ``with``.
 
     Raises
     ------
     InfeasibleError
-        No modules were found with which a step fits. The error says what is needed, and where.
+        Nothing was found with which a step fits. The error says what is needed, and where.
     TypeError, ValueError
         As `memplan.estimate`.
+    UnsupportedError
+        `allow` names "update", and the optimizer needs all gradients at once.
     """
-    step = Step(model, args, kwargs, optimizer, autocast, loss, device)
-    wrong = [name for name in names(allow, "allow") if name not in WAYS]
-    if wrong or not allow:
+    if unknown := step.keys() - StepOptions.__annotations__.keys():
+        raise TypeError(f"a step has {', '.join(StepOptions.__annotations__)}, got {min(unknown)}=")
+    run = Step(model, **step)
+    allowed = WAYS if allow is None else names(allow, "allow")
+    wrong = [name for name in allowed if name not in WAYS]
+    if wrong or not allowed:
         raise ValueError(f"allow must hold one or more of {', '.join(WAYS)}, got {wrong[0] if wrong else 'none'!r}")
     cost = number(transfer, "transfer", math.inf)
     store = Store(folder)
-    made = {"recompute": lambda: again(model, device), "offload": lambda: outside(model, store, cost)}
-    ways = {name: made[name]() for name in WAYS if name in allow}
-    return Fitted(fit_modules(step, budget, [*ways.values()]), ways, store)
+    made = {"recompute": lambda: again(model, run.device), "offload": lambda: outside(model, store, cost)}
+    ways = {name: made[name]() for name in MODULES if name in allowed}
+    must = allow is not None
+    updates = "update" in allowed and (must or isinstance(run.optimizer, torch.optim.Optimizer))
+    return Fitted(fit_modules(run, budget, [*ways.values()], updates, must), ways, store, run.optimizer)
 
 
-class Fitted(FittedModules):
-    """Modules that compute again or move out what they keep, until `remove` is called or a ``with`` ends.
+def checkpoint(model: torch.nn.Module, budget: int | str, **step: Unpack[StepOptions]) -> Fitted:
+    """`fit` where modules may only compute again: ``allow=["recompute"]``."""
+    return fit(model, budget, allow=["recompute"], **step)
+
+
+def offload(
+    model: torch.nn.Module, budget: int | str, *, folder: str | None = None, **step: Unpack[StepOptions]
+) -> Fitted:
+    """`fit` where modules may only move out what they keep: ``allow=["offload"]``, and a byte costs 1 each way."""
+    return fit(model, budget, allow=["offload"], transfer=1.0, folder=folder, **step)
+
+
+class Fitted:
+    """A step of training that was changed to hold less, until `remove` is called or a ``with`` ends.
 
     Attributes
     ----------
@@ -86,21 +126,61 @@ class Fitted(FittedModules):
         Names of the modules that compute again, and of those that move out.
     modules : tuple of str
         All of them.
+    updates : UpdatesAsYouGo or None
+        What uses gradients as they come.
     added_cost : float
-        What they add to a step, as a share of its cost.
+        What modules add to a step, as a share of its cost: floating-point operations, and bytes that ops touch or that
+        are moved.
     before, after : Estimate
         A step without and with it.
     """
 
-    def __init__(self, found: Chosen, ways: Mapping[str, Way], store: Store) -> None:
-        what = {"recompute": "compute again", "offload": "keep tensors in host memory"}
-        self._what = tuple(what[name] for name in ways)
-        super().__init__(found, [*ways.values()])
-        chosen = dict(zip(ways, found.modules, strict=True))
-        self.recomputed, self.offloaded = (chosen.get(name, ()) for name in WAYS)
+    def __init__(self, found: Chosen, ways: Mapping[str, Way], store: Store, optimizer: Any) -> None:
+        self._chosen = dict(zip(ways, found.modules, strict=True))
+        self.recomputed, self.offloaded = (self._chosen.get(name, ()) for name in MODULES)
+        self.modules = tuple(name for chosen in found.modules for name in chosen)
+        self.added_cost, self.before, self.after = found.added_cost, found.before, found.after
+        self._run = found.run
         self._store = store
+        self._changed = applied([*ways.values()], found.modules)
+        self.updates = self._changed.enter_context(UpdatesAsYouGo(optimizer)) if found.updates else None
 
     @property
     def moved(self) -> int:
         """Bytes that were moved out so far."""
         return self._store.moved
+
+    def explain(self) -> Explanation:
+        """All that a step holds now, by what it is for, and what would bring less. Nothing is in an arena."""
+        return held_by_run(self._run, self.after.device, self.after.total, "a step").explain()
+
+    def remove(self) -> None:
+        """Let all be as it was. A second call does nothing."""
+        self._changed.close()
+
+    def __enter__(self) -> Fitted:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def _done(self) -> list[tuple[str, str]]:
+        """What is done, and by which modules."""
+        done = [(MODULES[way], ", ".join(names)) for way, names in self._chosen.items() if names]
+        return done + ([("update as gradients come", "the optimizer")] if self.updates is not None else [])
+
+    def __str__(self) -> str:
+        before, after = with_bytes(self.before.total), with_bytes(self.after.total)
+        if not self._done():
+            return f"a step fits as it is: {before}"
+        held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
+        return "\n".join([held, *(f"{what}: {who}" for what, who in self._done())])
+
+    def __repr__(self) -> str:
+        sizes = f"{format_bytes(self.before.total)} before, {format_bytes(self.after.total)} now"
+        what = ", ".join(f"{who} {what}" for what, who in self._done()) or "nothing is changed"
+        cost = f", cost +{self.added_cost:.1%}" if self._done() else ""
+        return f"<memplan.run.{type(self).__name__}: {sizes}, {what}{cost}>"
+
+
+Checkpoints = Offload = Fitted  # what `checkpoint` and `offload` return

@@ -11,9 +11,9 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,87 +22,14 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
 from .choosing import Way
-from .fitted_modules import Chosen, FittedModules, Step, Wrapped, fit_modules, replaced_forward
+from .fitted_modules import Wrapped, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
-
-
-def offload(
-    model: torch.nn.Module,
-    budget: int | str,
-    *,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
-    optimizer: Any = None,
-    autocast: Any = None,
-    loss: Callable[[Any], Any] | None = None,
-    device: Literal["cpu", "cuda"] = "cpu",
-    folder: str | None = None,
-) -> Offload:
-    """Keep what some modules save for the backward pass in host memory, so that a step of training fits a budget.
-
-    memplan chooses the modules, by a step without data. Their saved tensors are copied out when forward saves them, and
-    back when the backward pass reads them. Losses and gradients are those without, bit for bit.
-
-    Parameters
-    ----------
-    model
-        A module, in train mode as it is to be trained.
-    budget
-        Bytes, as an integer or text such as "2GiB", for all that a step holds, "60%" of what it holds now, or "least",
-        as for `checkpoint`.
-    args, kwargs, optimizer, autocast, loss, device
-        What a step is, as for `memplan.estimate`.
-    folder
-        Where the file lies that tensors of the CPU go to; by default where temporary files do. Tensors of CUDA go to
-        pinned memory of the CPU.
-
-    Returns
-    -------
-    Offload
-        Which modules, and the price. `remove` undoes it; so does the end of a ``with``.
-
-    Raises
-    ------
-    InfeasibleError
-        No modules were found with which a step fits. The error says what is needed, and where.
-    TypeError, ValueError
-        As `memplan.estimate`.
-    """
-    step = Step(model, args, kwargs, optimizer, autocast, loss, device)
-    store = Store(folder)
-    ways = [outside(model, store)]
-    return Offload(fit_modules(step, budget, ways), ways, store)
 
 
 def outside(model: torch.nn.Module, store: Store, transfer: float = 1.0) -> Way:
     """Modules keep tensors in host memory."""
     return Way(False, lambda names: replaced_forward(model, names, partial(_Outside, store=store)), transfer=transfer)
-
-
-class Offload(FittedModules):
-    """Modules whose saved tensors lie in host memory, until `remove` is called or a ``with`` ends.
-
-    Attributes
-    ----------
-    modules : tuple of str
-        Their names.
-    added_cost : float
-        Bytes that are moved, out and back, as a share of the cost of a step.
-    before, after : Estimate
-        A step without and with it.
-    """
-
-    _what = ("keep tensors in host memory",)
-
-    def __init__(self, found: Chosen, ways: Sequence[Way], store: Store) -> None:
-        super().__init__(found, ways)
-        self._store = store
-
-    @property
-    def moved(self) -> int:
-        """Bytes that were moved out so far."""
-        return self._store.moved
 
 
 class _Outside(Wrapped):

@@ -75,7 +75,7 @@ class UpdatesAsYouGo:
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        _check(optimizer)
+        check(optimizer)
         self._optimizer = optimizer
         self._groups: dict[int, int] = {}  # of a parameter, the number of its group
         self._hooks: dict[int, Any] = {}
@@ -208,9 +208,11 @@ def _refusing(norm: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _check(optimizer: Any) -> None:
+def check(optimizer: Any) -> None:
+    """Raise the error of an optimizer that cannot update as gradients come."""
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise TypeError(f"{_WHAT} takes an optimizer of torch, got a {type(optimizer).__qualname__}")
+        more = "; a class has no parameters yet" if isinstance(optimizer, type) else ""
+        raise TypeError(f"{_WHAT} takes an optimizer of torch, got a {type(optimizer).__qualname__}{more}")
     name = type(optimizer).__name__
     if needs_closure(optimizer):
         raise UnsupportedError(

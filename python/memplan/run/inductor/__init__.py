@@ -32,8 +32,8 @@ def backend(
         (["intermediate"], with "output" also what the graph returns), ``alignment`` (64 bytes, on CUDA 512),
         ``split`` (True: several arenas where one would hold more), ``serve`` (True: kernels of torch that allocate get
         memory of arenas), ``order`` ("given": Inductor's; any of `memplan.orders()`, if that holds less) and
-        ``budget`` (bytes that forward and backward may hold). All others are those of Inductor,
-        ``torch._inductor.config``.
+        ``budget`` (bytes that forward and backward may hold besides weights, inputs and states). All others are those
+        of Inductor, ``torch._inductor.config``.
     mode
         As in ``torch.compile(f, mode="max-autotune")``: a set of options of Inductor.
 

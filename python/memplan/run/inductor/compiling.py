@@ -124,7 +124,8 @@ def _within(
         return search.best.found
     least = min(usual.holds, search.least.holds if search.least else usual.holds)
     text = f"no partition of the graph was found that fits {with_bytes(limit)} as Inductor fuses it"
-    raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=limit, peak=least)
+    apart = "weights, inputs and states of the optimizer not counted"
+    raise InfeasibleError(f"{text}; the least found holds {least:,} at once, {apart}", capacity=limit, peak=least)
 
 
 def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:

@@ -1,0 +1,72 @@
+"""What a step holds whatever its modules do: a bound that needs no search, and the tensors that stand in the way.
+
+An op needs all that it touches at once, when it runs and when it runs again. What forward returns is held until the
+step ends, as are gradients, if they are not used as they come. Weights, states and inputs are held at all times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ...importers.torch.dry_run import UPDATE, DryRun
+from ...printing.units import format_bytes
+
+_NAMED = 4  # tensors
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The bytes that a step holds at least, and where, in words."""
+
+    total: int
+    where: str
+
+
+def floor_of(found: DryRun, kept: int, going: bool) -> Floor:
+    """The floor of a step that was watched, with `kept` bytes of weights, states and inputs.
+
+    ``going``: gradients may be used as they come.
+    """
+    end = len(found.ops)
+    returned = {place for call in found.calls if not call.module for place in call.returned if found.last[place] == end}
+    gradients = set() if going else found.gradient
+    begins: dict[int, list[int]] = {}
+    for place in returned | gradients:
+        begins.setdefault(found.first[place], []).append(place)
+    held, size, best, worst = set[int](), 0, 0, 0
+    most: Collection[int] = ()
+    for op, touched in enumerate(found.touched):
+        for place in begins.get(op, ()):
+            held.add(place)
+            size += found.size[place]
+        need = size + sum(found.size[place] for place in touched - held) + found.workspaces[op]
+        if found.phases[op] != UPDATE and need > best:
+            best, worst, most = need, op, held | touched
+    others = [place for place in most if place not in gradients]
+    summed = sum(found.size[place] for place in most if place in gradients)
+    parts = [f"{format_bytes(kept)} of weights, states and inputs"]
+    parts += [f"{format_bytes(summed)} of gradients"] if summed else []
+    return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others)])}")
+
+
+def worst_of(found: DryRun, worst: int) -> list[str]:
+    """The largest tensors at an op, gradients apart."""
+    alive = [p for p, (first, last) in enumerate(zip(found.first, found.last, strict=True)) if first <= worst < last]
+    return largest(found, [place for place in alive if place not in found.gradient])
+
+
+def largest(found: DryRun, places: Collection[int]) -> list[str]:
+    """The largest of some storages, each with what made it."""
+    first = sorted(places, key=lambda place: -found.size[place])[:_NAMED]
+    return [f"{format_bytes(found.size[p])} made by {_op(found, found.first[p])}" for p in first]
+
+
+def _op(found: DryRun, op: int) -> str:
+    """An op in words: its type, and the module that calls it."""
+    if not found.ops:
+        return "a step without ops"
+    name = found.ops[op].removesuffix(".default")
+    calls = [call.module for call in found.calls if call.first <= op < call.last and call.module]
+    where = f" in '{calls[-1]}'" if calls else "" if found.phases[op] == 0 else " in the backward pass"
+    return name + where

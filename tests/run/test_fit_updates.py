@@ -1,0 +1,172 @@
+"""`memplan.run.fit` with updates as gradients come, and the floor below which no step goes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import memplan  # noqa: E402
+from estimating.test_estimate import peak  # noqa: E402
+from memplan.run.eager.fitted_modules import Step  # noqa: E402
+from memplan.run.eager.floor import floor_of  # noqa: E402
+from run.test_checkpoint import Block, squares, transformer  # noqa: E402
+from run.test_updating import equal  # noqa: E402
+
+
+def network(width: int = 64) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(*[Block(width) for _ in range(3)]), torch.randn(128, width)
+
+
+def trained(model: Any, x: Any, optimizer: Any, steps: int = 3) -> list[Any]:
+    torch.manual_seed(7)
+    found: list[Any] = []
+    for _ in range(steps):
+        loss = squares(model(x))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(loss.detach())
+    states = optimizer.state_dict()["state"]
+    return [*found, *model.state_dict().values(), *(states[k][name] for k in sorted(states) for name in states[k])]
+
+
+@pytest.mark.parametrize(("name", "begun"), [("SGD", False), ("AdamW", False), ("AdamW", True), ("Adagrad", True)])
+def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, begun: bool) -> None:
+    model, x = network()
+    plain, optimizers = copy.deepcopy(model), []
+    for one in (model, plain):
+        optimizers.append(getattr(torch.optim, name)(one.parameters(), lr=1e-6))
+        if begun:
+            trained(one, x, optimizers[-1], 1)
+    optimizer = optimizers[0]
+    how: dict[str, Any] = {"args": (x,), "optimizer": optimizer, "loss": squares}
+    kept = memplan.estimate(model, train=True, **how).kept
+    budget = floor_of(Step(model, **how).run(watch=True), kept, False).total - 1
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.run.fit(model, budget, allow=["update"], **how)
+    with memplan.run.fit(model, budget, **how) as found:
+        assert found.updates is not None
+        assert found.modules
+        assert "update as gradients come: the optimizer" in str(found)
+        assert "the optimizer update" not in repr(found).replace("the optimizer update as gradients come", "")
+        assert equal(trained(model, x, optimizer), trained(plain, x, optimizers[1]))
+
+        def step() -> Any:
+            out = model(x)
+            squares(out).backward()
+            optimizer.step()
+            return out
+
+        real = found.after.kept + peak(step)
+        assert found.before.kept == found.after.kept
+        assert real <= budget
+        assert found.after.total - real <= 6 * 5056  # states of random numbers
+    assert "step" not in vars(optimizer)
+    assert not any("forward" in vars(part) for part in model.modules())
+
+
+def test_updates_are_left_out_where_modules_fit_without_at_the_same_cost() -> None:
+    model, x = network()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with memplan.run.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
+        assert found.modules
+        assert found.updates is None
+
+
+def test_updates_alone_cost_nothing() -> None:
+    torch.manual_seed(0)
+    model, x = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8))), torch.randn(2, 64)
+    optimizer = torch.optim.SGD(model.parameters())
+    with memplan.run.fit(model, "70%", args=(x,), optimizer=optimizer) as found:
+        assert (found.modules, found.added_cost) == ((), 0.0)
+        assert found.after.total <= found.before.total * 7 // 10
+        assert found.updates is not None
+
+
+def test_states_of_what_gets_no_gradient_are_not_counted() -> None:
+    model, x = network()
+    model.unused = torch.nn.Linear(300, 300)
+    model.forward = lambda x: torch.nn.Sequential.forward(model[:3], x)
+    optimizer = torch.optim.AdamW(model.parameters())
+    with memplan.run.fit(model, "least", args=(x,), optimizer=optimizer, allow=["update"]) as found:
+        assert found.after.kept == found.before.kept
+
+
+def test_optimizers_that_cannot() -> None:
+    model, x = network()
+    parameters = list(model.parameters())
+    how: dict[str, Any] = {"args": (x,), "allow": ["update"]}
+    with pytest.raises(TypeError, match="takes an optimizer of torch, got a type; a class has no parameters yet"):
+        memplan.run.fit(model, "60%", optimizer=torch.optim.AdamW, **how)
+    with pytest.raises(
+        memplan.InfeasibleError, match="updates as gradients come hold less, if optimizer= is an instance"
+    ):
+        memplan.run.fit(model, "1%", args=(x,), optimizer=torch.optim.AdamW)
+
+    class Counts(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            super().step(closure)
+            for group in self.param_groups:
+                group["count"] = group["count"] + 1
+
+    counts = Counts(parameters)
+    counts.param_groups[0]["count"] = 0
+    with pytest.raises(memplan.UnsupportedError, match="the updates of Counts cannot run one by one in a step without"):
+        memplan.run.fit(model, "60%", optimizer=counts, **how)
+    with memplan.run.fit(model, "least", args=(x,), optimizer=counts) as found:
+        assert found.updates is None
+    optimizer = torch.optim.SGD(parameters)
+    with memplan.run.update_as_you_go(optimizer):
+        with pytest.raises(memplan.UnsupportedError, match="is updated as you go already; remove that first"):
+            memplan.run.fit(model, "60%", optimizer=optimizer, **how)
+        with memplan.run.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
+            assert found.updates is None
+    with pytest.raises(TypeError, match="a step has args, kwargs, optimizer, autocast, loss, device, got optimiser="):
+        memplan.run.checkpoint(model, "60%", optimiser="SGD")
+
+
+class Words(torch.nn.Module):
+    """A large vocabulary: no choice of modules saves the logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = Block(16), torch.nn.Linear(16, 3000)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x))
+
+
+def entropy(out: Any) -> Any:
+    return torch.nn.functional.cross_entropy(out, torch.zeros(len(out), dtype=torch.int64))
+
+
+@pytest.mark.parametrize("updates", [False, True])
+def test_the_floor_names_what_stands_in_the_way(updates: bool) -> None:
+    model, x = Words(), torch.randn(100, 16)
+    optimizer = torch.optim.SGD(model.parameters())
+    allow = ["recompute", "offload", "update"] if updates else ["recompute", "offload"]
+    logits = 100 * 3000 * 4
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        memplan.run.fit(model, 3 * logits, args=(x,), optimizer=optimizer, loss=entropy, allow=allow)
+    error = caught.value
+    assert error.proven
+    assert "aten._log_softmax_backward_data in the backward pass needs" in str(error)
+    names = [f"1.14 MiB made by aten.{name}" for name in ("addmm in 'head'", "_log_softmax", "nll_loss_backward in")]
+    assert all(name in str(error) for name in names)
+    kept = memplan.estimate(model, args=(x,), train=True, optimizer=optimizer).kept
+    assert kept + 3 * logits <= error.lower_bound <= error.peak
+
+
+@pytest.mark.parametrize("make", [transformer, network, lambda: (Words(), torch.randn(100, 16))])
+def test_nothing_that_is_found_is_below_the_floor(make: Any) -> None:
+    model, x = make()
+    optimizer = torch.optim.SGD(model.parameters())
+    for allow in (["recompute"], ["offload"], ["update"], ["recompute", "offload"], ["offload", "update"]):
+        with pytest.raises(memplan.InfeasibleError) as caught:
+            memplan.run.fit(model, 1, args=(x,), optimizer=optimizer, allow=allow)
+        assert caught.value.lower_bound <= caught.value.peak
