@@ -121,12 +121,9 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
         plan = memplan.plan(module, kwargs=batch, alignment=64)
 
         def step() -> Any:
-            run = plan.run(kwargs=batch)
-            held_by_kernels.append(run.outside or 0)
-            return first_of(run.outputs)
+            return first_of(plan.run(kwargs=batch, views=True).outputs)
 
-        held_by_kernels: list[int] = []
-        held = lambda: plan.peak + max(held_by_kernels[-3:])  # noqa: E731
+        held = lambda: plan.peak + allocated(step)  # noqa: E731
     else:
 
         def step() -> Any:

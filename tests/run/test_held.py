@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.explaining.held import ARENA  # noqa: E402
+from memplan.run.eager.holding import around  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 
@@ -115,6 +116,21 @@ def test_a_planned_step() -> None:
     assert any("test_held.py" in name for name in names)
     del step, model
     gc.collect()
+
+
+def test_tensors_without_bytes_of_their_own_are_passed_over() -> None:
+    sparse = torch.eye(3).to_sparse().requires_grad_()
+    sparse.grad = torch.eye(3).to_sparse()
+    dense = torch.ones(5, 7)
+    found: list[Any] = []
+
+    def mapped(x: Any) -> Any:
+        found.extend(around())
+        return x
+
+    torch.func.vmap(mapped)(dense)
+    assert found.count(("float32 [5, 7]", dense.nbytes, "other tensors")) == 1
+    assert not any("[3, 3]" in name for name, *_ in found)
 
 
 def test_a_fitted_step() -> None:

@@ -87,12 +87,12 @@ def around() -> list[tuple[str, int, str]]:
         for key, value in state.items()
         if isinstance(value, Tensor)
     ]
-    seen = {t.grad.untyped_storage()._cdata for t in tensors if t.is_leaf and t.grad is not None}
+    seen = {t.grad.untyped_storage()._cdata for t in tensors if t.is_leaf and t.grad is not None and _is_here(t.grad)}
     others = [(f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}", t) for t in tensors]
     found, times = [], Counter[str]()
     for kind, named in ((WEIGHTS, weights), (STATES, states), (OTHERS, others)):
         for name, tensor in named:
-            if tensor.device.type != "cpu" or tensor.layout != torch.strided or type(tensor).__name__ == "FakeTensor":
+            if not _is_here(tensor):
                 continue
             storage = tensor.untyped_storage()
             if storage._cdata in seen or storage.nbytes() == 0:
@@ -101,3 +101,8 @@ def around() -> list[tuple[str, int, str]]:
             times[name] += 1
             found.append((f"{name} ({times[name]})" if times[name] > 1 else name, storage.nbytes(), kind))
     return found
+
+
+def _is_here(tensor: Tensor) -> bool:
+    """Whether it has bytes on the CPU: sparse tensors, and those of torch.func, have others do so."""
+    return tensor.device.type == "cpu" and torch._C._has_storage(tensor) and type(tensor).__name__ != "FakeTensor"
