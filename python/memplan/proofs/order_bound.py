@@ -15,7 +15,7 @@ from .. import _core
 from ..files import read_form, write_json
 from ..text import counted
 from . import order_checker
-from .order_checker import Held, Need, Passed
+from .order_checker import HeldRow, Need, Passed
 from .order_model import Options, OrderModel
 from .proven import Proven
 from .reading import read_as
@@ -120,7 +120,7 @@ def order_bound_of(graph: _core.Graph, storage: _core.StorageOptions, work: int)
             named(before),
             named(after),
             need,
-            tuple(Held(tensors[t], begin, None if user < 0 else names[user], n) for t, begin, user, n in held),
+            tuple(HeldRow(tensors[t], begin, None if user < 0 else names[user], n) for t, begin, user, n in held),
             tuple(Passed(names[k], names[before], n) for k, before, n in passed),
         )
         for op, before, after, need, held, passed, _ in rows

@@ -42,7 +42,7 @@ from .order_model import OrderModel
 MOST_STATES = 1_000_000  # of the named ops, that are looked at
 
 
-class Held(NamedTuple):
+class HeldRow(NamedTuple):
     """Bytes of a content that are alive as long as a user has not run; `user` is None where the caller keeps them.
 
     The content is the one to which byte `begin` of the root tensor `tensor` belongs.
@@ -69,7 +69,7 @@ class Need(NamedTuple):
     before: tuple[str, ...]
     after: tuple[str, ...]
     bytes: int
-    held: tuple[Held, ...]
+    held: tuple[HeldRow, ...]
     passed: tuple[Passed, ...]
 
 
