@@ -20,7 +20,7 @@ from core.test_sharing_bound import PLACES, USUAL
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from memplan.proofs.order_bound import order_bound_of
-from memplan.proofs.order_checker import Held, Need, Passed
+from memplan.proofs.order_checker import HeldRow, Need, Passed
 from memplan.proofs.order_model import OrderModel
 from oracles.cells import random_graph
 from oracles.sharing import small_graph
@@ -254,7 +254,7 @@ def change(chance: random.Random, need: Need, ops: list[str], tensors: list[str]
         k = chance.randrange(len(held))
         held[k] = held[k]._replace(user=chance.choice([None, *ops]))
     elif kind == 2:
-        held.append(Held(chance.choice(tensors), chance.randint(0, 2), chance.choice([None, *ops]), 1))
+        held.append(HeldRow(chance.choice(tensors), chance.randint(0, 2), chance.choice([None, *ops]), 1))
     elif kind == 3:
         passed.append(Passed(chance.choice(ops), chance.choice(ops), chance.randint(1, 3)))
     elif kind == 4:
@@ -300,11 +300,11 @@ def fork() -> memplan.OrderBound:
 def test_the_bound_of_a_fork() -> None:
     bound = fork()
     assert (bound.bytes, bound.op, bound.ops, bound.alive) == (12, "narrow", ("narrow",), ("wide",))
-    assert bound.needs == (Need("narrow", (), (), 12, (Held("wide", 0, "narrow", 10),), ()),)
+    assert bound.needs == (Need("narrow", (), (), 12, (HeldRow("wide", 0, "narrow", 10),), ()),)
     assert repr(bound) == "<memplan.OrderBound: every order needs 12 bytes, 1 needs>"
 
 
-HELD = Held("wide", 0, "narrow", 10)
+HELD = HeldRow("wide", 0, "narrow", 10)
 
 
 @pytest.mark.parametrize(
@@ -315,16 +315,22 @@ HELD = Held("wide", 0, "narrow", 10)
         (Need("narrow", (), (), 13, (HELD,), ()), "it needs 12 bytes, not 13"),
         (Need("narrow", (), (), 12, (), ()), "it needs 2 bytes, not 12"),
         (
-            Need("narrow", (), (), 12, (Held("wide", 10, "narrow", 10),), ()),
+            Need("narrow", (), (), 12, (HeldRow("wide", 10, "narrow", 10),), ()),
             "byte 10 of 'wide' is of no content that counts",
         ),
         (
-            Need("narrow", (), (), 12, (Held("wide", 0, "narrow", 9), Held("wide", 9, "narrow", 2)), ()),
+            Need("narrow", (), (), 12, (HeldRow("wide", 0, "narrow", 9), HeldRow("wide", 9, "narrow", 2)), ()),
             "'wide' from byte 0 on gives more than its 10 bytes",
         ),
-        (Need("narrow", (), (), 12, (Held("wide", 0, "other", 10),), ()), "'other' does not hold 10 bytes of 'wide'"),
-        (Need("narrow", (), (), 12, (Held("wide", 0, None, 10),), ()), "the caller does not hold 10 bytes of 'wide'"),
-        (Need("narrow", (), (), 12, (Held("wide", 0, "narrow", -1),), ()), "'narrow' does not hold -1 bytes"),
+        (
+            Need("narrow", (), (), 12, (HeldRow("wide", 0, "other", 10),), ()),
+            "'other' does not hold 10 bytes of 'wide'",
+        ),
+        (
+            Need("narrow", (), (), 12, (HeldRow("wide", 0, None, 10),), ()),
+            "the caller does not hold 10 bytes of 'wide'",
+        ),
+        (Need("narrow", (), (), 12, (HeldRow("wide", 0, "narrow", -1),), ()), "'narrow' does not hold -1 bytes"),
         (Need("narrow", (), (), 12, (HELD, HELD), ()), "'wide' from byte 0 on gives more than its 10 bytes"),
         (
             Need("narrow", (), (), 12, (HELD,), (Passed("narrow", "other", 1),)),
@@ -332,7 +338,7 @@ HELD = Held("wide", 0, "narrow", 10)
         ),
         (Need("narrow", (), ("narrow",), 12, (HELD,), ()), None),
         (Need("narrow", ("narrow",), (), 12, (HELD,), ()), "op 'narrow' is both before and after"),
-        (Need("narrow", (), (), 16, (HELD, Held("other", 0, "join", 4)), ()), "it needs 12 bytes, not 16"),
+        (Need("narrow", (), (), 16, (HELD, HeldRow("other", 0, "join", 4)), ()), "it needs 12 bytes, not 16"),
     ],
 )
 def test_what_does_not_hold_is_named(need: Need, message: str | None) -> None:
@@ -353,7 +359,7 @@ def test_an_open_op_may_not_get_more_than_it_gives() -> None:
         graphs.op("B", "a", "b"),
         graphs.op("V", "x", ""),
     )
-    need = Need("V", ("A",), (), 4, (Held("a", 0, "U", 4),), ())  # U may have run
+    need = Need("V", ("A",), (), 4, (HeldRow("a", 0, "U", 4),), ())  # U may have run
     bound = dataclasses.replace(memplan.order_bound(graph), ops=("A", "V"), needs=(need,), bytes=4)
     with pytest.raises(memplan.OrderBoundError, match="op 'U' gets 4 bytes more than it gives"):
         bound.check(graph_of(graph))
