@@ -45,7 +45,7 @@ constexpr std::pair<std::string_view, Placement (*)(const Problem&, const PlanOp
     {"xla_heap", xla_heap},
 };
 
-// Then a squeaky wheel, which places lowest first, may take long to find what is tight.
+// If so, searches that place lowest first may take long to find what is tight.
 bool has_several_alignments(const Problem& problem) {
   const auto all = problem.alignment();
   return std::any_of(all.begin(), all.end(), [&](Bytes one) { return one != all.front(); });

@@ -3,9 +3,9 @@
 torch runs a hook when the gradient of a parameter is complete. The hook makes the optimizer's own step for this
 parameter alone. So a gradient lives for as long as its update, and not until the end of the backward pass.
 
-A step holds no more than in the usual loop. While activations are held, temporaries of an update take at most as much
-as the gradients that were freed, which the usual loop would still hold. So an update runs in pieces that are so small,
-or waits until the backward pass ends.
+Temporaries of updates shall not raise the peak. While activations are held, temporaries of an update take at most as
+much as the gradients that were freed, which the usual loop would still hold. So an update runs in pieces that are so
+small, or waits until the backward pass ends.
 
 `torch.nn.utils.clip_grad_norm_` takes what gradients there are. Without any it does nothing, and a loop that relies on
 it trains otherwise than it says. So the private function that it gets the norm from is replaced meanwhile.
@@ -39,8 +39,9 @@ def update_as_you_go(optimizer: torch.optim.Optimizer) -> UpdatesAsYouGo:
 
     The loop stays as it is: ``optimizer.step()`` and ``optimizer.zero_grad()`` find nothing left to do. Losses, weights
     and states are those of the plain loop, bit for bit. Learning rates are read at each update, so schedulers go on
-    working, as do `state_dict` and `load_state_dict`. A step never holds more: an update whose temporaries have no room
-    runs in pieces, or waits until the backward pass ends.
+    working, as do `state_dict` and `load_state_dict`. An update whose temporaries have no room runs in pieces, or waits
+    until the backward pass ends. So a step holds no more than the usual loop, but for temporaries of some 8,192 numbers
+    before the first gradient is freed, and in the first step, which makes the states.
 
     Parameters
     ----------
